@@ -1,0 +1,137 @@
+package v1alpha1
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+)
+
+const (
+	// GroupName is the API group of the kinds in this package.
+	GroupName = "dra.kwok.x-k8s.io"
+	// APIVersion is the apiVersion of the kinds in this package.
+	APIVersion = GroupName + "/v1alpha1"
+
+	// ResourcePoolTemplateKind is the kind of ResourcePoolTemplate.
+	ResourcePoolTemplateKind = "ResourcePoolTemplate"
+	// KwokDRAConfigurationKind is the kind of KwokDRAConfiguration.
+	KwokDRAConfigurationKind = "KwokDRAConfiguration"
+
+	// PluginRegistered is the type of the Node condition in which the general
+	// and chaos Stages say whether the node's DRA plugin is up.
+	PluginRegistered = GroupName + "/PluginRegistered"
+
+	// ManagedByLabel marks the ResourceSlices that kwok-dra owns. Its value is
+	// ManagedByValue.
+	ManagedByLabel = GroupName + "/managed-by"
+	// ManagedByValue is the value of ManagedByLabel, and the name under which
+	// kwok-dra shows in events and user agents.
+	ManagedByValue = "kwok-dra"
+)
+
+// ResourcePoolTemplate stamps out one DRA resource pool on every matching fake
+// node, as a ResourceClaimTemplate stamps out claims.
+type ResourcePoolTemplate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ResourcePoolTemplateSpec `json:"spec"`
+}
+
+// ResourcePoolTemplateSpec says which driver publishes which devices on which
+// nodes.
+//
+// String values marked "template" are Go templates with kwok's functions and
+// uuid. They see .Node, the whole Node but managedFields and lastHeartbeatTime,
+// and, within devices, .Index, the device's number from 0.
+type ResourcePoolTemplateSpec struct {
+	// Driver is the name of the DRA driver: a DNS subdomain of at most 63
+	// characters. Required.
+	Driver string `json:"driver"`
+
+	// NodeSelector selects the nodes. Absent, every fake node is selected.
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
+
+	// PoolName is the name of the pool, a template. It must differ from node to
+	// node, since devices are known to the scheduler as driver/pool/device.
+	// Default: the node's name.
+	PoolName string `json:"poolName,omitempty"`
+
+	// Devices are the groups of devices in the pool, in the order in which the
+	// scheduler tries them. At least one.
+	Devices []DeviceTemplate `json:"devices"`
+
+	// Priority ranks templates: per node and driver only the templates of the
+	// highest priority count. Default: 0.
+	Priority int32 `json:"priority,omitempty"`
+
+	// PublishWhen selects the state of the Node in which the pool is first
+	// published; an empty selector is always true. Default: that of the
+	// KwokDRAConfiguration.
+	PublishWhen *kwokv1alpha1.StageSelector `json:"publishWhen,omitempty"`
+
+	// RetireWhen selects the state of the Node in which the pool is deleted; an
+	// empty selector is always true. Default: that of the KwokDRAConfiguration.
+	RetireWhen *kwokv1alpha1.StageSelector `json:"retireWhen,omitempty"`
+}
+
+// DeviceTemplate is a group of like devices.
+type DeviceTemplate struct {
+	// Name is the name of the device, or with Count the stem of the names
+	// <name>-0, <name>-1, and so on. A DNS label of at most 63 characters.
+	// Required.
+	Name string `json:"name"`
+
+	// Count is the number of devices, 1 to 10,000. Absent, there is one device
+	// with just the name.
+	Count *int32 `json:"count,omitempty"`
+
+	// Attributes by qualified name, as in resource.k8s.io/v1. Values are
+	// templates. A scalar is short for a string, int or bool attribute.
+	Attributes map[resourcev1.QualifiedName]Attribute `json:"attributes,omitempty"`
+
+	// Capacity by qualified name, as in resource.k8s.io/v1. Values are
+	// templates. A quantity is short for {value: quantity}.
+	Capacity map[resourcev1.QualifiedName]Capacity `json:"capacity,omitempty"`
+
+	// Taints as in resource.k8s.io/v1.
+	Taints []resourcev1.DeviceTaint `json:"taints,omitempty"`
+}
+
+// Names lists the names of the devices of the group, in order.
+func (d *DeviceTemplate) Names() []string {
+	if d.Count == nil {
+		return []string{d.Name}
+	}
+	names := make([]string, *d.Count)
+	for i := range names {
+		names[i] = d.Name + "-" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// KwokDRAConfiguration holds what is true for all templates. There is at most
+// one.
+type KwokDRAConfiguration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec KwokDRAConfigurationSpec `json:"spec"`
+}
+
+// KwokDRAConfigurationSpec says when pools are published and retired. Selectors
+// are those of KWOK's Stages and see the whole Node but managedFields and
+// lastHeartbeatTime.
+type KwokDRAConfigurationSpec struct {
+	// PublishWhen selects the state of the Node in which its pools are first
+	// published. Once published, a pool stays when the selector stops matching.
+	// Default: the condition Ready is True.
+	PublishWhen *kwokv1alpha1.StageSelector `json:"publishWhen,omitempty"`
+
+	// RetireWhen selects the state of the Node in which its pools are deleted.
+	// It wins over PublishWhen. Default: none; only deletion of the Node retires.
+	RetireWhen *kwokv1alpha1.StageSelector `json:"retireWhen,omitempty"`
+}

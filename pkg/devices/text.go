@@ -1,0 +1,177 @@
+package devices
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/kwok/pkg/utils/gotpl"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// separator ends each rendered value. YAML has no way to write it, so no value
+// can hold it by accident.
+const separator = "\x00"
+
+// text renders all values of a template in one go. kwok's renderer encodes and
+// decodes the whole object on every call, which for a Node costs more than all
+// the rest; so the values become named parts of a single Go template.
+type text struct {
+	renderer gotpl.Renderer
+	source   string
+	literal  string
+	count    int
+}
+
+// newText parses the pool's name and the places of all groups.
+func newText(poolName place, groups []group) (*text, field.ErrorList) {
+	t := &text{renderer: gotpl.NewRenderer(functions), count: 1}
+	if poolName.value == v1alpha1.DefaultPoolName && !rendersAny(groups) {
+		t.literal = poolName.value
+		return t, nil
+	}
+	places := []place{poolName}
+	var body strings.Builder
+	body.WriteString(call(poolName.path, "dict \"Node\" .Node"))
+	for _, group := range groups {
+		if len(group.places) == 0 {
+			continue
+		}
+		fmt.Fprintf(&body, "{{range $i := until %d}}", len(group.names))
+		for _, p := range group.places {
+			body.WriteString(call(p.path, "dict \"Node\" $.Node \"Index\" $i"))
+		}
+		body.WriteString("{{end}}")
+		places = append(places, group.places...)
+		t.count += len(group.names) * len(group.places)
+	}
+	var errs field.ErrorList
+	var definitions strings.Builder
+	for _, p := range places {
+		definition := fmt.Sprintf("{{define %s}}%s{{end}}", strconv.Quote(p.path.String()), p.value)
+		errs = append(errs, t.check(definition+call(p.path, sampleArguments), p)...)
+		definitions.WriteString(definition)
+	}
+	t.source = definitions.String() + body.String()
+	return t, errs
+}
+
+func rendersAny(groups []group) bool {
+	for _, group := range groups {
+		if len(group.places) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func call(path *field.Path, arguments string) string {
+	return fmt.Sprintf("{{template %s (%s)}}%s", strconv.Quote(path.String()), arguments, separator)
+}
+
+const sampleArguments = "dict \"Node\" .Node \"Index\" 0"
+
+// sample stands in for a node when templates are checked as they are read.
+var sample = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	Name:        "sample",
+	UID:         "00000000-0000-0000-0000-000000000000",
+	Labels:      map[string]string{"kubernetes.io/hostname": "sample"},
+	Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+}}
+
+// check renders one value for the sample. Errors that another node might not
+// give, such as a label it lacks, are not held against the template.
+func (t *text) check(source string, p place) field.ErrorList {
+	_, err := t.renderer.ToText(source, map[string]any{"Node": sample})
+	var execution template.ExecError
+	switch {
+	case err == nil, errors.As(err, &execution) && !errors.Is(err, errUnstable):
+		return nil
+	case errors.Is(err, errUnstable):
+		return field.ErrorList{field.Invalid(p.path, p.value, errUnstable.Error())}
+	}
+	return field.ErrorList{field.Invalid(p.path, p.value, "is no valid template: "+firstLine(err))}
+}
+
+// firstLine cuts off what kwok's renderer puts behind an error: the text it had
+// rendered so far.
+func firstLine(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// values hands out rendered values in the order of the template.
+type values struct {
+	parts []string
+}
+
+func (v *values) next() string {
+	part := v.parts[0]
+	v.parts = v.parts[1:]
+	return part
+}
+
+func (t *text) render(node *lifecycle.Object) (*values, error) {
+	if t.literal != "" {
+		return &values{parts: []string{node.Name()}}, nil
+	}
+	decoded, err := node.JSON()
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := t.renderer.ToText(t.source, map[string]any{"Node": decoded})
+	if err != nil {
+		var execution template.ExecError
+		if errors.As(err, &execution) {
+			return nil, execution
+		}
+		return nil, err
+	}
+	parts := strings.Split(string(rendered), separator)
+	if len(parts) != t.count+1 {
+		return nil, errors.New("a value rendered a NUL character")
+	}
+	return &values{parts: parts}, nil
+}
+
+// errUnstable refuses functions whose results differ from call to call: every
+// reconciliation would find every slice changed and write it again.
+var errUnstable = errors.New("uses a function whose result differs from call to call; use uuid or values of .Node instead")
+
+// functions are what templates have besides kwok's own functions.
+var functions = func() gotpl.FuncMap {
+	functions := gotpl.FuncMap{"uuid": deterministicUUID}
+	for _, name := range []string{
+		"Now", "StartTime", "now", "ago", "date", "dateInZone", "date_in_zone", "htmlDate", "htmlDateInZone",
+		"randAlpha", "randAlphaNum", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4",
+		"bcrypt", "htpasswd", "encryptAES", "genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert",
+		"genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey", "getHostByName", "env", "expandenv",
+	} {
+		functions[name] = func(...any) (string, error) { return "", errUnstable }
+	}
+	return functions
+}()
+
+// uuidSpace is the namespace of the UUIDs that templates make.
+var uuidSpace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName))
+
+// deterministicUUID makes a UUID (version 5) of its arguments: the same
+// arguments always give the same UUID.
+func deterministicUUID(arguments ...any) string {
+	parts := make([]string, len(arguments))
+	for i, argument := range arguments {
+		parts[i] = fmt.Sprint(argument)
+	}
+	return uuid.NewSHA1(uuidSpace, []byte(strings.Join(parts, "\x00"))).String()
+}

@@ -1,0 +1,71 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// DefaultAnnotationSelector selects the nodes that kwok manages in a cluster by
+// default.
+const DefaultAnnotationSelector = "kwok.x-k8s.io/node=fake"
+
+// ManagedNodes says which nodes are fake, with kwok's own four options. At most
+// one may be set; the zero value stands for DefaultAnnotationSelector.
+type ManagedNodes struct {
+	// All selects every node.
+	All bool
+	// Annotations selects nodes by their annotations. The server cannot filter
+	// by annotation, so all nodes are watched.
+	Annotations string
+	// Labels selects nodes by their labels, at the server.
+	Labels string
+	// Single selects the node of this name.
+	Single string
+
+	annotations labels.Selector
+}
+
+// Complete checks the options and fills in the default.
+func (m *ManagedNodes) Complete() error {
+	set := 0
+	for _, isSet := range []bool{m.All, m.Annotations != "", m.Labels != "", m.Single != ""} {
+		if isSet {
+			set++
+		}
+	}
+	if set > 1 {
+		return errors.New("choose one of --manage-all-nodes, --manage-nodes-with-annotation-selector, --manage-nodes-with-label-selector and --manage-single-node")
+	}
+	if set == 0 {
+		m.Annotations = DefaultAnnotationSelector
+	}
+	if _, err := labels.Parse(m.Labels); err != nil {
+		return fmt.Errorf("parse --manage-nodes-with-label-selector %q: %w", m.Labels, err)
+	}
+	annotations, err := labels.Parse(m.Annotations)
+	if err != nil {
+		return fmt.Errorf("parse --manage-nodes-with-annotation-selector %q: %w", m.Annotations, err)
+	}
+	m.annotations = annotations
+	return nil
+}
+
+// Matches tells whether a node that was listed with Tweak is fake. A node that
+// no longer matches must be treated as one that has gone: kwok gets no event
+// when a node loses its annotation.
+func (m *ManagedNodes) Matches(node *corev1.Node) bool {
+	return m.annotations.Matches(labels.Set(node.Annotations))
+}
+
+// Tweak narrows a list or watch of nodes to what the server can filter.
+func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
+	options.LabelSelector = m.Labels
+	if m.Single != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, m.Single).String()
+	}
+}

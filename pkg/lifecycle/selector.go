@@ -1,0 +1,156 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/kwok/pkg/apis/internalversion"
+	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	"sigs.k8s.io/kwok/pkg/utils/cel"
+	"sigs.k8s.io/kwok/pkg/utils/expression"
+)
+
+// Selector is a compiled selector of a KWOK Stage. It matches what the Stage
+// would match, since it is built from kwok's own expression packages.
+type Selector struct {
+	name         string
+	labels       labels.Selector
+	annotations  labels.Selector
+	requirements []*expression.Requirement
+	programs     []celgo.Program
+}
+
+// CompileForNode compiles a selector on Nodes. kwok itself compiles a Stage's
+// selector when it first meets an object, and takes one that does not compile
+// as matching everything ever after; here it is refused when it is read. The
+// path names the selector in errors.
+func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
+	compiled := &Selector{
+		name:        path.String(),
+		labels:      labels.SelectorFromSet(selector.MatchLabels),
+		annotations: labels.SelectorFromSet(selector.MatchAnnotations),
+	}
+	var errs field.ErrorList
+	for i, match := range selector.MatchExpressions {
+		if err := compiled.add(match); err != nil {
+			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describe(match), err.Error()))
+		}
+	}
+	return compiled, errs
+}
+
+// add compiles one expression. The flat form is the jq form of older kwok
+// releases; kwok converts it in the same way.
+func (s *Selector) add(match kwokv1alpha1.MatchExpression) error {
+	jq := match.JQ
+	if jq == nil && match.Key != "" {
+		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
+	}
+	switch {
+	case jq != nil && match.CEL != nil:
+		return fmt.Errorf("give either cel, or jq, or key, operator and values")
+	case jq != nil:
+		requirement, err := expression.NewRequirement(jq.Key, internalversion.SelectorOperator(jq.Operator), jq.Values)
+		if err != nil {
+			return fmt.Errorf("does not compile: %w", err)
+		}
+		s.requirements = append(s.requirements, requirement)
+	case match.CEL != nil:
+		program, err := compileNodeCEL(match.CEL.Expression)
+		if err != nil {
+			return fmt.Errorf("does not compile: %w", err)
+		}
+		s.programs = append(s.programs, program)
+	default:
+		return fmt.Errorf("is empty: give cel, or jq, or key, operator and values")
+	}
+	return nil
+}
+
+func describe(match kwokv1alpha1.MatchExpression) string {
+	switch {
+	case match.CEL != nil:
+		return match.CEL.Expression
+	case match.JQ != nil:
+		return match.JQ.Key
+	}
+	return match.Key
+}
+
+// nodeEnvironment is the CEL environment that kwok sets up for Node Stages.
+// Making one takes milliseconds, so it is made once and only if CEL is used.
+var nodeEnvironment = sync.OnceValues(func() (*cel.Environment, error) {
+	return cel.NewEnvironment(cel.EnvironmentConfig{
+		Types:       slices.Clone(cel.DefaultTypes),
+		Conversions: slices.Clone(cel.DefaultConversions),
+		Funcs:       maps.Clone(cel.DefaultFuncs),
+		Methods:     maps.Clone(cel.FuncsToMethods(cel.DefaultFuncs)),
+		Vars:        map[string]any{"self": (*corev1.Node)(nil)},
+	})
+})
+
+func compileNodeCEL(source string) (celgo.Program, error) {
+	environment, err := nodeEnvironment()
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	return environment.Compile(source)
+}
+
+// Matches tells whether the selector matches the object. A nil selector matches
+// nothing, an empty one everything. An error is one of evaluation, for example
+// a CEL expression that reads a field which the object does not have.
+func (s *Selector) Matches(ctx context.Context, object *Object) (bool, error) {
+	if s == nil || !s.labels.Matches(labels.Set(object.labels)) || !s.annotations.Matches(labels.Set(object.annotations)) {
+		return false, nil
+	}
+	matched, err := s.matchesJQ(ctx, object)
+	if err != nil || !matched {
+		return false, err
+	}
+	return s.matchesCEL(ctx, object)
+}
+
+func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) {
+	if len(s.requirements) == 0 {
+		return true, nil
+	}
+	decoded, err := object.JSON()
+	if err != nil {
+		return false, err
+	}
+	for _, requirement := range s.requirements {
+		matched, err := requirement.Matches(ctx, decoded)
+		if err != nil {
+			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
+		}
+		if !matched {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error) {
+	for _, program := range s.programs {
+		value, _, err := program.ContextEval(ctx, map[string]any{"self": object.typed})
+		if err != nil {
+			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
+		}
+		matched, err := cel.AsBool(value)
+		if err != nil {
+			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
+		}
+		if !matched {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,113 @@
+// Package loop has the one worker loop that all of kwok-dra's controllers run:
+// a queue of keys, a function that brings the object of a key to the state it
+// should be in, and retries with a backoff per key.
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to a minute.
+// There is no bucket shared between keys, as in client-go's default limiter: it
+// would hold back a fleet that fails at once for hours.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Loop reconciles keys of type K.
+type Loop[K comparable] struct {
+	queue     workqueue.TypedRateLimitingInterface[K]
+	reconcile func(ctx context.Context, key K) error
+}
+
+// New makes a loop. The name labels its metrics and logs. Reconcile is never
+// run twice at a time for one key; an error it returns is logged, and the key
+// is retried unless the error is Terminal.
+func New[K comparable](name string, reconcile func(ctx context.Context, key K) error) *Loop[K] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
+	return &Loop[K]{
+		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
+		reconcile: reconcile,
+	}
+}
+
+// Add queues a key, unless it is queued already.
+func (l *Loop[K]) Add(key K) {
+	l.queue.Add(key)
+}
+
+// AddAfter queues a key after a delay.
+func (l *Loop[K]) AddAfter(key K, delay time.Duration) {
+	l.queue.AddAfter(key, delay)
+}
+
+// Failures tells how many times in a row the key has failed.
+func (l *Loop[K]) Failures(key K) int {
+	return l.queue.NumRequeues(key)
+}
+
+// Run reconciles with that many workers until ctx ends, and returns when the
+// last worker has finished its key.
+func (l *Loop[K]) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	l.queue.ShutDown()
+	running.Wait()
+}
+
+func (l *Loop[K]) next(ctx context.Context) bool {
+	key, shutdown := l.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		return true
+	}
+	err := l.reconcile(ctx, key)
+	if ctx.Err() != nil {
+		return true
+	}
+	l.settle(ctx, key, err)
+	return true
+}
+
+func (l *Loop[K]) settle(ctx context.Context, key K, err error) {
+	var terminal *terminalError
+	switch {
+	case err == nil:
+		l.queue.Forget(key)
+	case errors.As(err, &terminal):
+		klog.FromContext(ctx).Error(err, "Reconciling failed, waiting for a change", "key", key)
+		l.queue.Forget(key)
+	default:
+		l.queue.AddRateLimited(key)
+		klog.FromContext(ctx).Error(err, "Reconciling failed, trying again", "key", key, "failures", l.queue.NumRequeues(key))
+	}
+}
+
+// Terminal marks an error that trying again cannot cure. The key waits until it
+// is added again.
+func Terminal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &terminalError{err}
+}
+
+type terminalError struct{ error }
+
+func (t *terminalError) Unwrap() error { return t.error }
