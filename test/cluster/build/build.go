@@ -1,0 +1,175 @@
+// Package build makes the programs of a Kubernetes cluster from their Go
+// modules: etcd, the control plane, kubectl, kwok and kwokctl. They are kept in
+// a cache outside the work tree, one directory per version, and a directory is
+// there only when everything in it is. The first build takes minutes, every
+// later call finds the work done.
+package build
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+)
+
+// Options say what to build and where to tell about it.
+type Options struct {
+	Versions
+	// Output receives the progress of a build; nothing is written when there is
+	// nothing to build. Optional, default is os.Stderr.
+	Output io.Writer
+}
+
+// Programs are the built programs of one set of versions.
+type Programs struct {
+	// Versions are the resolved versions.
+	Versions Versions
+	paths    map[string]string
+}
+
+// Path returns where the program with the given name is, or "" for a name that
+// is not one of the programs.
+func (p *Programs) Path(name string) string { return p.paths[name] }
+
+// Names are the names of the programs, sorted.
+func (p *Programs) Names() []string { return slices.Sorted(maps.Keys(p.paths)) }
+
+// Cache is the directory below which everything is kept: $KWOK_DRA_CACHE, or
+// kwok-dra in the user's cache directory.
+func Cache() (string, error) {
+	if dir := os.Getenv(CacheEnv); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache directory (set %s to choose one): %w", CacheEnv, err)
+	}
+	return filepath.Join(dir, "kwok-dra"), nil
+}
+
+// Ensure builds what the cache lacks. Concurrent calls, also of different
+// processes, wait for each other: a build keeps all processors busy anyway.
+func Ensure(ctx context.Context, o Options) (*Programs, error) {
+	versions, err := o.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := Cache()
+	if err != nil {
+		return nil, err
+	}
+	wanted := units(versions)
+	if len(missing(cache, wanted)) > 0 {
+		if o.Output == nil {
+			o.Output = os.Stderr
+		}
+		if err := buildMissing(ctx, cache, wanted, o.Output); err != nil {
+			return nil, err
+		}
+	}
+	return programs(cache, versions, wanted), nil
+}
+
+func programs(cache string, versions Versions, wanted []unit) *Programs {
+	p := &Programs{Versions: versions, paths: map[string]string{}}
+	for _, u := range wanted {
+		for _, program := range u.programs() {
+			p.paths[program] = filepath.Join(cache, u.name, program)
+		}
+	}
+	return p
+}
+
+func missing(cache string, wanted []unit) []unit {
+	var rest []unit
+	for _, u := range wanted {
+		if !complete(filepath.Join(cache, u.name), u) {
+			rest = append(rest, u)
+		}
+	}
+	return rest
+}
+
+func complete(dir string, u unit) bool {
+	for _, program := range u.programs() {
+		if info, err := os.Stat(filepath.Join(dir, program)); err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+func buildMissing(ctx context.Context, cache string, wanted []unit, output io.Writer) error {
+	lock, err := filelock.Wait(ctx, filepath.Join(cache, "build.lock"), func() {
+		fmt.Fprintln(output, "Waiting for another process that builds the cluster's programs ...")
+	})
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	removeLeftovers(cache)
+
+	// Whoever had the lock may have built them.
+	rest := missing(cache, wanted)
+	if len(rest) == 0 {
+		return nil
+	}
+	fmt.Fprintf(output, "Building the programs of the cluster into %s.\n"+
+		"A first build takes about 5 to 10 minutes on two cores, once.\n", cache)
+	for i, u := range rest {
+		p := progress.Start(output, fmt.Sprintf("[%d/%d] %s", i+1, len(rest), u))
+		err := buildUnit(ctx, cache, u, p)
+		p.Finish(err)
+		if err != nil {
+			return fmt.Errorf("build %s: %w", u, err)
+		}
+	}
+	return nil
+}
+
+const scratchPrefix = "building-"
+
+// removeLeftovers removes what interrupted builds left. The caller has the
+// lock, so no build that is still going on owns any of it.
+func removeLeftovers(cache string) {
+	leftovers, _ := filepath.Glob(filepath.Join(cache, scratchPrefix+"*"))
+	for _, dir := range leftovers {
+		_ = os.RemoveAll(dir) // what stays behind is in nobody's way
+	}
+}
+
+// buildUnit builds u in a directory of its own and moves the result into place
+// in one step, so that nobody ever sees half of it.
+func buildUnit(ctx context.Context, cache string, u unit, p *progress.Step) (err error) {
+	scratch, err := os.MkdirTemp(cache, scratchPrefix)
+	if err != nil {
+		return fmt.Errorf("create scratch directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+
+	if err := writeModule(ctx, scratch, u); err != nil {
+		return err
+	}
+	made := filepath.Join(scratch, "bin")
+	if err := compile(ctx, scratch, made, u, p); err != nil {
+		return err
+	}
+	if !complete(made, u) {
+		return fmt.Errorf("look for %s in %s: not all were built", strings.Join(u.programs(), ", "), made)
+	}
+	final := filepath.Join(cache, u.name)
+	if err := os.RemoveAll(final); err != nil {
+		return fmt.Errorf("remove incomplete %s: %w", final, err)
+	}
+	if err := os.Rename(made, final); err != nil {
+		return fmt.Errorf("move programs into place: %w", err)
+	}
+	return nil
+}

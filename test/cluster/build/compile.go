@@ -1,0 +1,137 @@
+package build
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+)
+
+// writeModule writes the module in which u is built.
+func writeModule(ctx context.Context, dir string, u unit) error {
+	out, err := output(goCommand(ctx, dir, "mod", "download", "-json", u.source.String()))
+	if err != nil {
+		return fmt.Errorf("download module %s: %w", u.source, err)
+	}
+	var downloaded struct{ GoMod string }
+	if err := json.Unmarshal(out, &downloaded); err != nil {
+		return fmt.Errorf("read where module %s was downloaded to: %w", u.source, err)
+	}
+	gomod, err := os.ReadFile(downloaded.GoMod)
+	if err != nil {
+		return fmt.Errorf("read go.mod of %s: %w", u.source, err)
+	}
+	scratch, err := scratchModule(gomod, u.source, u.parts)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), scratch, 0o644); err != nil {
+		return fmt.Errorf("write scratch module: %w", err)
+	}
+	return nil
+}
+
+// compile builds the programs of u into the directory made.
+func compile(ctx context.Context, scratch, made string, u unit, p *progress.Step) error {
+	packages := 0
+	// Only an estimate for the progress; a real problem shows in the build.
+	if deps, err := output(goCommand(ctx, scratch, append([]string{"list", "-deps"}, u.packages...)...)); err == nil {
+		packages = bytes.Count(deps, []byte("\n"))
+	}
+	ldflags := strings.Join(append([]string{"-s", "-w"}, u.ldflags...), " ")
+	// With a name the only program gets it, without one each its package's.
+	target := made + string(filepath.Separator) + u.program
+	args := append([]string{"build", "-v", "-trimpath", "-ldflags", ldflags, "-o", target}, u.packages...)
+	cmd := goCommand(ctx, scratch, args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return fmt.Errorf("open pipe to the compiler: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the compiler: %w", err)
+	}
+	tail := follow(stderr, packages, p)
+	if err := cmd.Wait(); err != nil {
+		return failure(ctx, err, strings.Join(tail, "\n"))
+	}
+	return nil
+}
+
+// follow tells about the packages that the compiler reports and keeps the last
+// lines, which is where a failing build says why. total is an upper limit: what
+// the compiler's own cache has is never reported.
+func follow(stderr io.Reader, total int, p *progress.Step) (tail []string) {
+	const keep = 30
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for compiled, downloaded := 0, 0; lines.Scan(); {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "go: downloading "):
+			downloaded++
+			p.State("%d modules downloaded", downloaded)
+		case !strings.ContainsAny(line, " \t:"): // a bare import path
+			compiled++
+			p.State("%d of at most %d packages compiled", compiled, total)
+		default:
+			tail = append(tail, line)
+			tail = tail[max(0, len(tail)-keep):]
+		}
+	}
+	// A line beyond the buffer: the compiler must not block on a full pipe.
+	_, _ = io.Copy(io.Discard, stderr)
+	return tail
+}
+
+// goCommand runs the go command in dir, untouched by settings that are meant
+// for the module of the caller.
+func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	ours := []string{
+		"CGO_ENABLED=0",
+		// Never empty: an empty variable does not override "go env -w".
+		"GOFLAGS=-mod=mod",
+		"GOWORK=off",
+		"GO111MODULE=on",
+		"GOOS=" + runtime.GOOS,
+		"GOARCH=" + runtime.GOARCH,
+	}
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "GOBIN=")
+	}), ours...)
+	// The compilers that the go command runs have to end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+func output(cmd *exec.Cmd) ([]byte, error) {
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("%w:\n%s", err, bytes.TrimSpace(append(exit.Stderr, out...)))
+	}
+	return out, err
+}
+
+func failure(ctx context.Context, err error, tail string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("run the compiler: %w", context.Cause(ctx))
+	}
+	return fmt.Errorf("run the compiler: %w, its last lines:\n%s", err, tail)
+}

@@ -1,0 +1,100 @@
+package build
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/mod/module"
+)
+
+// unit is what one run of the compiler makes: the programs of one module, in
+// one directory of the cache.
+type unit struct {
+	name     string
+	source   module.Version
+	parts    string // see scratchModule
+	packages []string
+	ldflags  []string
+	// program is the name of the only program, where its package has another one.
+	program string
+}
+
+// units are what the given versions consist of, the longest build first so
+// that the end of the progress is near when the numbers say so.
+func units(v Versions) []unit {
+	all := []unit{kubernetesUnit(v.Kubernetes), etcdUnit(), kwokUnit(kwokctlVersion)}
+	if v.Kwok != kwokctlVersion {
+		all = append(all, kwokUnit(v.Kwok))
+	}
+	return all
+}
+
+func kubernetesUnit(version string) unit {
+	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	var ldflags []string
+	// kubectl reads its version from client-go, everything else from component-base.
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		ldflags = append(ldflags,
+			stamp(pkg, "gitVersion", version),
+			stamp(pkg, "gitMajor", numbers[0]),
+			stamp(pkg, "gitMinor", numbers[1]),
+			stamp(pkg, "gitTreeState", "clean"),
+		)
+	}
+	return unit{
+		name:   "kubernetes-" + version,
+		source: module.Version{Path: "k8s.io/kubernetes", Version: version},
+		parts:  stagingVersion(version),
+		packages: []string{
+			"k8s.io/kubernetes/cmd/kube-apiserver",
+			"k8s.io/kubernetes/cmd/kube-controller-manager",
+			"k8s.io/kubernetes/cmd/kube-scheduler",
+			"k8s.io/kubernetes/cmd/kubectl",
+		},
+		ldflags: ldflags,
+	}
+}
+
+func etcdUnit() unit {
+	const server = "go.etcd.io/etcd/server/v3"
+	return unit{
+		name:     "etcd-" + etcdVersion,
+		source:   module.Version{Path: server, Version: etcdVersion},
+		packages: []string{server},
+		program:  "etcd",
+	}
+}
+
+func kwokUnit(version string) unit {
+	u := unit{
+		name:     "kwok-" + version,
+		source:   module.Version{Path: "sigs.k8s.io/kwok", Version: version},
+		packages: []string{"sigs.k8s.io/kwok/cmd/kwok"},
+		ldflags:  []string{stamp("sigs.k8s.io/kwok/pkg/consts", "Version", version)},
+	}
+	if version == kwokctlVersion {
+		u.packages = append(u.packages, "sigs.k8s.io/kwok/cmd/kwokctl")
+	}
+	return u
+}
+
+// programs are the names of the files that building u leaves behind.
+func (u unit) programs() []string {
+	if u.program != "" {
+		return []string{u.program}
+	}
+	var names []string
+	for _, pkg := range u.packages {
+		names = append(names, path.Base(pkg))
+	}
+	return names
+}
+
+func (u unit) String() string {
+	return fmt.Sprintf("%s (%s)", strings.Replace(u.name, "-", " ", 1), strings.Join(u.programs(), ", "))
+}
+
+func stamp(pkg, name, value string) string {
+	return fmt.Sprintf("-X %s.%s=%s", pkg, name, value)
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// adminClient asks the API server whether something is there. It is not
+// kubectl because it asks many times a second.
+type adminClient struct {
+	server string
+	http   http.Client
+}
+
+func (c *Cluster) adminClient() (*adminClient, error) {
+	apiServer, err := c.component(APIServer)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := tls.LoadX509KeyPair(c.state("pki", "admin.crt"), c.state("pki", "admin.key"))
+	if err != nil {
+		return nil, fmt.Errorf("load the administrator's certificate: %w", err)
+	}
+	ca, err := os.ReadFile(c.state("pki", "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("load the cluster's certificate authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &adminClient{
+		server: fmt.Sprintf("https://%s:%d", loopback, apiServer.Ports[0].Port),
+		http: http.Client{
+			Timeout:   5 * time.Second,
+			Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots}},
+		},
+	}, nil
+}
+
+// ok says whether a GET of path succeeds.
+func (a *adminClient) ok(ctx context.Context, path string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server+path, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode == http.StatusOK
+}

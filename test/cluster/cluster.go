@@ -1,0 +1,180 @@
+// Package cluster starts and stops real Kubernetes clusters with kwok's fake
+// nodes: etcd, the control plane and kwok as processes on loopback, in a few
+// seconds, without root, containers or images. The programs are built from Go
+// modules, see package build. Clusters are independent of each other, of the
+// user's ~/.kwok and of ~/.kube.
+//
+// A cluster never outlives the process that started it, however that ends,
+// unless it was started by Up.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+)
+
+// A Cluster is a running cluster.
+type Cluster struct {
+	options  Options
+	programs *build.Programs
+	home     string // everything of the cluster is below it
+	ports    *filelock.Lock
+	watchdog *watchdog
+
+	stop func() error
+}
+
+// Start starts a cluster and returns when it serves: the API server is ready, a
+// Pod could be created in the default namespace, and everything else runs. When
+// it fails, nothing is left behind.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	home, err := temporaryHome()
+	if err != nil {
+		return nil, err
+	}
+	c, err := start(ctx, o, home)
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func temporaryHome() (string, error) {
+	home, err := os.MkdirTemp("", "kwok-dra-")
+	if err != nil {
+		return "", fmt.Errorf("create directory for cluster: %w", err)
+	}
+	return filepath.Abs(home)
+}
+
+// start starts a cluster in the directory home. Also with an error it returns a
+// cluster, of which as much runs as could be started, to be stopped by the caller.
+func start(ctx context.Context, o Options, home string) (*Cluster, error) {
+	c := &Cluster{options: o, home: home}
+	c.stop = sync.OnceValue(c.remove)
+	var err error
+	c.programs, err = build.Ensure(ctx, build.Options{
+		Versions: build.Versions{Kubernetes: o.KubernetesVersion, Kwok: o.KwokVersion},
+		Output:   o.Output,
+	})
+	if err != nil {
+		return c, err
+	}
+	if c.watchdog, err = startWatchdog(home); err != nil {
+		return c, err
+	}
+	step := progress.Start(output(o), fmt.Sprintf("Starting cluster %s (Kubernetes %s, kwok %s)", o.Name, o.KubernetesVersion, o.KwokVersion))
+	err = c.create(ctx, step)
+	step.Finish(err)
+	if err != nil {
+		return c, fmt.Errorf("start cluster %s: %w", o.Name, err)
+	}
+	return c, nil
+}
+
+func output(o Options) io.Writer {
+	if o.Output == nil {
+		return io.Discard
+	}
+	return o.Output
+}
+
+// Stop ends all processes of the cluster and removes its files. It returns
+// when they are gone. Further calls do nothing and return the same.
+func (c *Cluster) Stop() error { return c.stop() }
+
+func (c *Cluster) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	defer c.ports.Unlock()
+	err := remove(ctx, c.home)
+	if c.watchdog == nil {
+		return err
+	}
+	if err != nil {
+		// Perhaps the watchdog can still do it.
+		return errors.Join(fmt.Errorf("stop cluster %s: %w", c.Name(), err), c.watchdog.release())
+	}
+	return c.watchdog.dismiss()
+}
+
+// Name is the name of the cluster. Its context in the kubeconfig is
+// "kwok-" and the name.
+func (c *Cluster) Name() string { return c.options.Name }
+
+// Versions are the versions that the cluster runs.
+func (c *Cluster) Versions() build.Versions { return c.programs.Versions }
+
+// Kubeconfig is the path of a kubeconfig of the cluster's administrator.
+func (c *Cluster) Kubeconfig() string { return c.state("kubeconfig.yaml") }
+
+// Logs is the directory with a log file for each component.
+func (c *Cluster) Logs() string { return c.state("logs") }
+
+// AuditLog is the path of the API server's audit log, one JSON object per line
+// and finished request. Options.Audit has to be set.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
+
+// Binary is the path of one of the built programs, for example kubectl, or ""
+// for an unknown name.
+func (c *Cluster) Binary(name string) string { return c.programs.Path(name) }
+
+// Kubectl runs kubectl as the cluster's administrator and returns its output.
+// An error has what kubectl wrote to stderr.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.KubectlInput(ctx, nil, args...)
+}
+
+// KubectlInput is Kubectl with a standard input, for "kubectl apply -f -".
+func (c *Cluster) KubectlInput(ctx context.Context, in io.Reader, args ...string) (string, error) {
+	// By its path in the directory of the cluster, so that it ends with it.
+	cmd := exec.CommandContext(ctx, c.path("bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
+	cmd.Env = c.environment()
+	cmd.Stdin = in
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("run kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return stdout.String(), nil
+}
+
+// path is a path in the directory of the cluster, state one in that part of it
+// which kwokctl manages.
+func (c *Cluster) path(elem ...string) string {
+	return filepath.Join(append([]string{c.home}, elem...)...)
+}
+
+func (c *Cluster) state(elem ...string) string {
+	return c.path(append([]string{"clusters", c.Name()}, elem...)...)
+}
+
+// environment is that of every process of the cluster: ours, without what
+// configures another kwok or cluster.
+func (c *Cluster) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "KWOK_") || strings.HasPrefix(entry, "KUBECONFIG=") || strings.HasPrefix(entry, "PATH=")
+	})
+	return append(env,
+		"KWOK_WORKDIR="+c.home,
+		"KUBECACHEDIR="+c.path("kubectl-cache"),
+		"PATH="+c.path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
+	)
+}

@@ -1,0 +1,197 @@
+// Command cluster builds and runs real Kubernetes clusters with fake nodes on
+// this machine, for the demo and for work by hand.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+)
+
+const usage = `Runs real Kubernetes clusters with kwok's fake nodes on this machine, without
+root or containers. The programs are built from Go modules once, which takes
+about 5 to 10 minutes on two cores.
+
+Usage: cluster COMMAND [flags]
+
+  build        build what is not built yet and print where the programs are
+  up           start a cluster, which keeps running until "down"
+  down         stop a cluster and remove everything that belongs to it
+  kubeconfig   print the path of a cluster's kubeconfig
+  env          print the settings for a shell: eval "$(cluster env)"
+
+Flags of all commands but build:
+
+  --name NAME               name of the cluster (default "demo")
+
+Flags of up:
+
+  --config FILE             configuration or Stages for kwokctl, may be repeated;
+                            Stages replace all default Stages of kwok
+  --feature-gates LIST      for example DRAPartitionableDevices=true,...
+  --runtime-config LIST     for example resource.k8s.io/v1beta2=true,...
+  --enable-crds LIST        kinds that kwok reads from the cluster, for example Stage
+  --disable LIST            components not to start, for example kube-scheduler
+  --audit                   log every request
+
+Environment:
+
+  KUBERNETES_VERSION   1.34, 1.35, 1.36 (default), 1.37 or a release such as 1.36.3
+  KWOK_VERSION         release of kwok (default 0.8.0)
+  KWOK_DRA_CACHE       where programs and clusters are kept (default: kwok-dra in
+                       the user's cache directory)
+`
+
+var errUsage = errors.New(`unknown command, see "cluster help"`)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		args = []string{"help"}
+	}
+	command, args := args[0], args[1:]
+	o := cluster.Options{Output: os.Stderr}
+	help, err := parse(command, args, &o)
+	if err != nil {
+		return err
+	}
+	switch {
+	case help:
+		_, err := io.WriteString(out, usage)
+		return err
+	case command == "build":
+		return buildAll(ctx, out)
+	case command == "up":
+		return up(ctx, o, out)
+	case command == "down":
+		return down(ctx, o.Name, out)
+	case command == "kubeconfig":
+		return show(o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
+	case command == "env":
+		return show(o.Name, out, environment)
+	}
+	return fmt.Errorf("run %q: %w", command, errUsage)
+}
+
+// parse reads the flags of a command; each command takes its own only.
+func parse(command string, args []string, o *cluster.Options) (help bool, err error) {
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	if command != "build" {
+		flags.StringVar(&o.Name, "name", "demo", "")
+	}
+	if command == "up" {
+		flags.Func("config", "", func(file string) error { o.Config = append(o.Config, file); return nil })
+		flags.Func("feature-gates", "", switches(&o.FeatureGates))
+		flags.Func("runtime-config", "", switches(&o.RuntimeConfig))
+		flags.Func("enable-crds", "", list(&o.EnableCRDs))
+		flags.Func("disable", "", list(&o.Disable))
+		flags.BoolVar(&o.Audit, "audit", false, "")
+	}
+	err = flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp), command == "help", command == "--help", command == "-h":
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read flags of %s: %w", command, err)
+	case flags.NArg() > 0:
+		return false, fmt.Errorf("read flags of %s: unexpected %q", command, flags.Arg(0))
+	}
+	return false, nil
+}
+
+func list(values *[]string) func(string) error {
+	return func(text string) error {
+		*values = append(*values, strings.Split(text, ",")...)
+		return nil
+	}
+}
+
+func switches(values *map[string]bool) func(string) error {
+	return func(text string) error {
+		if *values == nil {
+			*values = map[string]bool{}
+		}
+		for pair := range strings.SplitSeq(text, ",") {
+			name, value, _ := strings.Cut(pair, "=")
+			if value != "true" && value != "false" {
+				return fmt.Errorf("%q is not NAME=true or NAME=false", pair)
+			}
+			(*values)[name] = value == "true"
+		}
+		return nil
+	}
+}
+
+func buildAll(ctx context.Context, out io.Writer) error {
+	programs, err := build.Ensure(ctx, build.Options{Output: os.Stderr})
+	if err != nil {
+		return err
+	}
+	for _, name := range programs.Names() {
+		fmt.Fprintln(out, programs.Path(name))
+	}
+	return nil
+}
+
+func up(ctx context.Context, o cluster.Options, out io.Writer) error {
+	c, created, err := cluster.Up(ctx, o)
+	if err != nil {
+		return err
+	}
+	if !created {
+		fmt.Fprintf(out, "Cluster %s is already running (Kubernetes %s, kwok %s).\n", c.Name(), c.Versions().Kubernetes, c.Versions().Kwok)
+	}
+	fmt.Fprintf(out, "Use it with:  export KUBECONFIG=%s\n", c.Kubeconfig())
+	return nil
+}
+
+func down(ctx context.Context, name string, out io.Writer) error {
+	found, err := cluster.Down(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !found {
+		fmt.Fprintf(out, "There is no cluster %s.\n", name)
+		return nil
+	}
+	fmt.Fprintf(out, "Cluster %s is stopped and removed.\n", name)
+	return nil
+}
+
+func show(name string, out io.Writer, what func(*cluster.Cluster) string) error {
+	c, err := cluster.Find(name)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, what(c))
+	return err
+}
+
+func environment(c *cluster.Cluster) string {
+	return fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH", quote(c.Kubeconfig()), quote(filepath.Dir(c.Binary("kubectl"))))
+}
+
+// quote makes text one word of a shell.
+func quote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

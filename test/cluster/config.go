@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+)
+
+const loopback = "127.0.0.1"
+
+// kwokctlConfig is the part of kwokctl's configuration document that is used
+// here. A document rather than flags: not everything has a flag, and the flag for
+// extra arguments cannot take those of several components in any order.
+type kwokctlConfig struct {
+	APIVersion        string             `json:"apiVersion"`
+	Kind              string             `json:"kind"`
+	Options           kwokctlOptions     `json:"options"`
+	ComponentsPatches []componentPatches `json:"componentsPatches"`
+}
+
+type kwokctlOptions struct {
+	Runtime     string `json:"runtime"`
+	BindAddress string `json:"bindAddress"`
+
+	KubeVersion       string   `json:"kubeVersion"`
+	KwokVersion       string   `json:"kwokVersion"`
+	KubeAuthorization bool     `json:"kubeAuthorization"`
+	KubeAdmission     bool     `json:"kubeAdmission"`
+	KubeFeatureGates  string   `json:"kubeFeatureGates,omitempty"`
+	KubeRuntimeConfig string   `json:"kubeRuntimeConfig,omitempty"`
+	KubeAuditPolicy   string   `json:"kubeAuditPolicy,omitempty"`
+	Disable           []string `json:"disable,omitempty"`
+	EnableCRDs        []string `json:"enableCRDs,omitempty"`
+
+	EtcdBinary                  string `json:"etcdBinary"`
+	KubeApiserverBinary         string `json:"kubeApiserverBinary"`
+	KubeControllerManagerBinary string `json:"kubeControllerManagerBinary"`
+	KubeSchedulerBinary         string `json:"kubeSchedulerBinary"`
+	KubectlBinary               string `json:"kubectlBinary"`
+	KwokControllerBinary        string `json:"kwokControllerBinary"`
+
+	EtcdPort                  int `json:"etcdPort"`
+	EtcdPeerPort              int `json:"etcdPeerPort"`
+	KubeApiserverPort         int `json:"kubeApiserverPort"`
+	KubeControllerManagerPort int `json:"kubeControllerManagerPort"`
+	KubeSchedulerPort         int `json:"kubeSchedulerPort"`
+	KwokControllerPort        int `json:"kwokControllerPort"`
+}
+
+type componentPatches struct {
+	Name      string     `json:"name"`
+	ExtraArgs []extraArg `json:"extraArgs"`
+}
+
+type extraArg struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// auditPolicy logs what was asked for and by whom, once per request and without
+// the objects.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+`
+
+// writeConfig writes the configuration where kwokctl looks for it by default.
+func (c *Cluster) writeConfig(p *build.Programs, ports ports) error {
+	config := kwokctlConfig{
+		APIVersion:        "config.kwok.x-k8s.io/v1alpha1",
+		Kind:              "KwokctlConfiguration",
+		Options:           c.kwokctlOptions(p, ports),
+		ComponentsPatches: patches(c.options.ExtraArgs),
+	}
+	if c.options.Audit {
+		config.Options.KubeAuditPolicy = c.path("audit-policy.yaml")
+		if err := os.WriteFile(config.Options.KubeAuditPolicy, []byte(auditPolicy), 0o600); err != nil {
+			return fmt.Errorf("write audit policy: %w", err)
+		}
+	}
+	document, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode configuration of kwokctl: %w", err)
+	}
+	if err := os.WriteFile(c.path("kwok.yaml"), document, 0o600); err != nil {
+		return fmt.Errorf("write configuration of kwokctl: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) kwokctlOptions(p *build.Programs, ports ports) kwokctlOptions {
+	o := c.options
+	return kwokctlOptions{
+		Runtime:           "binary",
+		BindAddress:       loopback,
+		KubeVersion:       o.KubernetesVersion,
+		KwokVersion:       o.KwokVersion,
+		KubeAuthorization: true,
+		KubeAdmission:     true,
+		KubeFeatureGates:  switches(o.FeatureGates),
+		KubeRuntimeConfig: switches(o.RuntimeConfig),
+		Disable:           o.Disable,
+		EnableCRDs:        o.EnableCRDs,
+
+		EtcdBinary:                  p.Path("etcd"),
+		KubeApiserverBinary:         p.Path("kube-apiserver"),
+		KubeControllerManagerBinary: p.Path("kube-controller-manager"),
+		KubeSchedulerBinary:         p.Path("kube-scheduler"),
+		KubectlBinary:               p.Path("kubectl"),
+		KwokControllerBinary:        p.Path("kwok"),
+
+		EtcdPort:                  ports.first,
+		EtcdPeerPort:              ports.first + 1,
+		KubeApiserverPort:         ports.first + 2,
+		KubeControllerManagerPort: ports.first + 3,
+		KubeSchedulerPort:         ports.first + 4,
+		KwokControllerPort:        ports.first + 5,
+	}
+}
+
+// patches are our own extra arguments, and then those of the user.
+func patches(extra map[string][]string) []componentPatches {
+	args := map[string][]string{
+		// Everything is thrown away, so nothing has to survive a power cut.
+		Etcd: {"unsafe-no-fsync=true"},
+		// The kubernetes Service cannot lead to a loopback address, and looking
+		// for another one fails on a machine without a network.
+		APIServer: {"advertise-address=" + loopback, "endpoint-reconciler-type=none"},
+		// Alone in their cluster: after a restart they need not wait until the
+		// lease of the ones before has run out.
+		ControllerManager: {"leader-elect=false"},
+		Scheduler:         {"leader-elect=false"},
+	}
+	for name, more := range extra {
+		args[name] = append(args[name], more...)
+	}
+	var all []componentPatches
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		p := componentPatches{Name: name}
+		for _, arg := range args[name] {
+			key, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+			if !ok {
+				value = "true"
+			}
+			p.ExtraArgs = append(p.ExtraArgs, extraArg{Key: key, Value: value})
+		}
+		all = append(all, p)
+	}
+	return all
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/process"
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+)
+
+// startTimeout bounds the start of a cluster, which takes four seconds on an
+// idle machine.
+const startTimeout = 3 * time.Minute
+
+// create starts everything and waits until it serves.
+func (c *Cluster) create(ctx context.Context, step *progress.Step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	step.State("waiting for the API server")
+	if err := c.runKwokctl(ctx); err != nil {
+		return err
+	}
+	step.State("waiting for the controllers")
+	return c.waitReady(ctx)
+}
+
+// prepare writes all that kwokctl needs.
+func (c *Cluster) prepare() error {
+	if err := os.MkdirAll(c.path("bin"), 0o755); err != nil {
+		return fmt.Errorf("create directory for programs: %w", err)
+	}
+	for _, name := range []string{"kwokctl", "kubectl"} {
+		if err := os.Symlink(c.programs.Path(name), c.path("bin", name)); err != nil {
+			return fmt.Errorf("link program: %w", err)
+		}
+	}
+	cache, err := build.Cache()
+	if err != nil {
+		return err
+	}
+	ports, err := takePorts(cache)
+	if err != nil {
+		return err
+	}
+	c.ports = ports.lock
+	return c.writeConfig(c.programs, ports)
+}
+
+// runKwokctl creates the cluster. kwokctl waits for an API server for minutes,
+// also for one that has ended, so it is not left alone with that.
+func (c *Cluster) runKwokctl(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	log, err := os.Create(c.path("kwokctl.log"))
+	if err != nil {
+		return fmt.Errorf("create log of kwokctl: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+
+	args := []string{"create", "cluster", "--name", c.Name(), "--kubeconfig", ""}
+	for _, file := range c.options.Config {
+		args = append(args, "--config", file)
+	}
+	cmd := exec.CommandContext(ctx, c.path("bin", "kwokctl"), args...)
+	cmd.Env = c.environment()
+	cmd.Dir = c.home
+	// A file and no pipe: the components would keep a pipe open for ever.
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start kwokctl: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	return c.attend(ctx, cancel, done)
+}
+
+// attend waits for kwokctl, and cancels it as soon as it waits in vain.
+func (c *Cluster) attend(ctx context.Context, cancel context.CancelCauseFunc, done <-chan error) error {
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		select {
+		case err := <-done:
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			if err != nil {
+				return fmt.Errorf("run kwokctl: %w, its last lines:\n%s", err, tail(c.path("kwokctl.log")))
+			}
+			return nil
+		case <-poll.C:
+			for _, name := range []string{Etcd, APIServer} {
+				if c.ended(name) {
+					cancel(c.endedError(name))
+				}
+			}
+		}
+	}
+}
+
+func (c *Cluster) endedError(name string) error {
+	return fmt.Errorf("%s ended, its last lines:\n%s", name, tail(c.log(name)))
+}
+
+var errGaveUp = errors.New("ended again and again")
+
+// waitReady waits until the cluster can be used. The controllers give up when
+// the API server takes too long to start, as it may on a busy machine, and nobody
+// else would start them again.
+func (c *Cluster) waitReady(ctx context.Context) error {
+	api, err := c.adminClient()
+	if err != nil {
+		return err
+	}
+	const attempts = 5
+	restarts := map[string]int{}
+	components, err := c.components()
+	if err != nil {
+		return err
+	}
+	return process.Until(ctx, "wait for the cluster", func() (bool, error) {
+		for _, component := range components {
+			if !c.ended(component.Name) {
+				continue
+			}
+			if restarts[component.Name]++; restarts[component.Name] > attempts {
+				return false, fmt.Errorf("%w: %w", errGaveUp, c.endedError(component.Name))
+			}
+			if err := c.fork(component); err != nil {
+				return false, err
+			}
+		}
+		return c.serves(ctx, api), nil
+	})
+}
+
+// serves says whether a Pod could be created: without its default ServiceAccount,
+// which the controller manager makes, a namespace takes none.
+func (c *Cluster) serves(ctx context.Context, api *adminClient) bool {
+	if !api.ok(ctx, "/readyz") {
+		return false
+	}
+	return c.disabled(ControllerManager) || api.ok(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+}
+
+// tail returns the last lines of a log.
+func tail(path string) string {
+	const keep = 20
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-keep):], "\n")
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// LogsEnv names a directory for the logs of failed tests, such as one that a CI
+// system keeps. Default is the directory for temporary files.
+const LogsEnv = "KWOK_DRA_LOGS"
+
+// ForTest starts a cluster that is stopped at the end of the test. When the
+// test has failed by then, the logs are copied to a directory that is printed
+// and kept.
+func ForTest(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	o, err := o.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := temporaryHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := start(t.Context(), o, home)
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.keepLogs(t)
+		}
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *Cluster) keepLogs(t testing.TB) {
+	t.Helper()
+	dir, err := c.copyLogs(t.Name())
+	if err != nil {
+		t.Errorf("keep logs of cluster %s: %v", c.Name(), err)
+		return
+	}
+	t.Logf("Logs of cluster %s are kept in %s", c.Name(), dir)
+}
+
+func (c *Cluster) copyLogs(test string) (string, error) {
+	parent := os.Getenv(LogsEnv)
+	if parent == "" {
+		parent = os.TempDir()
+	} else if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("create directory: %w", err)
+	}
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\*: `, r) {
+			return '-'
+		}
+		return r
+	}, test)
+	dir, err := os.MkdirTemp(parent, "logs-"+name+"-")
+	if err != nil {
+		return "", fmt.Errorf("create directory: %w", err)
+	}
+	files, _ := filepath.Glob(filepath.Join(c.Logs(), "*.log"))
+	for _, file := range append(files, c.path("kwokctl.log"), c.path("kwok.yaml")) {
+		content, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // it failed before
+		}
+		if err != nil {
+			return "", fmt.Errorf("read log: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), content, 0o644); err != nil {
+			return "", fmt.Errorf("write log: %w", err)
+		}
+	}
+	return dir, nil
+}
