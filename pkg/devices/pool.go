@@ -17,8 +17,11 @@ type Pool struct {
 	Driver, Name string
 	// Templates are the templates that make the pool, in the order of their names.
 	Templates []*Template
-	// Slices are the devices, split as they are to be published.
-	Slices [][]resourcev1.Device
+	// Devices are the devices in the order of the templates.
+	Devices []resourcev1.Device
+
+	// owners maps the names of devices to the templates that they are from.
+	owners map[string]string
 }
 
 // ForDriver picks the templates that count on a node: per driver those that
@@ -48,59 +51,46 @@ func ForDriver(templates []*Template, node *corev1.Node) map[string][]*Template 
 // chose. Templates with the same pool name form one pool, their devices in the
 // order of the templates' names. Two devices of one name are an error.
 func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
-	var pools []*building
+	var pools []Pool
 	for _, t := range templates {
 		name, devices, err := t.render(node)
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(pools, func(b *building) bool { return b.pool.Name == name })
+		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == name })
 		if i < 0 {
 			i = len(pools)
-			pools = append(pools, &building{pool: Pool{Driver: t.Driver, Name: name}, owners: map[string]string{}})
+			pools = append(pools, Pool{Driver: t.Driver, Name: name, owners: map[string]string{}})
 		}
 		if err := pools[i].add(t, devices); err != nil {
 			return nil, err
 		}
 	}
-	finished := make([]Pool, len(pools))
-	for i, b := range pools {
-		b.pool.Slices = split(b.devices)
-		finished[i] = b.pool
-	}
-	return finished, nil
+	return pools, nil
 }
 
-// building is a pool to which templates are still added.
-type building struct {
-	pool    Pool
-	devices []resourcev1.Device
-	// owners maps the names of devices to the templates that they are from.
-	owners map[string]string
-}
-
-func (b *building) add(t *Template, devices []resourcev1.Device) error {
+func (p *Pool) add(t *Template, devices []resourcev1.Device) error {
 	for i := range devices {
 		name := devices[i].Name
-		if other, taken := b.owners[name]; taken {
+		if other, taken := p.owners[name]; taken {
 			return fmt.Errorf("templates %s and %s both have the device %s in pool %s of driver %s: rename one, or set poolName or priority",
-				other, t.Name, name, b.pool.Name, t.Driver)
+				other, t.Name, name, p.Name, t.Driver)
 		}
-		b.owners[name] = t.Name
+		p.owners[name] = t.Name
 	}
-	b.pool.Templates = append(b.pool.Templates, t)
-	b.devices = append(b.devices, devices...)
+	p.Templates = append(p.Templates, t)
+	p.Devices = append(p.Devices, devices...)
 	return nil
 }
 
-// split cuts the devices into the fewest slices within the API server's limits:
-// 128 devices, or 64 where a device of the slice has taints.
-func split(devices []resourcev1.Device) [][]resourcev1.Device {
+// Slices splits the devices as they are to be published: into the fewest slices
+// within the API server's limits, 128 devices, or 64 where one has taints.
+func (p *Pool) Slices() [][]resourcev1.Device {
 	limit := resourcev1.ResourceSliceMaxDevices
-	if slices.ContainsFunc(devices, hasAdvancedFeatures) {
+	if slices.ContainsFunc(p.Devices, hasAdvancedFeatures) {
 		limit = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
 	}
-	return slices.Collect(slices.Chunk(devices, limit))
+	return slices.Collect(slices.Chunk(p.Devices, limit))
 }
 
 func hasAdvancedFeatures(device resourcev1.Device) bool {

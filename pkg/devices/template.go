@@ -153,6 +153,12 @@ func (t *Template) Selects(node *corev1.Node) bool {
 	return t.nodes == nil || t.nodes.Match(node)
 }
 
+// Uses tells whether any device of the template has what used looks for, in
+// fields that are not rendered.
+func (t *Template) Uses(used func(device *resourcev1.Device) bool) bool {
+	return slices.ContainsFunc(t.groups, func(g group) bool { return used(&g.prototype) })
+}
+
 // render makes the pool's name and the devices for a node.
 func (t *Template) render(node *lifecycle.Object) (string, []resourcev1.Device, error) {
 	values, err := t.text.render(node)

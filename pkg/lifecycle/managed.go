@@ -69,3 +69,16 @@ func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, m.Single).String()
 	}
 }
+
+// String says which nodes are selected, for logs.
+func (m *ManagedNodes) String() string {
+	switch {
+	case m.Single != "":
+		return "name " + m.Single
+	case m.Labels != "":
+		return "labels " + m.Labels
+	case m.Annotations != "":
+		return "annotations " + m.Annotations
+	}
+	return "all"
+}

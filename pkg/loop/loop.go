@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 )
@@ -20,6 +21,9 @@ const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Minute
 )
+
+// grace is how long keys may still be worked on when the loop is to end.
+const grace = 5 * time.Second
 
 // Loop reconciles keys of type K.
 type Loop[K comparable] struct {
@@ -54,34 +58,36 @@ func (l *Loop[K]) Failures(key K) int {
 }
 
 // Run reconciles with that many workers until ctx ends, and returns when the
-// last worker has finished its key.
+// last worker has finished its key. Keys that are being reconciled then have a
+// grace period, so that what takes several writes is not left half done.
 func (l *Loop[K]) Run(ctx context.Context, workers int) {
+	working, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for l.next(ctx) {
+			for l.next(ctx, working) {
 			}
 		})
 	}
 	<-ctx.Done()
 	l.queue.ShutDown()
+	timer := time.AfterFunc(grace, abort)
+	defer timer.Stop()
 	running.Wait()
 }
 
-func (l *Loop[K]) next(ctx context.Context) bool {
+// next reconciles one key in the working context. Keys still queued when ctx
+// has ended are passed over.
+func (l *Loop[K]) next(ctx, working context.Context) bool {
 	key, shutdown := l.queue.Get()
 	if shutdown {
 		return false
 	}
 	defer l.queue.Done(key)
-	if ctx.Err() != nil {
-		return true
+	if ctx.Err() == nil {
+		l.settle(ctx, key, l.reconcile(working, key))
 	}
-	err := l.reconcile(ctx, key)
-	if ctx.Err() != nil {
-		return true
-	}
-	l.settle(ctx, key, err)
 	return true
 }
 
@@ -93,10 +99,19 @@ func (l *Loop[K]) settle(ctx context.Context, key K, err error) {
 	case errors.As(err, &terminal):
 		klog.FromContext(ctx).Error(err, "Reconciling failed, waiting for a change", "key", key)
 		l.queue.Forget(key)
+	case LostRace(err):
+		l.queue.AddRateLimited(key)
+		klog.FromContext(ctx).V(2).Info("Lost a race, trying again", "key", key, "err", err)
 	default:
 		l.queue.AddRateLimited(key)
 		klog.FromContext(ctx).Error(err, "Reconciling failed, trying again", "key", key, "failures", l.queue.NumRequeues(key))
 	}
+}
+
+// LostRace tells whether a write failed because someone else was faster. The
+// cache will show it soon; it is nothing to alarm anyone about.
+func LostRace(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
 // Terminal marks an error that trying again cannot cure. The key waits until it

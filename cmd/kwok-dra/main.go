@@ -1,0 +1,42 @@
+// Command kwok-dra gives the fake nodes of KWOK fake devices. It runs beside
+// the kwok controller.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kwok-dra/kwok-dra/pkg/app"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "kwok-dra:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	options := app.NewOptions()
+	if err := options.Flags().Parse(arguments); errors.Is(err, pflag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if options.Version {
+		fmt.Println("kwok-dra", app.Version())
+		return nil
+	}
+	if err := options.Complete(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return app.Run(ctx, options)
+}

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// version is set by the linker for releases.
+var version string
+
+// Version is the version of the sidecar, from the linker or from the module's
+// build information.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// Run runs the sidecar until ctx ends. The options must be completed.
+func Run(ctx context.Context, o *Options) error {
+	client, err := newClient(o)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(clientMetrics()...)
+
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	defer events.Shutdown()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
+
+	store, err := newStore(o)
+	if err != nil {
+		return err
+	}
+	publisher, err := slices.New(slices.Options{Client: client, Config: store, Managed: &o.Managed, Recorder: recorder})
+	if err != nil {
+		return err
+	}
+	registry.MustRegister(store, publisher.Metrics())
+	s := &sidecar{options: o, client: client, store: store, publisher: publisher}
+	return s.run(ctx, registry, recorder)
+}
+
+// newStore makes the store with the configuration files in it.
+func newStore(o *Options) (*config.Store, error) {
+	carriers := []string{config.FilesCarrier}
+	if o.configMap != nil {
+		carriers = append(carriers, config.ConfigMapCarrier(*o.configMap))
+	}
+	store := config.NewStore(carriers...)
+	documents, err := config.ReadFiles(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	return store, store.Replace(config.FilesCarrier, documents)
+}
+
+func newClient(o *Options) (kubernetes.Interface, error) {
+	rest, err := o.clientConfig().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server; in a Pod its ServiceAccount is used, elsewhere give --kubeconfig: %w", err)
+	}
+	return kubernetes.NewForConfig(tune(rest, o.KubeAPIQPS))
+}
+
+// tune sets what a fleet needs: client-go's default of 5 requests per second
+// would take hours for it, and protobuf halves the cost of decoding.
+func tune(c *rest.Config, qps float32) *rest.Config {
+	c.QPS = qps
+	c.Burst = max(1, int(2*qps))
+	c.UserAgent = v1alpha1.ManagedByValue + "/" + Version()
+	c.ContentType = "application/vnd.kubernetes.protobuf"
+	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	return c
+}
+
+type sidecar struct {
+	options   *Options
+	client    kubernetes.Interface
+	store     *config.Store
+	publisher *slices.Publisher
+}
+
+func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry, recorder record.EventRecorder) error {
+	logger := klog.FromContext(ctx)
+	synced := s.publisher.Synced()
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	if name := s.options.configMap; name != nil {
+		configMap, err := config.NewConfigMap(ctx, s.client, *name, s.store, recorder)
+		if err != nil {
+			return err
+		}
+		synced = append(synced, configMap.Synced())
+		running.Go(func() { configMap.Run(ctx) })
+	}
+	server, err := serve(ctx, s.options.ServerAddress, registry, synced)
+	if err != nil {
+		return err
+	}
+	running.Go(func() { server.run(ctx) })
+	running.Go(func() {
+		if cache.WaitFor(ctx, "", synced...) {
+			logger.Info("Ready")
+		}
+	})
+
+	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
+		"workers", s.options.Workers, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
+	s.publisher.Run(ctx, s.options.Workers)
+	logger.Info("Stopped")
+	return nil
+}

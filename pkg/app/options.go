@@ -1,0 +1,89 @@
+// Package app puts the sidecar together: options, clients, controllers and the
+// HTTP server.
+package app
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// Options are the sidecar's command line options.
+type Options struct {
+	Kubeconfig    string
+	Config        []string
+	ConfigMap     string
+	KubeAPIQPS    float32
+	Workers       int
+	ServerAddress string
+	Managed       lifecycle.ManagedNodes
+	Version       bool
+
+	configMap *types.NamespacedName
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		KubeAPIQPS:    -1,
+		Workers:       16,
+		ServerAddress: ":10246",
+	}
+}
+
+// Flags returns the options as flags, those of kwok under kwok's names.
+func (o *Options) Flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("kwok-dra", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount")
+	flags.StringArrayVar(&o.Config, "config", o.Config, "file of ResourcePoolTemplates and a KwokDRAConfiguration, read once; may be given several times")
+	flags.StringVar(&o.ConfigMap, "config-map", o.ConfigMap, "ConfigMap of the same, as namespace/name, watched live")
+	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes")
+	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
+		"act for nodes with these annotations; default, if no other choice of nodes is made: "+lifecycle.DefaultAnnotationSelector)
+	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
+	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
+	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; negative: none")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes that are dealt with at a time")
+	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where /healthz, /readyz and /metrics are served; empty: nowhere")
+	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	verbosity := pflag.PFlagFromGoFlag(logging.Lookup("v"))
+	verbosity.Usage = "verbosity of the log: 0 start, stop and configuration; 2 each node's slices"
+	flags.AddFlag(verbosity)
+	flags.BoolVar(&o.Version, "version", o.Version, "print the version and exit")
+	return flags
+}
+
+// Complete checks the options against each other and fills in the rest.
+func (o *Options) Complete() error {
+	if len(o.Config) == 0 && o.ConfigMap == "" {
+		return errors.New("nothing to publish: give --config FILE or --config-map NAMESPACE/NAME")
+	}
+	if o.ConfigMap != "" {
+		namespace, name, ok := strings.Cut(o.ConfigMap, "/")
+		if !ok || namespace == "" || name == "" {
+			return fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", o.ConfigMap)
+		}
+		o.configMap = &types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	if o.Workers < 1 {
+		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
+	}
+	return o.Managed.Complete()
+}
+
+// clientConfig finds the API server as kubectl does, and in a Pod its own.
+func (o *Options) clientConfig() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+}

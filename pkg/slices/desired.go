@@ -1,0 +1,104 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// desired is what a node should have.
+type desired struct {
+	pools []devices.Pool
+	// held are the drivers whose pools could not be worked out, with the cause.
+	// Their slices stay as they are.
+	held map[string]error
+}
+
+// desire works out the pools of a node. A problem with one driver's templates
+// does not touch the others.
+func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed) desired {
+	result := desired{held: map[string]error{}}
+	object := lifecycle.NodeObject(node)
+	byDriver := devices.ForDriver(set.Templates, node)
+	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
+		pools, err := devices.Pools(byDriver[driver], object)
+		if err != nil {
+			result.held[driver] = err
+			continue
+		}
+		wanted, err := inForce(ctx, set, pools, gate{node: node, object: object, existing: existing})
+		if err != nil {
+			result.held[driver] = err
+			continue
+		}
+		result.pools = append(result.pools, wanted...)
+	}
+	return result
+}
+
+// gate decides whether a pool of a node is to exist now.
+type gate struct {
+	node     *corev1.Node
+	object   *lifecycle.Object
+	existing []*Observed
+}
+
+func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate) ([]devices.Pool, error) {
+	var wanted []devices.Pool
+	for i := range pools {
+		open, err := g.open(ctx, set, &pools[i])
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", pools[i].Name, err)
+		}
+		if open {
+			wanted = append(wanted, pools[i])
+		}
+	}
+	return wanted, nil
+}
+
+// open tells whether the pool is to exist. Templates that form one pool share
+// its fate: it is published when publishWhen of each of them matches, stays
+// whatever becomes of that, and is retired when retireWhen of any one matches.
+func (g gate) open(ctx context.Context, set *config.Set, pool *devices.Pool) (bool, error) {
+	for _, t := range pool.Templates {
+		retire, err := set.RetireWhen(t).Matches(ctx, g.object)
+		if err != nil || retire {
+			return false, wrapTemplate(t, err)
+		}
+	}
+	if g.published(pool) {
+		return true, nil
+	}
+	for _, t := range pool.Templates {
+		publish, err := set.PublishWhen(t).Matches(ctx, g.object)
+		if err != nil || !publish {
+			return false, wrapTemplate(t, err)
+		}
+	}
+	return true, nil
+}
+
+func wrapTemplate(t *devices.Template, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("template %s: %w", t.Name, err)
+}
+
+// published tells whether any slice of the pool exists. Slices of another node
+// of the same name have other names.
+func (g gate) published(pool *devices.Pool) bool {
+	names := map[string]bool{}
+	for i := range pool.Slices() {
+		names[nameOf(g.node, pool, i)] = true
+	}
+	return slices.ContainsFunc(g.existing, func(o *Observed) bool { return names[o.Name] })
+}

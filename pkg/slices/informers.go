@@ -1,0 +1,161 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// byNode indexes slices by the name of their node.
+const byNode = "node"
+
+func newNodeInformer(client kubernetes.Interface, managed *lifecycle.ManagedNodes) cache.TypedSharedIndexInformer[*corev1.Node] {
+	informer := coreinformers.NewTypedFilteredNodeInformer(client, 0, nil, managed.Tweak)
+	mustTransform(informer, slimNode)
+	return informer
+}
+
+// slimNode drops what selectors and templates do not see: managedFields, and
+// heartbeats, which would make every renewal a change.
+func slimNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	node.ManagedFields = nil
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
+	return node, nil
+}
+
+// newSliceInformer watches the slices that kwok-dra owns.
+func newSliceInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*Observed] {
+	slices := client.ResourceV1().ResourceSlices()
+	selector := labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}.String()
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return slices.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return slices.Watch(ctx, options)
+		},
+	}
+	informer := cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(listWatch, client),
+		&resourcev1.ResourceSlice{},
+		cache.SharedIndexInformerOptions{Indexers: cache.TypedIndexersToIndexers(cache.TypedIndexers[*Observed]{
+			byNode: func(slice *Observed) ([]string, error) { return []string{slice.NodeName}, nil },
+		})},
+	)
+	mustTransform(informer, observe)
+	return cache.NewTypedSharedIndexInformer[*Observed](informer)
+}
+
+// mustTransform sets the transform of an informer that has not been started,
+// the only case in which it cannot fail.
+func mustTransform(informer cache.SharedIndexInformer, transform cache.TransformFunc) {
+	if err := informer.SetTransform(transform); err != nil {
+		panic(fmt.Sprintf("set the transform of a new informer: %v", err))
+	}
+}
+
+func (p *Publisher) addHandlers() error {
+	nodes, err := p.nodes.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Node]{
+		AddFunc: func(node *corev1.Node) { p.nodeChanged(node.Name) },
+		UpdateFunc: func(old, node *corev1.Node) {
+			if !sameNode(old, node) {
+				p.nodeChanged(node.Name)
+			}
+		},
+		DeleteFunc: func(deleted cache.DeletedObject[*corev1.Node]) { p.nodeChanged(deleted.GetObjectName().Name) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	slices, err := p.slices.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*Observed]{
+		AddFunc:    p.sliceChanged,
+		UpdateFunc: func(_, slice *Observed) { p.sliceChanged(slice) },
+		DeleteFunc: p.sliceDeleted,
+	})
+	if err != nil {
+		return fmt.Errorf("watch slices: %w", err)
+	}
+	p.synced = []cache.DoneChecker{nodes.HasSyncedChecker(), slices.HasSyncedChecker()}
+	return nil
+}
+
+// sameNode tells whether an update changed only what is not kept, as the
+// heartbeats of a fleet do many times a second.
+func sameNode(old, node *corev1.Node) bool {
+	comparable := *old
+	comparable.ResourceVersion = node.ResourceVersion
+	return apiequality.Semantic.DeepEqual(&comparable, node)
+}
+
+func (p *Publisher) nodeChanged(name string) {
+	p.putBackChanged(name, time.Now())
+	p.loop.Add(name)
+}
+
+// takeChanged returns the time of the node's first event that has not been
+// dealt with, or zero.
+func (p *Publisher) takeChanged(name string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since := p.changed[name]
+	delete(p.changed, name)
+	return since
+}
+
+func (p *Publisher) putBackChanged(name string, since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if earlier, ok := p.changed[name]; !ok || since.Before(earlier) {
+		p.changed[name] = since
+	}
+}
+
+func (p *Publisher) sliceChanged(slice *Observed) {
+	if p.pending.saw(slice.NodeName, slice.Name, slice.ResourceVersion) {
+		p.loop.Add(slice.NodeName)
+	}
+}
+
+func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*Observed]) {
+	slice := deleted.OptionalObj
+	if slice == nil {
+		return
+	}
+	p.pending.sawDeleted(slice.NodeName, slice.Name)
+	p.loop.Add(slice.NodeName)
+}
+
+// enqueueAll queues every node that exists or has slices.
+func (p *Publisher) enqueueAll() {
+	for _, name := range p.nodes.GetStore().ListKeys() {
+		p.loop.Add(name)
+	}
+	for _, name := range p.slices.GetIndexer().ListIndexFuncValues(byNode) {
+		p.loop.Add(name)
+	}
+}

@@ -1,0 +1,83 @@
+package slices
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Observed is what the cache keeps of a ResourceSlice. A full slice takes 35 KB
+// of memory for 3.5 KB on the wire, so of the devices only a hash is kept.
+type Observed struct {
+	metav1.ObjectMeta
+
+	NodeName, Driver string
+	Pool             resourcev1.ResourcePool
+	Devices          int
+	Content          Content
+}
+
+// Content is a hash of all that a slice says but its generation and the pool's
+// slice count. It is only good within one process.
+type Content uint64
+
+var contentSeed = maphash.MakeSeed()
+
+// ContentOf hashes a spec. Protobuf sorts map keys and prints quantities in
+// their canonical form, so equal specs have equal hashes. TimeAdded of taints
+// is left out: the API server fills it in.
+func ContentOf(spec *resourcev1.ResourceSliceSpec) (Content, error) {
+	canonical := *spec
+	canonical.Pool = resourcev1.ResourcePool{Name: spec.Pool.Name}
+	if slices.ContainsFunc(spec.Devices, func(d resourcev1.Device) bool { return len(d.Taints) > 0 }) {
+		canonical.Devices = withoutTimes(spec.Devices)
+	}
+	data, err := canonical.Marshal()
+	if err != nil {
+		return 0, fmt.Errorf("encode slice of pool %s: %w", spec.Pool.Name, err)
+	}
+	return Content(maphash.Bytes(contentSeed, data)), nil
+}
+
+func withoutTimes(devices []resourcev1.Device) []resourcev1.Device {
+	stripped := slices.Clone(devices)
+	for i := range stripped {
+		stripped[i].Taints = slices.Clone(stripped[i].Taints)
+		for j := range stripped[i].Taints {
+			stripped[i].Taints[j].TimeAdded = nil
+		}
+	}
+	return stripped
+}
+
+// observe makes an Observed of a slice. It is the transform of the informer,
+// which may pass it its own result.
+func observe(object any) (any, error) {
+	slice, ok := object.(*resourcev1.ResourceSlice)
+	if !ok {
+		return object, nil
+	}
+	content, err := ContentOf(&slice.Spec)
+	if err != nil {
+		return nil, err
+	}
+	observed := &Observed{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            slice.Name,
+			UID:             slice.UID,
+			ResourceVersion: slice.ResourceVersion,
+			OwnerReferences: slice.OwnerReferences,
+		},
+		Driver:  slice.Spec.Driver,
+		Pool:    slice.Spec.Pool,
+		Devices: len(slice.Spec.Devices),
+		Content: content,
+	}
+	if slice.Spec.NodeName != nil {
+		observed.NodeName = *slice.Spec.NodeName
+	}
+	return observed, nil
+}

@@ -1,0 +1,135 @@
+package slices
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// pendingLimit bounds how long the cache is waited for. A write whose event
+// never comes (the watch broke, and the slice was deleted before it was back)
+// must not block its node for ever.
+const pendingLimit = 30 * time.Second
+
+// pending remembers the writes that the cache has not seen yet. A plan made
+// without them would repeat them and raise the generation for nothing. It also
+// tells the events of one's own writes, which need no reconciliation, from
+// those of others.
+type pending struct {
+	mu    sync.Mutex
+	nodes map[string]*pendingNode
+}
+
+type pendingNode struct {
+	// writes maps the names of slices to their writes.
+	writes map[string]*write
+	// waited is set when a reconciliation was put off.
+	waited bool
+	since  time.Time
+}
+
+// write is a write under way, or one that waits for its event.
+type write struct {
+	// answered is the resource version in the API server's answer.
+	answered string
+	// seen is the newest resource version in the cache since the write began.
+	seen string
+}
+
+func newPending() *pending {
+	return &pending{nodes: map[string]*pendingNode{}}
+}
+
+// begin notes that a slice of the node is about to be written.
+func (p *pending) begin(node, slice string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.nodes[node] == nil {
+		p.nodes[node] = &pendingNode{writes: map[string]*write{}, since: time.Now()}
+	}
+	p.nodes[node].writes[slice] = &write{}
+}
+
+// end notes the resource version that the API server gave the slice, or "" if
+// the write failed. It tells whether the node must be reconciled again: someone
+// else has changed the slice meanwhile.
+func (p *pending) end(node, slice, version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := p.nodes[node]
+	if state == nil || state.writes[slice] == nil {
+		return false
+	}
+	w := state.writes[slice]
+	w.answered = version
+	if version != "" && (w.seen == "" || older(w.seen, version)) {
+		return false
+	}
+	p.forget(node, slice)
+	return w.seen != version
+}
+
+// saw notes an event. It tells whether the node must be reconciled: the event
+// is not that of one's own write, or a reconciliation waits for it.
+func (p *pending) saw(node, slice, version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := p.nodes[node]
+	if state == nil || state.writes[slice] == nil {
+		return true
+	}
+	w := state.writes[slice]
+	if w.answered == "" {
+		w.seen = version
+		return false
+	}
+	if older(version, w.answered) {
+		return false
+	}
+	last := p.forget(node, slice)
+	return version != w.answered || last && state.waited
+}
+
+// sawDeleted notes that a slice has gone from the cache.
+func (p *pending) sawDeleted(node, slice string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if state := p.nodes[node]; state != nil && state.writes[slice] != nil {
+		p.forget(node, slice)
+	}
+}
+
+// blocks tells whether the node must wait for the cache.
+func (p *pending) blocks(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := p.nodes[node]
+	if state == nil {
+		return false
+	}
+	if time.Since(state.since) >= pendingLimit {
+		delete(p.nodes, node)
+		return false
+	}
+	state.waited = true
+	return true
+}
+
+// forget drops a write, and tells whether it was the node's last.
+func (p *pending) forget(node, slice string) bool {
+	state := p.nodes[node]
+	delete(state.writes, slice)
+	if len(state.writes) > 0 {
+		return false
+	}
+	delete(p.nodes, node)
+	return true
+}
+
+// older tells whether one resource version is older than another. Those that
+// are not numbers, as no API server's, count as equal.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}

@@ -1,0 +1,206 @@
+package slices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+)
+
+// The reasons of the events on Nodes.
+const (
+	reasonPublishFailed = "PublishFailed"
+	reasonFieldsDropped = "FieldsDropped"
+)
+
+// patience is how often a write may fail before an event says so. What a
+// restart of the API server causes is over by then.
+const patience = 5
+
+// Publisher publishes and retires the slices of the fake nodes.
+type Publisher struct {
+	client   resourceclient.ResourceSliceInterface
+	config   *config.Store
+	managed  *lifecycle.ManagedNodes
+	recorder record.EventRecorder
+
+	nodes   cache.TypedSharedIndexInformer[*corev1.Node]
+	slices  cache.TypedSharedIndexInformer[*Observed]
+	synced  []cache.DoneChecker
+	loop    *loop.Loop[string]
+	pending *pending
+	fields  *serverFields
+	metrics *metrics
+
+	mu sync.Mutex
+	// changed maps nodes to the time of their first event that has not been
+	// dealt with.
+	changed map[string]time.Time
+}
+
+// Options are what a Publisher works with. All are required.
+type Options struct {
+	Client   kubernetes.Interface
+	Config   *config.Store
+	Managed  *lifecycle.ManagedNodes
+	Recorder record.EventRecorder
+}
+
+// New makes a Publisher; Run starts it.
+func New(o Options) (*Publisher, error) {
+	p := &Publisher{
+		client:   o.Client.ResourceV1().ResourceSlices(),
+		config:   o.Config,
+		managed:  o.Managed,
+		recorder: o.Recorder,
+		nodes:    newNodeInformer(o.Client, o.Managed),
+		slices:   newSliceInformer(o.Client),
+		pending:  newPending(),
+		changed:  map[string]time.Time{},
+	}
+	p.loop = loop.New("slices", p.reconcile)
+	p.fields = newServerFields(p.client, p.reportDropped)
+	p.metrics = newMetrics(p.slices.GetStore())
+	o.Config.OnChange(p.enqueueAll)
+	return p, p.addHandlers()
+}
+
+// Metrics is the collector of the Publisher's metrics.
+func (p *Publisher) Metrics() prometheus.Collector {
+	return p.metrics
+}
+
+// Synced are done when the caches are complete.
+func (p *Publisher) Synced() []cache.DoneChecker {
+	return p.synced
+}
+
+// Run publishes with that many workers until ctx ends, and returns when all
+// that it started has stopped.
+func (p *Publisher) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	running.Go(func() { p.nodes.RunWithContext(ctx) })
+	running.Go(func() { p.slices.RunWithContext(ctx) })
+	if cache.WaitFor(ctx, "caches", p.synced...) {
+		p.loop.Run(ctx, workers)
+	}
+	running.Wait()
+}
+
+// reconcile brings the slices of one node to the state they should be in.
+func (p *Publisher) reconcile(ctx context.Context, name string) error {
+	if p.pending.blocks(name) {
+		p.loop.AddAfter(name, pendingLimit)
+		return nil
+	}
+	set := p.config.Current()
+	if set == nil {
+		return nil
+	}
+	existing, err := p.slices.GetTypedIndexer().ByTypedIndex(byNode, name)
+	if err != nil {
+		return loop.Terminal(fmt.Errorf("list slices of node %s: %w", name, err))
+	}
+	since := p.takeChanged(name)
+	node := p.node(name)
+	want := desired{}
+	if node != nil {
+		want = desire(ctx, set, node, existing)
+	}
+	wrote, err := p.bringTo(ctx, name, node, want, existing)
+	if err != nil {
+		p.putBackChanged(name, since)
+		return p.failed(node, name, err)
+	}
+	if wrote && !since.IsZero() {
+		p.metrics.published(since)
+	}
+	return p.refused(node, want.held)
+}
+
+// bringTo writes what is missing to what is wanted, and tells whether that was
+// anything.
+func (p *Publisher) bringTo(ctx context.Context, name string, node *corev1.Node, want desired, existing []*Observed) (bool, error) {
+	existing = slices.DeleteFunc(existing, func(o *Observed) bool { return want.held[o.Driver] != nil })
+	if err := p.fields.apply(ctx, node, want.pools); err != nil {
+		return false, err
+	}
+	writes, err := Plan(node, want.pools, existing)
+	if err != nil || writes.Empty() {
+		return false, err
+	}
+	if err := p.apply(ctx, name, writes); err != nil {
+		return false, err
+	}
+	klog.FromContext(ctx).V(2).Info("Brought the slices of the node up to date", "node", name,
+		"created", len(writes.Create), "updated", len(writes.Update), "deleted", len(writes.Delete))
+	return true, nil
+}
+
+// node returns the node, or nil where it does not exist or is not fake.
+func (p *Publisher) node(name string) *corev1.Node {
+	object, exists, err := p.nodes.GetStore().GetByKey(name)
+	if err != nil || !exists {
+		return nil
+	}
+	node := object.(*corev1.Node)
+	if !p.managed.Matches(node) {
+		return nil
+	}
+	return node
+}
+
+// refused reports templates that cannot be rendered for the node. Only a change
+// of the node or the configuration can help.
+func (p *Publisher) refused(node *corev1.Node, held map[string]error) error {
+	if len(held) == 0 {
+		return nil
+	}
+	p.metrics.failing.WithLabelValues("template").Inc()
+	var errs []error
+	for _, driver := range slices.Sorted(maps.Keys(held)) {
+		errs = append(errs, fmt.Errorf("driver %s: %w", driver, held[driver]))
+	}
+	err := errors.Join(errs...)
+	p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
+	return loop.Terminal(err)
+}
+
+// failed reports an API call that failed. What the API server refuses for good
+// is reported at once, the rest when it has failed for a while.
+func (p *Publisher) failed(node *corev1.Node, name string, err error) error {
+	if loop.LostRace(err) {
+		return err
+	}
+	p.metrics.failing.WithLabelValues("api").Inc()
+	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+	if node != nil && (final || p.loop.Failures(name) >= patience) {
+		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
+	}
+	return err
+}
+
+func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, template string, field gatedField) {
+	p.metrics.dropped.WithLabelValues(template, field.name).Set(1)
+	err := fmt.Errorf("the API server drops %s of the devices of template %s: turn on its feature gate %s, or take the field away",
+		field.name, template, field.gate)
+	klog.FromContext(ctx).Error(err, "Publishing without a field", "node", node.Name)
+	p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
+}
