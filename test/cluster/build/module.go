@@ -41,6 +41,7 @@ func scratchModule(gomod []byte, source module.Version, parts string) ([]byte, e
 			return nil, fmt.Errorf("write scratch module for %s: %w", source, err)
 		}
 	}
+	scratch.SortBlocks()
 	scratch.Cleanup()
 	return scratch.Format()
 }

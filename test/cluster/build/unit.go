@@ -40,6 +40,9 @@ func kubernetesUnit(version string) unit {
 			stamp(pkg, "gitMajor", numbers[0]),
 			stamp(pkg, "gitMinor", numbers[1]),
 			stamp(pkg, "gitTreeState", "clean"),
+			// A module does not know its commit; what stands there instead is a
+			// placeholder that would show up in every user agent.
+			stamp(pkg, "gitCommit", ""),
 		)
 	}
 	return unit{

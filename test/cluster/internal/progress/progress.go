@@ -31,8 +31,10 @@ type Step struct {
 }
 
 // Start begins a step and says so.
-func Start(out io.Writer, title string) *Step {
-	s := &Step{out: out, title: title, terminal: isTerminal(out), started: time.Now(), stop: make(chan struct{})}
+func Start(out io.Writer, title string) *Step { return start(out, title, isTerminal(out)) }
+
+func start(out io.Writer, title string, terminal bool) *Step {
+	s := &Step{out: out, title: title, terminal: terminal, started: time.Now(), stop: make(chan struct{})}
 	interval := logInterval
 	if s.terminal {
 		interval = terminalInterval

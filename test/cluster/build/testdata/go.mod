@@ -1,0 +1,25 @@
+module k8s.io/kubernetes
+
+go 1.26.0
+
+godebug default=go1.26
+
+require (
+	github.com/blang/semver/v4 v4.0.0
+	github.com/old/fork v1.0.0
+	k8s.io/api v0.0.0
+	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a
+	k8s.io/published v0.36.1
+	k8s.io/utils v0.0.0 // indirect
+)
+
+require github.com/beorn7/perks v1.0.1 // indirect
+
+replace (
+	github.com/old/fork => github.com/new/fork v1.2.3
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/published => ../published
+	k8s.io/unused => ./staging/src/k8s.io/unused
+)
+
+tool example.com/generator

@@ -1,0 +1,98 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKillAll(t *testing.T) {
+	t.Parallel()
+	dir, other := t.TempDir(), t.TempDir()
+	mine := []*exec.Cmd{sleeper(t, dir), sleeper(t, dir)}
+	bystanders := []*exec.Cmd{
+		sleeper(t, other),
+		sleeper(t, dir+"-longer"),
+		// It works with the directory, but does not come from it.
+		run(t, exec.Command("sh", "-c", "sleep 1000; :", filepath.Join(dir, "file"))),
+	}
+	found, err := In(dir)
+	require.NoError(t, err)
+	require.Len(t, found, len(mine))
+
+	require.NoError(t, KillAll(t.Context(), dir))
+	found, err = In(dir)
+	require.NoError(t, err)
+	require.Empty(t, found)
+	for _, cmd := range mine {
+		require.Error(t, cmd.Wait())
+	}
+	for _, cmd := range bystanders {
+		require.NoError(t, cmd.Process.Signal(syscall.Signal(0)))
+	}
+	require.NoError(t, KillAll(t.Context(), dir), "nothing to do")
+}
+
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mine, other := sleeper(t, dir), sleeper(t, t.TempDir())
+
+	running, err := Signal(dir, mine.Process.Pid, 0)
+	require.NoError(t, err)
+	require.True(t, running)
+
+	// As if the number had been given to somebody else in the meantime.
+	running, err = Signal(dir, other.Process.Pid, syscall.SIGKILL)
+	require.NoError(t, err)
+	require.False(t, running)
+	require.NoError(t, other.Process.Signal(syscall.Signal(0)))
+
+	running, err = Signal(dir, mine.Process.Pid, syscall.SIGTERM)
+	require.NoError(t, err)
+	require.True(t, running)
+	require.NoError(t, Until(t.Context(), "wait", func() (bool, error) {
+		// Nobody has waited for it yet: in the process table, but not running.
+		running, err := Signal(dir, mine.Process.Pid, 0)
+		return !running, err
+	}))
+}
+
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	err := Until(ctx, "wait for it", func() (bool, error) { cancel(enough); return false, nil })
+	require.ErrorIs(t, err, enough)
+	require.EqualError(t, err, "wait for it: enough")
+}
+
+// sleeper runs a program of dir.
+func sleeper(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	link := filepath.Join(dir, "sleep")
+	if err := os.Symlink(sleep, link); err != nil {
+		require.ErrorIs(t, err, os.ErrExist)
+	}
+	return run(t, exec.Command(link, "1000"))
+}
+
+func run(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
