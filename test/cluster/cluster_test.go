@@ -64,7 +64,7 @@ func TestComponents(t *testing.T) {
 	c := ForTest(t, Options{})
 	for _, name := range []string{ControllerManager, Scheduler, Kwok, Etcd, APIServer} {
 		running := func() bool {
-			found, err := process.In(filepath.Join(c.home, "clusters"))
+			found, err := process.In(c.home)
 			require.NoError(t, err)
 			for _, p := range found {
 				if filepath.Base(p.Program) == name {
@@ -174,9 +174,11 @@ func TestUpAndDown(t *testing.T) {
 		require.NoError(t, os.Remove(home+".lock"))
 	})
 
+	o.EnableCRDs = []string{"Stage"}
 	c, created, err := Up(t.Context(), o)
 	require.NoError(t, err)
 	require.True(t, created)
+	kubectl(t, c, "get", "stages.kwok.x-k8s.io")
 	again, created, err := Up(t.Context(), o)
 	require.NoError(t, err)
 	require.False(t, created)

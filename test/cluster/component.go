@@ -21,17 +21,22 @@ import (
 
 // component is how kwokctl starts a component, as it writes it down.
 type component struct {
-	Name    string   `yaml:"name"`
-	Binary  string   `yaml:"binary"`
-	Args    []string `yaml:"args"`
-	WorkDir string   `yaml:"workDir"`
-	Envs    []struct {
-		Name  string `yaml:"name"`
-		Value string `yaml:"value"`
-	} `yaml:"envs"`
-	Ports []struct {
-		Port int `yaml:"port"`
-	} `yaml:"ports"`
+	Name    string   `json:"name" yaml:"name"`
+	Links   []string `json:"links" yaml:"links"` // those to start before
+	Binary  string   `json:"binary" yaml:"binary"`
+	Args    []string `json:"args" yaml:"args"`
+	WorkDir string   `json:"workDir" yaml:"workDir"`
+	Envs    []env    `json:"envs,omitempty" yaml:"envs"`
+	Ports   []port   `json:"ports" yaml:"ports"`
+}
+
+type env struct {
+	Name  string `json:"name" yaml:"name"`
+	Value string `json:"value" yaml:"value"`
+}
+
+type port struct {
+	Port int `json:"port" yaml:"port"`
 }
 
 // ErrUnknownComponent says that the cluster has no such component.

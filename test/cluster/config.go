@@ -20,6 +20,7 @@ type kwokctlConfig struct {
 	APIVersion        string             `json:"apiVersion"`
 	Kind              string             `json:"kind"`
 	Options           kwokctlOptions     `json:"options"`
+	Components        []component        `json:"components,omitempty"`
 	ComponentsPatches []componentPatches `json:"componentsPatches"`
 }
 
@@ -78,6 +79,14 @@ func (c *Cluster) writeConfig(p *build.Programs, ports ports) error {
 		Kind:              "KwokctlConfiguration",
 		Options:           c.kwokctlOptions(p, ports),
 		ComponentsPatches: patches(c.options.ExtraArgs),
+	}
+	if p.Stages != "" && !c.disabled(Kwok) {
+		kwok, err := c.olderKwok(p, config.Options)
+		if err != nil {
+			return err
+		}
+		config.Options.Disable = append(slices.Clone(c.options.Disable), Kwok)
+		config.Components = append(config.Components, kwok)
 	}
 	if c.options.Audit {
 		config.Options.KubeAuditPolicy = c.path("audit-policy.yaml")

@@ -38,8 +38,8 @@ func (c *Cluster) prepare() error {
 	if err := os.MkdirAll(c.path("bin"), 0o755); err != nil {
 		return fmt.Errorf("create directory for programs: %w", err)
 	}
-	for _, name := range []string{"kwokctl", "kubectl"} {
-		if err := os.Symlink(c.programs.Path(name), c.path("bin", name)); err != nil {
+	for link, program := range map[string]string{"kwokctl": "kwokctl", "kubectl": "kubectl", Kwok: "kwok"} {
+		if err := os.Symlink(c.programs.Path(program), c.path("bin", link)); err != nil {
 			return fmt.Errorf("link program: %w", err)
 		}
 	}

@@ -31,7 +31,10 @@ type Options struct {
 type Programs struct {
 	// Versions are the resolved versions.
 	Versions Versions
-	paths    map[string]string
+	// Stages is a file with the default Stages of the kwok among the programs. It
+	// is empty where kwokctl provides them, which it does for its own version only.
+	Stages string
+	paths  map[string]string
 }
 
 // Path returns where the program with the given name is, or "" for a name that
@@ -83,6 +86,9 @@ func programs(cache string, versions Versions, wanted []unit) *Programs {
 		for _, program := range u.programs() {
 			p.paths[program] = filepath.Join(cache, u.name, program)
 		}
+		if u.stages != nil {
+			p.Stages = filepath.Join(cache, u.name, stagesFile)
+		}
 	}
 	return p
 }
@@ -98,8 +104,8 @@ func missing(cache string, wanted []unit) []unit {
 }
 
 func complete(dir string, u unit) bool {
-	for _, program := range u.programs() {
-		if info, err := os.Stat(filepath.Join(dir, program)); err != nil || !info.Mode().IsRegular() {
+	for _, file := range u.files() {
+		if info, err := os.Stat(filepath.Join(dir, file)); err != nil || !info.Mode().IsRegular() {
 			return false
 		}
 	}
@@ -121,8 +127,7 @@ func buildMissing(ctx context.Context, cache string, wanted []unit, output io.Wr
 	if len(rest) == 0 {
 		return nil
 	}
-	fmt.Fprintf(output, "Building the programs of the cluster into %s.\n"+
-		"A first build takes about 5 to 10 minutes on two cores, once.\n", cache)
+	fmt.Fprintf(output, "Building programs of the cluster into %s. On two cores this takes about %s, once.\n", cache, estimate(rest))
 	for i, u := range rest {
 		p := progress.Start(output, fmt.Sprintf("[%d/%d] %s", i+1, len(rest), u))
 		err := buildUnit(ctx, cache, u, p)
@@ -132,6 +137,16 @@ func buildMissing(ctx context.Context, cache string, wanted []unit, output io.Wr
 		}
 	}
 	return nil
+}
+
+// estimate is how long a build takes when nothing of it was compiled before.
+func estimate(rest []unit) string {
+	for _, u := range rest {
+		if strings.HasPrefix(u.name, kubernetesPrefix) {
+			return "5 to 10 minutes"
+		}
+	}
+	return "2 minutes"
 }
 
 const scratchPrefix = "building-"
@@ -147,22 +162,26 @@ func removeLeftovers(cache string) {
 
 // buildUnit builds u in a directory of its own and moves the result into place
 // in one step, so that nobody ever sees half of it.
-func buildUnit(ctx context.Context, cache string, u unit, p *progress.Step) (err error) {
+func buildUnit(ctx context.Context, cache string, u unit, p *progress.Step) error {
 	scratch, err := os.MkdirTemp(cache, scratchPrefix)
 	if err != nil {
 		return fmt.Errorf("create scratch directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 
-	if err := writeModule(ctx, scratch, u); err != nil {
+	source, err := writeModule(ctx, scratch, u)
+	if err != nil {
 		return err
 	}
 	made := filepath.Join(scratch, "bin")
 	if err := compile(ctx, scratch, made, u, p); err != nil {
 		return err
 	}
+	if err := copyStages(source, made, u); err != nil {
+		return err
+	}
 	if !complete(made, u) {
-		return fmt.Errorf("look for %s in %s: not all were built", strings.Join(u.programs(), ", "), made)
+		return fmt.Errorf("look for %s in %s: not all are there", strings.Join(u.files(), ", "), made)
 	}
 	final := filepath.Join(cache, u.name)
 	if err := os.RemoveAll(final); err != nil {

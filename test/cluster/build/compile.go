@@ -20,26 +20,46 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
 )
 
-// writeModule writes the module in which u is built.
-func writeModule(ctx context.Context, dir string, u unit) error {
+// writeModule writes the module in which u is built, and returns the directory
+// with the source of u.
+func writeModule(ctx context.Context, dir string, u unit) (source string, err error) {
 	out, err := output(goCommand(ctx, dir, "mod", "download", "-json", u.source.String()))
 	if err != nil {
-		return fmt.Errorf("download module %s: %w", u.source, err)
+		return "", fmt.Errorf("download module %s: %w", u.source, err)
 	}
-	var downloaded struct{ GoMod string }
+	var downloaded struct{ GoMod, Dir string }
 	if err := json.Unmarshal(out, &downloaded); err != nil {
-		return fmt.Errorf("read where module %s was downloaded to: %w", u.source, err)
+		return "", fmt.Errorf("read where module %s was downloaded to: %w", u.source, err)
 	}
 	gomod, err := os.ReadFile(downloaded.GoMod)
 	if err != nil {
-		return fmt.Errorf("read go.mod of %s: %w", u.source, err)
+		return "", fmt.Errorf("read go.mod of %s: %w", u.source, err)
 	}
 	scratch, err := scratchModule(gomod, u.source, u.parts)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), scratch, 0o644); err != nil {
-		return fmt.Errorf("write scratch module: %w", err)
+		return "", fmt.Errorf("write scratch module: %w", err)
+	}
+	return downloaded.Dir, nil
+}
+
+// copyStages puts the Stages of u into one file beside its programs.
+func copyStages(source, made string, u unit) error {
+	if u.stages == nil {
+		return nil
+	}
+	var all bytes.Buffer
+	for _, name := range u.stages {
+		stage, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return fmt.Errorf("read default Stage of %s: %w", u.source, err)
+		}
+		fmt.Fprintf(&all, "---\n%s\n", stage)
+	}
+	if err := os.WriteFile(filepath.Join(made, stagesFile), all.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write default Stages: %w", err)
 	}
 	return nil
 }

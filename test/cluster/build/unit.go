@@ -18,6 +18,8 @@ type unit struct {
 	ldflags  []string
 	// program is the name of the only program, where its package has another one.
 	program string
+	// stages are the files of the module that are kept beside the programs, as one.
+	stages []string
 }
 
 // units are what the given versions consist of, the longest build first so
@@ -29,6 +31,8 @@ func units(v Versions) []unit {
 	}
 	return all
 }
+
+const kubernetesPrefix = "kubernetes-"
 
 func kubernetesUnit(version string) unit {
 	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
@@ -46,7 +50,7 @@ func kubernetesUnit(version string) unit {
 		)
 	}
 	return unit{
-		name:   "kubernetes-" + version,
+		name:   kubernetesPrefix + version,
 		source: module.Version{Path: "k8s.io/kubernetes", Version: version},
 		parts:  stagingVersion(version),
 		packages: []string{
@@ -78,11 +82,34 @@ func kwokUnit(version string) unit {
 	}
 	if version == kwokctlVersion {
 		u.packages = append(u.packages, "sigs.k8s.io/kwok/cmd/kwokctl")
+		return u
+	}
+	// The Stages that kwokctl gives to its own kwok are not for older ones, so
+	// these get what their own kwokctl would have given to them.
+	for _, name := range []string{
+		"node/fast/node-initialize",
+		"node/heartbeat-with-lease/node-heartbeat-with-lease",
+		"pod/fast/pod-ready",
+		"pod/fast/pod-complete",
+		"pod/fast/pod-delete",
+	} {
+		u.stages = append(u.stages, "kustomize/stage/"+name+".yaml")
 	}
 	return u
 }
 
-// programs are the names of the files that building u leaves behind.
+// stagesFile is where the stages of a unit are.
+const stagesFile = "stages.yaml"
+
+// files are what building u leaves behind.
+func (u unit) files() []string {
+	if u.stages != nil {
+		return append(u.programs(), stagesFile)
+	}
+	return u.programs()
+}
+
+// programs are the names of the programs that building u leaves behind.
 func (u unit) programs() []string {
 	if u.program != "" {
 		return []string{u.program}

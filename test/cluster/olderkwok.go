@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+)
+
+// olderKwok is the kwok component for a kwok that is older than kwokctl. kwokctl
+// writes Stages in the form of its own version, which older ones misread, so this
+// component has the files as they are.
+func (c *Cluster) olderKwok(p *build.Programs, o kwokctlOptions) (component, error) {
+	args := []string{
+		"--manage-all-nodes=true",
+		"--kubeconfig=" + c.Kubeconfig(),
+		"--tls-cert-file=" + c.state("pki", "admin.crt"),
+		"--tls-private-key-file=" + c.state("pki", "admin.key"),
+		"--node-name=localhost",
+		"--node-port=" + strconv.Itoa(o.KwokControllerPort),
+		"--server-address=" + o.BindAddress + ":" + strconv.Itoa(o.KwokControllerPort),
+		"--node-lease-duration-seconds=200", // as long as kwokctl has it
+	}
+	files, err := c.stageFiles(p)
+	if err != nil {
+		return component{}, err
+	}
+	for _, file := range files {
+		args = append(args, "--config="+file)
+	}
+	for _, kind := range o.EnableCRDs {
+		args = append(args, "--enable-crds="+kind)
+	}
+	return component{
+		Name:    Kwok,
+		Links:   []string{APIServer},
+		Binary:  c.path("bin", Kwok),
+		Args:    args,
+		WorkDir: c.state(),
+		Ports:   []port{{Port: o.KwokControllerPort}},
+	}, nil
+}
+
+// stageFiles are the user's files, with the default Stages unless the user has
+// Stages, be it in files or in the cluster.
+func (c *Cluster) stageFiles(p *build.Programs) ([]string, error) {
+	const stage = "Stage"
+	for _, kind := range c.options.EnableCRDs {
+		if kind == stage {
+			return c.options.Config, nil
+		}
+	}
+	for _, file := range c.options.Config {
+		has, err := hasKind(file, stage)
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			return c.options.Config, nil
+		}
+	}
+	return append([]string{p.Stages}, c.options.Config...), nil
+}
+
+// hasKind says whether one of the documents in a file is of that kind.
+func hasKind(file, kind string) (bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return false, fmt.Errorf("open configuration: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	for documents := yaml.NewDecoder(f); ; {
+		var document struct {
+			Kind string `yaml:"kind"`
+		}
+		err := documents.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read configuration %s: %w", file, err)
+		}
+		if document.Kind == kind {
+			return true, nil
+		}
+	}
+}
