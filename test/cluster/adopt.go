@@ -9,15 +9,29 @@ import (
 // Adopt returns a path by which a program is to be started that belongs to the
 // cluster. Processes started by it end with the cluster, however that ends.
 func (c *Cluster) Adopt(program string) (string, error) {
-	program, err := filepath.Abs(program)
+	return c.adopt(program, c.path("bin", filepath.Base(program)))
+}
+
+// adopt makes link such a path.
+func (c *Cluster) adopt(program, link string) (string, error) {
+	target, err := filepath.Abs(program)
 	if err != nil {
 		return "", fmt.Errorf("find program %s: %w", program, err)
 	}
-	link := c.path("bin", filepath.Base(program))
-	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		return "", fmt.Errorf("adopt program %s: %w", program, err)
 	}
-	if err := os.Symlink(program, link); err != nil {
+	// Made elsewhere and moved, so that whoever starts it meanwhile finds one.
+	scratch, err := os.MkdirTemp(c.home, "adopt-")
+	if err != nil {
+		return "", fmt.Errorf("adopt program %s: %w", program, err)
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	fresh := filepath.Join(scratch, "link")
+	if err := os.Symlink(target, fresh); err != nil {
+		return "", fmt.Errorf("adopt program %s: %w", program, err)
+	}
+	if err := os.Rename(fresh, link); err != nil {
 		return "", fmt.Errorf("adopt program %s: %w", program, err)
 	}
 	return link, nil

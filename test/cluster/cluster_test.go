@@ -92,8 +92,30 @@ func TestComponents(t *testing.T) {
 		return err == nil
 	})
 	requireLoopback(t, c)
+	requireAdded(t, c)
 	require.ErrorIs(t, c.StopComponent(t.Context(), "kubelet"), ErrUnknownComponent)
 	require.ErrorIs(t, c.StartComponent(t.Context(), "kubelet"), ErrUnknownComponent)
+}
+
+// requireAdded adds a component, which ends with the cluster unless it is stopped.
+func requireAdded(t *testing.T, c *Cluster) {
+	t.Helper()
+	const name = "watcher"
+	require.NoError(t, c.AddComponent(name, c.Binary("kubectl"), "get", "namespaces", "--watch", "--output=name"))
+	require.Error(t, c.AddComponent(name, c.Binary("kubectl")), "the name is taken")
+	require.Error(t, c.AddComponent("other", "/nowhere/program"))
+	sees := func(namespace string) func() bool {
+		return func() bool {
+			log, err := os.ReadFile(filepath.Join(c.Logs(), name+".log"))
+			return err == nil && strings.Contains(string(log), "namespace/"+namespace+"\n")
+		}
+	}
+	eventually(t, "the added component works", sees("default"))
+	require.NoError(t, c.StopComponent(t.Context(), name))
+	kubectl(t, c, "create", "namespace", "added")
+	require.False(t, sees("added")(), "it is stopped")
+	require.NoError(t, c.StartComponent(t.Context(), name))
+	eventually(t, "the added component works again", sees("added"))
 }
 
 func TestOptions(t *testing.T) {

@@ -35,12 +35,9 @@ func (c *Cluster) create(ctx context.Context, step *progress.Step) error {
 
 // prepare writes all that kwokctl needs.
 func (c *Cluster) prepare() error {
-	if err := os.MkdirAll(c.path("bin"), 0o755); err != nil {
-		return fmt.Errorf("create directory for programs: %w", err)
-	}
 	for link, program := range map[string]string{"kwokctl": "kwokctl", "kubectl": "kubectl", Kwok: "kwok"} {
-		if err := os.Symlink(c.programs.Path(program), c.path("bin", link)); err != nil {
-			return fmt.Errorf("link program: %w", err)
+		if _, err := c.adopt(c.programs.Path(program), c.path("bin", link)); err != nil {
+			return err
 		}
 	}
 	cache, err := build.Cache()

@@ -27,6 +27,8 @@ Usage: cluster COMMAND [flags]
   build        build what is not built yet and print where the programs are
   up           start a cluster, which keeps running until "down"
   down         stop a cluster and remove everything that belongs to it
+  run          run one more program until "down": run [flags] PROGRAM [ARGUMENTS],
+               with KUBECONFIG set; it is a component named like the program
   kubeconfig   print the path of a cluster's kubeconfig
   env          print the settings for a shell: eval "$(cluster env)"
 
@@ -37,7 +39,9 @@ Flags of all commands but build:
 Flags of up:
 
   --config FILE             configuration or Stages for kwokctl, may be repeated;
-                            Stages replace all default Stages of kwok
+                            Stages replace all default Stages of kwok. A relative
+                            path starts from where the program runs, which is
+                            DIRECTORY with "go -C DIRECTORY run"
   --feature-gates LIST      for example DRAPartitionableDevices=true,...
   --runtime-config LIST     for example resource.k8s.io/v1beta2=true,...
   --enable-crds LIST        kinds that kwok reads from the cluster, for example Stage
@@ -70,7 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	command, args := args[0], args[1:]
 	o := cluster.Options{Output: os.Stderr}
-	help, err := parse(command, args, &o)
+	help, rest, err := parse(command, args, &o)
 	if err != nil {
 		return err
 	}
@@ -84,6 +88,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return up(ctx, o, out)
 	case command == "down":
 		return down(ctx, o.Name, out)
+	case command == "run":
+		return addProgram(o.Name, rest, out)
 	case command == "kubeconfig":
 		return show(o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
 	case command == "env":
@@ -93,7 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // parse reads the flags of a command; each command takes its own only.
-func parse(command string, args []string, o *cluster.Options) (help bool, err error) {
+func parse(command string, args []string, o *cluster.Options) (help bool, rest []string, err error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	if command != "build" {
@@ -110,13 +116,13 @@ func parse(command string, args []string, o *cluster.Options) (help bool, err er
 	err = flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp), command == "help", command == "--help", command == "-h":
-		return true, nil
+		return true, nil, nil
 	case err != nil:
-		return false, fmt.Errorf("read flags of %s: %w", command, err)
-	case flags.NArg() > 0:
-		return false, fmt.Errorf("read flags of %s: unexpected %q", command, flags.Arg(0))
+		return false, nil, fmt.Errorf("read flags of %s: %w", command, err)
+	case flags.NArg() > 0 && command != "run":
+		return false, nil, fmt.Errorf("read flags of %s: unexpected %q", command, flags.Arg(0))
 	}
-	return false, nil
+	return false, flags.Args(), nil
 }
 
 func list(values *[]string) func(string) error {
@@ -159,7 +165,7 @@ func up(ctx context.Context, o cluster.Options, out io.Writer) error {
 		return err
 	}
 	if !created {
-		fmt.Fprintf(out, "Cluster %s is already running (Kubernetes %s, kwok %s).\n", c.Name(), c.Versions().Kubernetes, c.Versions().Kwok)
+		fmt.Fprintf(out, "Cluster %s is already running, as it was started (Kubernetes %s, kwok %s).\n", c.Name(), c.Versions().Kubernetes, c.Versions().Kwok)
 	}
 	fmt.Fprintf(out, "Use it with:  export KUBECONFIG=%s\n", c.Kubeconfig())
 	return nil
@@ -175,6 +181,22 @@ func down(ctx context.Context, name string, out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(out, "Cluster %s is stopped and removed.\n", name)
+	return nil
+}
+
+func addProgram(name string, command []string, out io.Writer) error {
+	if len(command) == 0 {
+		return errors.New("run a program: which one?")
+	}
+	c, err := cluster.Find(name)
+	if err != nil {
+		return err
+	}
+	component := filepath.Base(command[0])
+	if err := c.AddComponent(component, command[0], command[1:]...); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s runs until cluster %s is stopped, its log is %s\n", component, name, filepath.Join(c.Logs(), component+".log"))
 	return nil
 }
 

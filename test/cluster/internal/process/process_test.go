@@ -19,8 +19,7 @@ func TestKillAll(t *testing.T) {
 	bystanders := []*exec.Cmd{
 		sleeper(t, other),
 		sleeper(t, dir+"-longer"),
-		// It works with the directory, but does not come from it.
-		run(t, exec.Command("sh", "-c", "sleep 1000; :", filepath.Join(dir, "file"))),
+		reader(t, filepath.Join(dir, "file")),
 	}
 	found, err := In(dir)
 	require.NoError(t, err)
@@ -85,6 +84,16 @@ func sleeper(t *testing.T, dir string) *exec.Cmd {
 		require.ErrorIs(t, err, os.ErrExist)
 	}
 	return run(t, exec.Command(link, "1000"))
+}
+
+// reader runs a program that works with a file, but does not come from its directory.
+func reader(t *testing.T, file string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "read line", file)
+	// It reads until the other end of the pipe is closed.
+	_, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	return run(t, cmd)
 }
 
 func run(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
