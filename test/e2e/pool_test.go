@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func deviceNames(pool []resourcev1.ResourceSlice) []string {
+	var names []string
+	for _, slice := range pool {
+		for _, device := range slice.Spec.Devices {
+			names = append(names, device.Name)
+		}
+	}
+	return names
+}
+
+// sameSpec compares specs but for the generation, which an edit may raise.
+func sameSpec(a, b resourcev1.ResourceSliceSpec) bool {
+	a.Pool.Generation = b.Pool.Generation
+	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// poolWatcher watches the slices of a node, and fails the test if the highest
+// generation of its pool is ever complete and wrong.
+type poolWatcher struct {
+	*harness
+	watch watch.Interface
+	done  chan struct{}
+
+	mu      sync.Mutex
+	allowed []int
+	wrong   []string
+}
+
+func (h *harness) watchPool(node string) *poolWatcher {
+	h.Helper()
+	stream, err := h.client.ResourceV1().ResourceSlices().Watch(h.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(h, err)
+	w := &poolWatcher{harness: h, watch: stream, done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// allow says that from now on the pool may have that many devices, or as many
+// as it was allowed last.
+func (w *poolWatcher) allow(devices int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.allowed = append(w.allowed[max(0, len(w.allowed)-1):], devices)
+}
+
+func (w *poolWatcher) run() {
+	defer close(w.done)
+	pool := map[string]*resourcev1.ResourceSlice{}
+	for event := range w.watch.ResultChan() {
+		slice, ok := event.Object.(*resourcev1.ResourceSlice)
+		if !ok {
+			continue
+		}
+		if event.Type == watch.Deleted {
+			delete(pool, slice.Name)
+		} else {
+			pool[slice.Name] = slice
+		}
+		w.check(pool)
+	}
+}
+
+func (w *poolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
+	var newest []*resourcev1.ResourceSlice
+	for _, slice := range pool {
+		if len(newest) > 0 && slice.Spec.Pool.Generation < newest[0].Spec.Pool.Generation {
+			continue
+		}
+		if len(newest) > 0 && slice.Spec.Pool.Generation > newest[0].Spec.Pool.Generation {
+			newest = nil
+		}
+		newest = append(newest, slice)
+	}
+	if len(newest) == 0 || int(newest[0].Spec.Pool.ResourceSliceCount) != len(newest) {
+		return
+	}
+	devices := 0
+	for _, slice := range newest {
+		devices += len(slice.Spec.Devices)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.allowed, devices) {
+		w.wrong = append(w.wrong, fmt.Sprintf("generation %d is complete with %d devices, allowed are %v",
+			newest[0].Spec.Pool.Generation, devices, w.allowed))
+	}
+}
+
+func (w *poolWatcher) finish() {
+	w.Helper()
+	w.watch.Stop()
+	<-w.done
+	require.Empty(w, w.wrong)
+}
+
+// allocate has the scheduler allocate all devices of the test's driver on the
+// node that a CEL expression selects, and returns the claim.
+func (h *harness) allocate(node, expression string) *resourcev1.ResourceClaim {
+	h.Helper()
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: node},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: "all",
+			Exactly: &resourcev1.ExactDeviceRequest{
+				DeviceClassName: h.deviceClass(),
+				AllocationMode:  resourcev1.DeviceAllocationModeAll,
+				Selectors:       []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}},
+			},
+		}}}},
+	}
+	_, err := h.client.ResourceV1().ResourceClaims("default").Create(h.Context(), claim, metav1.CreateOptions{})
+	require.NoError(h, err)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: node},
+		Spec: corev1.PodSpec{
+			NodeSelector:   map[string]string{"kind": node},
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "all", ResourceClaimName: &claim.Name}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "all"}}},
+			}},
+		},
+	}
+	_, err = h.client.CoreV1().Pods("default").Create(h.Context(), pod, metav1.CreateOptions{})
+	require.NoError(h, err)
+	h.eventually(patience, func() string {
+		claim, err = h.client.ResourceV1().ResourceClaims("default").Get(h.Context(), claim.Name, metav1.GetOptions{})
+		require.NoError(h, err)
+		if claim.Status.Allocation == nil {
+			return "the scheduler has not allocated the claim"
+		}
+		return ""
+	})
+	return claim
+}
+
+func (h *harness) deviceClass() string {
+	h.Helper()
+	class := &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "all-"},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+			CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + driver + `"`},
+		}}},
+	}
+	class, err := h.client.ResourceV1().DeviceClasses().Create(h.Context(), class, metav1.CreateOptions{})
+	require.NoError(h, err)
+	return class.Name
+}

@@ -1,0 +1,22 @@
+package sidecar
+
+import (
+	"strconv"
+	"strings"
+)
+
+// sample reads one line of the Prometheus text format, and tells whether it is
+// of the metric and has the labels.
+func sample(line, name string, labels []string) (float64, bool) {
+	rest, found := strings.CutPrefix(line, name)
+	if !found || rest == "" || rest[0] != ' ' && rest[0] != '{' {
+		return 0, false
+	}
+	for _, label := range labels {
+		if !strings.Contains(rest, label) {
+			return 0, false
+		}
+	}
+	value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+	return value, err == nil
+}

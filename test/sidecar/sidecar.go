@@ -1,0 +1,194 @@
+// Package sidecar builds kwok-dra and runs it against a cluster, as its own
+// process, the way users do.
+package sidecar
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// readyLimit bounds the wait for a sidecar to become ready.
+const readyLimit = time.Minute
+
+// Binary builds the sidecar and returns its path. It builds once per process.
+var Binary = sync.OnceValues(func() (string, error) {
+	root := Root()
+	path := filepath.Join(root, "bin", "kwok-dra")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/kwok-dra")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build kwok-dra: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// Root is the top of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Process is a running sidecar.
+type Process struct {
+	// URL is where it serves health and metrics, without a path.
+	URL string
+	// Log is the path of its log.
+	Log string
+
+	command *exec.Cmd
+	exited  chan struct{}
+}
+
+// Start starts a sidecar as the cluster's administrator and returns when it is
+// ready. Its log goes to the directory of the cluster's logs. It ends with the
+// cluster at the latest.
+func Start(ctx context.Context, c *cluster.Cluster, arguments ...string) (*Process, error) {
+	p, err := Launch(c, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.WaitReady(ctx); err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
+	return p, nil
+}
+
+// Launch starts a sidecar and returns at once.
+func Launch(c *cluster.Cluster, arguments ...string) (*Process, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	program, err := c.Adopt(binary)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.CreateTemp(c.Logs(), "kwok-dra-*.log")
+	if err != nil {
+		return nil, fmt.Errorf("create log of kwok-dra: %w", err)
+	}
+	defer log.Close()
+	all := append([]string{"--kubeconfig", c.Kubeconfig(), "--server-address", "127.0.0.1:0", "-v=2"}, arguments...)
+	p := &Process{Log: log.Name(), command: exec.Command(program, all...), exited: make(chan struct{})}
+	p.command.Stdout, p.command.Stderr = log, log
+	// Out of reach of a Ctrl-C that is meant for the caller.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("start kwok-dra: %w", err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.command.Wait()
+	}()
+	return p, nil
+}
+
+// WaitReady waits until the sidecar says that it is ready.
+func (p *Process) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for {
+		if p.ready(ctx) {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			log, _ := os.ReadFile(p.Log)
+			return fmt.Errorf("kwok-dra ended before it was ready:\n%s", log)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for kwok-dra, log %s: %w", p.Log, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+var serving = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
+
+func (p *Process) ready(ctx context.Context) bool {
+	if p.URL == "" {
+		log, err := os.ReadFile(p.Log)
+		if err != nil {
+			return false
+		}
+		match := serving.FindSubmatch(log)
+		if match == nil {
+			return false
+		}
+		p.URL = "http://" + string(match[1])
+	}
+	_, err := p.get(ctx, "/readyz")
+	return err == nil
+}
+
+func (p *Process) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask kwok-dra for %s: %w", path, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask kwok-dra for %s: %w", path, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %s", response.Status)
+	}
+	return body, err
+}
+
+// Metric sums the values of all series of a metric whose labels contain the
+// given pairs, such as `verb="create"`.
+func (p *Process) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
+	body, err := p.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	for lines.Scan() {
+		if value, ok := sample(lines.Text(), name, labels); ok {
+			sum += value
+		}
+	}
+	return sum, lines.Err()
+}
+
+// PID is the process id.
+func (p *Process) PID() int {
+	return p.command.Process.Pid
+}
+
+// Stop asks the sidecar to end and waits until it has.
+func (p *Process) Stop() error {
+	return p.end(syscall.SIGTERM)
+}
+
+// Kill ends the sidecar without a chance to clean up.
+func (p *Process) Kill() error {
+	return p.end(syscall.SIGKILL)
+}
+
+func (p *Process) end(signal syscall.Signal) error {
+	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end kwok-dra: %w", err)
+	}
+	<-p.exited
+	return nil
+}
