@@ -38,6 +38,8 @@ type harness struct {
 	*testing.T
 	cluster *cluster.Cluster
 	client  kubernetes.Interface
+	// kubeconfig is that of the ServiceAccount of the sidecar.
+	kubeconfig string
 }
 
 func newHarness(t *testing.T, options cluster.Options) *harness {
@@ -48,12 +50,16 @@ func newHarness(t *testing.T, options cluster.Options) *harness {
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	return &harness{T: t, cluster: c, client: client}
+	kubeconfig, err := sidecar.ServiceAccount(t.Context(), c)
+	require.NoError(t, err)
+	return &harness{T: t, cluster: c, client: client, kubeconfig: kubeconfig}
 }
 
 // on returns the harness for a subtest.
 func (h *harness) on(t *testing.T) *harness {
-	return &harness{T: t, cluster: h.cluster, client: h.client}
+	on := *h
+	on.T = t
+	return &on
 }
 
 const configMapName = "kwok-dra"
@@ -61,7 +67,8 @@ const configMapName = "kwok-dra"
 // sidecar starts the sidecar with the ConfigMap that configure writes.
 func (h *harness) sidecar(arguments ...string) *sidecar.Process {
 	h.Helper()
-	process, err := sidecar.Start(h.Context(), h.cluster, append([]string{"--config-map", "default/" + configMapName}, arguments...)...)
+	all := append([]string{"--kubeconfig", h.kubeconfig, "--config-map", "default/" + configMapName}, arguments...)
+	process, err := sidecar.Start(h.Context(), h.cluster, all...)
 	require.NoError(h, err)
 	h.Cleanup(func() { require.NoError(h, process.Kill()) })
 	return process

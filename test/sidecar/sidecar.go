@@ -55,9 +55,9 @@ type Process struct {
 	exited  chan struct{}
 }
 
-// Start starts a sidecar as the cluster's administrator and returns when it is
-// ready. Its log goes to the directory of the cluster's logs. It ends with the
-// cluster at the latest.
+// Start starts a sidecar and returns when it is ready. It is the cluster's
+// administrator unless another --kubeconfig is among the arguments. Its log goes
+// to the directory of the cluster's logs. It ends with the cluster at the latest.
 func Start(ctx context.Context, c *cluster.Cluster, arguments ...string) (*Process, error) {
 	p, err := Launch(c, arguments...)
 	if err != nil {

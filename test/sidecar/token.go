@@ -1,0 +1,49 @@
+package sidecar
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// The ServiceAccount of the kwok controller, which the sidecar shares.
+const (
+	serviceAccountNamespace = "kube-system"
+	serviceAccount          = "kwok-controller"
+)
+
+// ServiceAccount writes a kubeconfig with a token of the ServiceAccount that
+// the sidecar has in a cluster, bound to the rules of kustomize/rbac, so that a
+// verb that they lack fails.
+func ServiceAccount(ctx context.Context, c *cluster.Cluster) (string, error) {
+	path := filepath.Join(filepath.Dir(c.Kubeconfig()), "kwok-dra.kubeconfig.yaml")
+	if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(Root(), "kustomize", "rbac")); err != nil {
+		return "", err
+	}
+	if _, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "serviceaccount", serviceAccount); err != nil {
+		return "", err
+	}
+	token, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "token", serviceAccount, "--duration=24h")
+	if err != nil {
+		return "", err
+	}
+	flattened, err := c.Kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, []byte(flattened), 0o600); err != nil {
+		return "", fmt.Errorf("write kubeconfig of the ServiceAccount: %w", err)
+	}
+	for _, change := range [][]string{
+		{"config", "set-credentials", serviceAccount, "--token", token},
+		{"config", "set-context", "--current", "--user", serviceAccount},
+	} {
+		if _, err := c.Kubectl(ctx, append([]string{"--kubeconfig", path}, change...)...); err != nil {
+			return "", fmt.Errorf("make kubeconfig of the ServiceAccount: %w", err)
+		}
+	}
+	return path, nil
+}
