@@ -39,8 +39,8 @@ type port struct {
 // log in Logs, can be stopped and started by its name, and ends with the cluster.
 // It runs in the directory of the caller, with KUBECONFIG set to Kubeconfig.
 func (c *Cluster) AddComponent(name, program string, args ...string) error {
-	if !clusterName.MatchString(name) {
-		return fmt.Errorf("add component %q: want at most 40 lower-case letters, digits and dashes", name)
+	if !simpleName.MatchString(name) {
+		return fmt.Errorf("add component %q: %w", name, errName)
 	}
 	if _, err := c.component(name); !errors.Is(err, ErrUnknownComponent) {
 		return errors.Join(fmt.Errorf("add component %s: there is one of that name", name), err)

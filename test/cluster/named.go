@@ -77,7 +77,7 @@ func Find(name string) (*Cluster, error) {
 // reserve keeps others from starting or stopping the same cluster.
 func reserve(ctx context.Context, o Options) (_ Options, home string, unlock func(), err error) {
 	if o.Name == "" {
-		return o, "", nil, errors.New("name cluster: a cluster that stays needs a name")
+		return o, "", nil, fmt.Errorf("name cluster that stays: %w", errName)
 	}
 	if o, err = o.complete(); err != nil {
 		return o, "", nil, err
@@ -95,6 +95,9 @@ func reserve(ctx context.Context, o Options) (_ Options, home string, unlock fun
 }
 
 func namedHome(name string) (string, error) {
+	if !simpleName.MatchString(name) {
+		return "", fmt.Errorf("name cluster %q: %w", name, errName)
+	}
 	cache, err := build.Cache()
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -56,7 +57,10 @@ const (
 	Kwok              = "kwok-controller"
 )
 
-var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+var (
+	simpleName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+	errName    = errors.New("want at most 40 lower-case letters, digits and dashes")
+)
 
 // complete returns o with defaults filled in, or what is wrong with it.
 func (o Options) complete() (Options, error) {
@@ -68,8 +72,8 @@ func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		o.Name = "t-" + strings.ToLower(rand.Text()[:6])
 	}
-	if !clusterName.MatchString(o.Name) {
-		return o, fmt.Errorf("name cluster %q: want at most 40 lower-case letters, digits and dashes", o.Name)
+	if !simpleName.MatchString(o.Name) {
+		return o, fmt.Errorf("name cluster %q: %w", o.Name, errName)
 	}
 	for _, name := range o.Disable {
 		if !slices.Contains([]string{ControllerManager, Scheduler, Kwok}, name) {
