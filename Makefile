@@ -1,0 +1,66 @@
+# Needs Go, make and git; all else is built from Go modules.
+# KUBERNETES_VERSION chooses the control plane: 1.34, 1.35, 1.36 (default), 1.37.
+
+GO ?= go
+export CGO_ENABLED ?= 0
+export GOWORK = off
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
+MODULES = . test/cluster test
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Start a real cluster with fake GPU nodes and show what they do.
+	@echo "Compiling (a minute or two for the first time, seconds later) ..."
+	@cd test && $(GO) run ./demo
+
+.PHONY: demo-down
+demo-down: ## Remove what the demo has left running.
+	@cd test && $(GO) run ./demo -down
+
+.PHONY: test
+test: verify test-unit test-cluster test-e2e ## Run all tests, those on a real cluster too.
+
+.PHONY: build
+build: ## Build bin/kwok-dra.
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kwok-dra ./cmd/kwok-dra
+
+.PHONY: control-plane
+control-plane: ## Build the control plane for tests and demo (once, 5 to 10 minutes).
+	@cd test/cluster && $(GO) run ./cmd/cluster build
+
+.PHONY: verify
+verify: ## Check formatting, go vet and that go.mod files are tidy.
+	@files=$$(gofmt -l cmd pkg stages test); if [ -n "$$files" ]; then echo "gofmt these files:"; echo "$$files"; exit 1; fi
+	@for module in $(MODULES); do echo "go vet in $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff) || exit 1; done
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster.
+	$(GO) test ./...
+
+.PHONY: test-cluster
+test-cluster: control-plane ## Test the clusters that the tests run on.
+	cd test/cluster && $(GO) test ./...
+
+.PHONY: test-e2e
+test-e2e: control-plane ## Run the tests on real clusters.
+	cd test && $(GO) test -timeout 30m ./...
+
+.PHONY: race
+race: ## Run the tests that need no cluster with the race detector (needs a C compiler).
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+.PHONY: bench
+bench: control-plane ## Measure speed against a raw writer and a kwok Stage, on a real cluster.
+	@echo "Compiling (a minute or two for the first time, seconds later) ..."
+	@cd test && $(GO) run ./bench
+
+.PHONY: clean
+clean: ## Remove what was built in the work tree.
+	rm -rf bin
