@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,11 +136,9 @@ func (h *harness) nodeReady(name string, want corev1.ConditionStatus) {
 // kwokFile is the path of a file of the kwok module.
 func kwokFile(t *testing.T, name string) string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
-	list.Dir = sidecar.Root()
-	output, err := list.Output()
+	module, err := sidecar.ModuleDir(t.Context(), "sigs.k8s.io/kwok")
 	require.NoError(t, err)
-	path := filepath.Join(strings.TrimSpace(string(output)), name)
+	path := filepath.Join(module, name)
 	_, err = os.Stat(path)
 	require.NoError(t, err)
 	return path

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -42,6 +43,17 @@ var Binary = sync.OnceValues(func() (string, error) {
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// ModuleDir is the directory of a module that kwok-dra requires.
+func ModuleDir(ctx context.Context, module string) (string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
+	list.Dir = Root()
+	output, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("find module %s: %w", module, err)
+	}
+	return strings.TrimSpace(string(output)), nil
 }
 
 // Process is a running sidecar.

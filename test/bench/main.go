@@ -1,0 +1,247 @@
+// Command bench measures kwok-dra against its limit, a raw client that creates
+// the same slices, and against what users can do without it, a kwok Stage. All
+// is measured in one run on one real cluster, and told as ratios.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+var (
+	//go:embed stage.yaml
+	stage string
+	//go:embed template.yaml
+	template string
+)
+
+// workers is the concurrency of kwok-dra and of the raw writer.
+const workers = 16
+
+func main() {
+	b := &bench{}
+	flag.IntVar(&b.nodes, "nodes", 1000, "nodes of the fleet")
+	flag.IntVar(&b.newNodes, "new-nodes", 200, "nodes that come one by one")
+	flag.IntVar(&b.rounds, "rounds", 3, "rounds of publishing the whole fleet; the median counts")
+	flag.DurationVar(&b.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := b.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	nodes, newNodes, rounds int
+	rest                    time.Duration
+
+	cluster    *cluster.Cluster
+	client     kubernetes.Interface
+	kubeconfig string
+	events     *events
+	report     report
+}
+
+func (b *bench) run(ctx context.Context) (err error) {
+	b.cluster, err = cluster.Start(ctx, cluster.Options{
+		EnableCRDs: []string{"Stage"},
+		// A kwok that starts again would wait for the leases of the old one to expire.
+		ExtraArgs: map[string][]string{cluster.Kwok: {"node-lease-duration-seconds=0"}},
+		Output:    os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := b.cluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	for _, step := range []struct {
+		title string
+		run   func(context.Context) error
+	}{
+		{"Preparing the cluster", b.prepare},
+		{fmt.Sprintf("Creating %d nodes", b.nodes), b.createFleet},
+		{fmt.Sprintf("Publishing the fleet, %d rounds of kwok-dra, raw writer and Stage", b.rounds), b.publishFleet},
+		{fmt.Sprintf("Adding %d nodes one by one, with kwok-dra and with the Stage", b.newNodes), b.addNodes},
+		{fmt.Sprintf("Watching %d nodes heartbeat for %s", b.nodes, b.rest), b.watchHeartbeats},
+	} {
+		fmt.Fprintf(os.Stderr, "%s ...\n", step.title)
+		if err := step.run(ctx); err != nil {
+			return err
+		}
+	}
+	b.report.print(b)
+	return nil
+}
+
+func (b *bench) prepare(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", b.cluster.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	if b.client, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if b.kubeconfig, err = sidecar.ServiceAccount(ctx, b.cluster); err != nil {
+		return err
+	}
+	if err := b.applyKwokStage(ctx, "fast/node-initialize.yaml"); err != nil {
+		return err
+	}
+	b.events, err = watchEvents(ctx, b.client)
+	return err
+}
+
+// applyKwokStage applies one of kwok's own Stages for nodes.
+func (b *bench) applyKwokStage(ctx context.Context, name string) error {
+	module, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
+	if err != nil {
+		return err
+	}
+	_, err = b.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(module, "kustomize/stage/node", name))
+	return err
+}
+
+// publishFleet has each way publish the slices of the whole fleet, in turn. The
+// first round is a warm-up, which also yields the slices for the raw writer.
+func (b *bench) publishFleet(ctx context.Context) error {
+	for round := range b.rounds + 1 {
+		took, err := b.publishBySidecar(ctx)
+		if err != nil {
+			return err
+		}
+		if round == 0 {
+			continue
+		}
+		b.report.sidecar.rates = append(b.report.sidecar.rates, took)
+		if took, err = b.publishByRawWriter(ctx); err != nil {
+			return err
+		}
+		b.report.raw.rates = append(b.report.raw.rates, took)
+		if took, err = b.publishByStage(ctx, strconv.Itoa(round)); err != nil {
+			return err
+		}
+		b.report.stage.rates = append(b.report.stage.rates, took)
+		fmt.Fprintf(os.Stderr, "  round %d: slices/s: %s\n", round, b.report.lastRates())
+	}
+	return nil
+}
+
+// addNodes measures from a node's turning Ready to its slice, both as a client
+// sees them.
+func (b *bench) addNodes(ctx context.Context) error {
+	process, err := b.startSidecar(ctx, template)
+	if err != nil {
+		return err
+	}
+	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+		return err
+	}
+	if b.report.sidecar.latencies, err = b.latencies(ctx, "sidecar"); err != nil {
+		return err
+	}
+	if err := process.Stop(); err != nil {
+		return err
+	}
+	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	if err := b.applyStage(ctx, "latency"); err != nil {
+		return err
+	}
+	if err := b.restartKwok(ctx); err != nil {
+		return err
+	}
+	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+		return err
+	}
+	if b.report.stage.latencies, err = b.latencies(ctx, "stage"); err != nil {
+		return err
+	}
+	if err := b.removeStage(ctx); err != nil {
+		return err
+	}
+	return b.clear(ctx)
+}
+
+func (b *bench) applyStage(ctx context.Context, round string) error {
+	_, err := b.cluster.KubectlInput(ctx, strings.NewReader(strings.ReplaceAll(stage, "ROUND", round)), "apply", "-f", "-")
+	return err
+}
+
+func (b *bench) removeStage(ctx context.Context) error {
+	_, err := b.cluster.Kubectl(ctx, "delete", "stage", "publish-slice")
+	return err
+}
+
+func (b *bench) latencies(ctx context.Context, kind string) ([]time.Duration, error) {
+	var all []time.Duration
+	for i := range b.newNodes {
+		name := fmt.Sprintf("%s-%d", kind, i)
+		if _, err := b.client.CoreV1().Nodes().Create(ctx, fakeNode(name), metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("create node: %w", err)
+		}
+		latency, err := b.events.latency(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, latency)
+	}
+	return all, b.deleteNodes(ctx, kind)
+}
+
+// watchHeartbeats measures what the sidecar does while nothing happens but
+// kwok's heartbeats, each node's every 20 to 25 s.
+func (b *bench) watchHeartbeats(ctx context.Context) error {
+	if err := b.applyKwokStage(ctx, "heartbeat/node-heartbeat.yaml"); err != nil {
+		return err
+	}
+	if err := b.restartKwok(ctx); err != nil {
+		return err
+	}
+	process, err := b.startSidecar(ctx, template)
+	if err != nil {
+		return err
+	}
+	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+		return err
+	}
+	if err := pause(ctx, 5*time.Second); err != nil {
+		return err
+	}
+	before, err := b.observe(ctx, process)
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, b.rest); err != nil {
+		return err
+	}
+	after, err := b.observe(ctx, process)
+	if err != nil {
+		return err
+	}
+	b.report.resting(before, after)
+	return process.Stop()
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+// report collects the figures of a run.
+type report struct {
+	sidecar, raw, stage way
+	slices              []resourcev1.ResourceSlice
+	publishCPU          time.Duration
+	rest                struct {
+		cpu, heartbeats float64
+		writes          float64
+		memory          string
+	}
+}
+
+// way is one way of publishing.
+type way struct {
+	// rates are the times that publishing the fleet took.
+	rates     []time.Duration
+	latencies []time.Duration
+}
+
+// at returns the latency that a share of all, such as 0.5, stay below.
+func (w way) at(share float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(w.latencies))
+	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+}
+
+func (w way) rate(nodes int) float64 {
+	sorted := slices.Sorted(slices.Values(w.rates))
+	return float64(nodes) / sorted[len(sorted)/2].Seconds()
+}
+
+func (r *report) lastRates() string {
+	last := func(w way) string {
+		return fmt.Sprintf("%.0f", float64(len(r.slices))/w.rates[len(w.rates)-1].Seconds())
+	}
+	return fmt.Sprintf("kwok-dra %s, raw writer %s, Stage %s", last(r.sidecar), last(r.raw), last(r.stage))
+}
+
+// observation is what there is to see of a running sidecar.
+type observation struct {
+	at         time.Time
+	cpu        time.Duration
+	writes     float64
+	nodeEvents int
+	memory     string
+}
+
+func (b *bench) observe(ctx context.Context, process *sidecar.Process) (observation, error) {
+	o := observation{at: time.Now(), nodeEvents: b.events.nodeEvents()}
+	var err error
+	if o.cpu, err = cpuTime(process.PID()); err != nil {
+		return o, err
+	}
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		count, err := process.Metric(ctx, "rest_client_requests_total", `method="`+method+`"`)
+		if err != nil {
+			return o, err
+		}
+		o.writes += count
+	}
+	o.memory, err = residentMemory(process.PID())
+	return o, err
+}
+
+func (r *report) resting(before, after observation) {
+	seconds := after.at.Sub(before.at).Seconds()
+	r.rest.cpu = (after.cpu - before.cpu).Seconds() / seconds
+	r.rest.writes = after.writes - before.writes
+	r.rest.heartbeats = float64(after.nodeEvents-before.nodeEvents) / seconds
+	r.rest.memory = after.memory
+}
+
+func (r *report) print(b *bench) {
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	defer out.Flush()
+	rate, raw, stage := r.sidecar.rate(b.nodes), r.raw.rate(b.nodes), r.stage.rate(b.nodes)
+	fmt.Fprintf(out, "\n%d nodes x %d devices x %d attributes, %d workers, median of %d rounds\n", b.nodes,
+		len(r.slices[0].Spec.Devices), len(r.slices[0].Spec.Devices[0].Attributes), workers, b.rounds)
+	fmt.Fprintln(out, "\tkwok-dra\traw writer\tkwok Stage\tto raw writer\tto Stage\taim")
+	fmt.Fprintf(out, "cold publish, slices/s\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t>= 0.95 of raw writer, > Stage\n", rate, raw, stage, rate/raw, rate/stage)
+	for _, share := range []float64{0.5, 0.95} {
+		mine, theirs := r.sidecar.at(share), r.stage.at(share)
+		fmt.Fprintf(out, "new node Ready to slice, p%.0f, ms\t%.1f\t\t%.1f\t\t%.2f\t%s\n", share*100,
+			milliseconds(mine), milliseconds(theirs), float64(mine)/float64(theirs),
+			map[bool]string{true: "<= 50 ms, <= Stage", false: "<= Stage"}[share == 0.5])
+	}
+	fmt.Fprintf(out, "heartbeats only: CPU, %% of a core\t%.2f\t\t\t\t\t< 2 (%.0f heartbeats/s)\n", 100*r.rest.cpu, r.rest.heartbeats)
+	fmt.Fprintf(out, "heartbeats only: writes\t%.0f\t\t\t\t\t0\n", r.rest.writes)
+	fmt.Fprintf(out, "resident memory\t%s\t\t\t\t\t\n", r.rest.memory)
+	fmt.Fprintf(out, "CPU to start and publish the fleet, s\t%.2f\t\t\t\t\t\n", r.publishCPU.Seconds())
+	versions := b.cluster.Versions()
+	fmt.Fprintf(out, "\nKubernetes %s, kwok %s, %s, %s, %d CPUs\n", versions.Kubernetes, versions.Kwok, runtime.Version(), processor(), runtime.NumCPU())
+}
+
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / 1000
+}
+
+// cpuTime asks ps, which is there on Linux and macOS alike, for the processor
+// time of a process; on Linux /proc has it more exactly.
+func cpuTime(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
+	}
+	// The fields after the name in parentheses; utime and stime are the 12th and
+	// 13th of them, in hundredths of a second.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	user, err := strconv.Atoi(fields[11])
+	if err != nil {
+		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
+	}
+	system, err := strconv.Atoi(fields[12])
+	if err != nil {
+		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}
+
+func residentMemory(pid int) (string, error) {
+	output, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return "", fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	kilobytes, err := strconv.Atoi(strings.TrimSpace(string(output)))
+	if err != nil {
+		return "", fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	return fmt.Sprintf("%d MiB", kilobytes/1024), nil
+}
+
+// processor names the machine's processor, where that can be told.
+func processor() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if name, found := strings.CutPrefix(lines.Text(), "model name"); found {
+			return strings.Trim(name, " \t:")
+		}
+	}
+	return runtime.GOARCH
+}
