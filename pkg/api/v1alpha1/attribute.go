@@ -160,7 +160,12 @@ func checkLength(text string) error {
 type Capacity struct {
 	// Value is the quantity as text, or a template that yields it.
 	Value string
+
+	// problem is what is wrong with the JSON that was read, as in Attribute.
+	problem error
 }
+
+const capacityForms = "must be a quantity, or an object with just the field value, for example 80Gi"
 
 // UnmarshalJSON reads a quantity or an upstream DeviceCapacity. What is neither
 // is kept as it is, for Resolve and validation to report.
@@ -174,11 +179,11 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 	}
 	switch v := value.(type) {
 	case string:
-		c.Value = v
+		*c = Capacity{Value: v}
 	case json.Number:
-		c.Value = v.String()
+		*c = Capacity{Value: v.String()}
 	default:
-		c.Value = string(data)
+		*c = Capacity{Value: string(data), problem: errors.New(capacityForms)}
 	}
 	return nil
 }
@@ -191,9 +196,12 @@ func (c Capacity) MarshalJSON() ([]byte, error) {
 // Resolve makes the upstream capacity from text, the value with templates
 // rendered. The error says what text must be.
 func (c Capacity) Resolve(text string) (resourcev1.DeviceCapacity, error) {
+	if c.problem != nil {
+		return resourcev1.DeviceCapacity{}, c.problem
+	}
 	quantity, err := resource.ParseQuantity(strings.TrimSpace(text))
 	if err != nil {
-		return resourcev1.DeviceCapacity{}, errors.New("must be a quantity, or an object with just the field value, for example 80Gi")
+		return resourcev1.DeviceCapacity{}, errors.New(capacityForms)
 	}
 	return resourcev1.DeviceCapacity{Value: quantity}, nil
 }

@@ -153,7 +153,7 @@ func validateAttribute(name resourcev1.QualifiedName, attribute Attribute, path 
 
 func validateCapacity(name resourcev1.QualifiedName, capacity Capacity, path *field.Path) field.ErrorList {
 	errs := validateQualifiedName(name, path)
-	if IsTemplate(capacity.Value) {
+	if capacity.problem == nil && IsTemplate(capacity.Value) {
 		return errs
 	}
 	if _, err := capacity.Resolve(capacity.Value); err != nil {
