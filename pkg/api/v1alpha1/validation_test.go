@@ -1,0 +1,255 @@
+package v1alpha1
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The rules tested here are those of validateResourceSliceSpec and below in
+// k8s.io/kubernetes/pkg/apis/resource/validation/validation.go; a test against
+// the real API server compares the two.
+
+func validTemplate() *ResourcePoolTemplate {
+	return &ResourcePoolTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: "t"},
+		Spec: ResourcePoolTemplateSpec{
+			Driver:   "gpu.example.com",
+			PoolName: DefaultPoolName,
+			Devices:  []DeviceTemplate{{Name: "gpu"}},
+		},
+	}
+}
+
+func device(t *ResourcePoolTemplate) *DeviceTemplate { return &t.Spec.Devices[0] }
+
+func attributes(names ...string) map[resourcev1.QualifiedName]Attribute {
+	made := map[resourcev1.QualifiedName]Attribute{}
+	for _, name := range names {
+		made[resourcev1.QualifiedName(name)] = Attribute{Type: AttributeInt, Value: "1"}
+	}
+	return made
+}
+
+func capacities(names ...string) map[resourcev1.QualifiedName]Capacity {
+	made := map[resourcev1.QualifiedName]Capacity{}
+	for _, name := range names {
+		made[resourcev1.QualifiedName(name)] = Capacity{Value: "1"}
+	}
+	return made
+}
+
+func numbered(stem string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%d", stem, i)
+	}
+	return names
+}
+
+func taints(n int) []resourcev1.DeviceTaint {
+	made := make([]resourcev1.DeviceTaint, n)
+	for i := range made {
+		made[i] = resourcev1.DeviceTaint{Key: fmt.Sprintf("example.com/t%d", i), Effect: resourcev1.DeviceTaintEffectNoSchedule}
+	}
+	return made
+}
+
+func nodeSelector(operator corev1.NodeSelectorOperator, values ...string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: values}},
+	}}}
+}
+
+func TestValidTemplates(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 63)
+	for name, change := range map[string]func(*ResourcePoolTemplate){
+		"minimal":                    func(*ResourcePoolTemplate) {},
+		"object name of 253":         func(t *ResourcePoolTemplate) { t.Name = strings.Repeat("a", 253) },
+		"driver of 63":               func(t *ResourcePoolTemplate) { t.Spec.Driver = long },
+		"driver in upper case":       func(t *ResourcePoolTemplate) { t.Spec.Driver = "GPU.example.com" },
+		"pool name with slashes":     func(t *ResourcePoolTemplate) { t.Spec.PoolName = "a.b/c/d" },
+		"pool name of 253":           func(t *ResourcePoolTemplate) { t.Spec.PoolName = strings.Repeat("a", 253) },
+		"pool name template":         func(t *ResourcePoolTemplate) { t.Spec.PoolName = "A{{ .Node.metadata.name }}" },
+		"device name of 63":          func(t *ResourcePoolTemplate) { device(t).Name = long },
+		"device name of 63, counted": func(t *ResourcePoolTemplate) { device(t).Name, device(t).Count = long[:61], new(int32(10)) },
+		"count of 1":                 func(t *ResourcePoolTemplate) { device(t).Count = new(int32(1)) },
+		"count of 10000":             func(t *ResourcePoolTemplate) { device(t).Count = new(int32(10_000)) },
+		"attribute name of 32":       func(t *ResourcePoolTemplate) { device(t).Attributes = attributes(long[:32]) },
+		"attribute with a domain":    func(t *ResourcePoolTemplate) { device(t).Attributes = attributes(long + "/" + long[:32]) },
+		"underscores":                func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("_a_1") },
+		"32 attributes":              func(t *ResourcePoolTemplate) { device(t).Attributes = attributes(numbered("a", 32)...) },
+		"32 in all": func(t *ResourcePoolTemplate) {
+			device(t).Attributes, device(t).Capacity = attributes(numbered("a", 16)...), capacities(numbered("a", 16)...)
+		},
+		"16 taints": func(t *ResourcePoolTemplate) { device(t).Taints = taints(16) },
+		"taint without effect on pods": func(t *ResourcePoolTemplate) {
+			device(t).Taints = []resourcev1.DeviceTaint{{Key: "a", Value: "b", Effect: resourcev1.DeviceTaintEffectNone}}
+		},
+		"node selector": func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn, "a") },
+		"names that only look alike": func(t *ResourcePoolTemplate) {
+			t.Spec.Devices = []DeviceTemplate{{Name: "gpu", Count: new(int32(2))}, {Name: "gpu"}, {Name: "gpu-2"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			template := validTemplate()
+			change(template)
+			require.Empty(t, template.Validate())
+		})
+	}
+}
+
+func TestInvalidTemplates(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 64)
+	const dev = "spec.devices[0]"
+	type problems map[string]string
+	for name, test := range map[string]struct {
+		change func(*ResourcePoolTemplate)
+		want   problems
+	}{
+		"no object name":    {func(t *ResourcePoolTemplate) { t.Name = "" }, problems{"metadata.name": "give the object a name"}},
+		"bad object name":   {func(t *ResourcePoolTemplate) { t.Name = "A_b" }, problems{"metadata.name": "lower case"}},
+		"no driver":         {func(t *ResourcePoolTemplate) { t.Spec.Driver = "" }, problems{"spec.driver": "for example gpu.example.com"}},
+		"driver of 64":      {func(t *ResourcePoolTemplate) { t.Spec.Driver = long }, problems{"spec.driver": "at most 63"}},
+		"driver with a _":   {func(t *ResourcePoolTemplate) { t.Spec.Driver = "gpu_a" }, problems{"spec.driver": "subdomain"}},
+		"driver template":   {func(t *ResourcePoolTemplate) { t.Spec.Driver = "{{ .Node }}" }, problems{"spec.driver": "subdomain"}},
+		"pool name of 254":  {func(t *ResourcePoolTemplate) { t.Spec.PoolName = strings.Repeat("a/", 126) + "aa" }, problems{"spec.poolName": "at most 253"}},
+		"pool name A":       {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "A" }, problems{"spec.poolName": "lower case"}},
+		"pool name a/":      {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "a/" }, problems{"spec.poolName": "subdomain"}},
+		"no pool name":      {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "" }, problems{"spec.poolName": "subdomain"}},
+		"no devices":        {func(t *ResourcePoolTemplate) { t.Spec.Devices = nil }, problems{"spec.devices": "at least one device"}},
+		"no device name":    {func(t *ResourcePoolTemplate) { device(t).Name = "" }, problems{dev + ".name": "for example gpu"}},
+		"device name GPU":   {func(t *ResourcePoolTemplate) { device(t).Name = "GPU" }, problems{dev + ".name": "lower case"}},
+		"device name a.b":   {func(t *ResourcePoolTemplate) { device(t).Name = "a.b" }, problems{dev + ".name": "must not contain dots"}},
+		"device name of 64": {func(t *ResourcePoolTemplate) { device(t).Name = long }, problems{dev + ".name": "63"}},
+		"device name of 64 with the last number": {
+			func(t *ResourcePoolTemplate) { device(t).Name, device(t).Count = long[:61], new(int32(11)) },
+			problems{dev + ".name": "63"},
+		},
+		"count of 0":               {func(t *ResourcePoolTemplate) { device(t).Count = new(int32(0)) }, problems{dev + ".count": "between 1 and 10000"}},
+		"negative count":           {func(t *ResourcePoolTemplate) { device(t).Count = new(int32(-1)) }, problems{dev + ".count": "between 1 and 10000"}},
+		"count of 10001":           {func(t *ResourcePoolTemplate) { device(t).Count = new(int32(10_001)) }, problems{dev + ".count": "between 1 and 10000"}},
+		"attribute name of 33":     {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes(long[:33]) }, problems{dev + ".attributes[" + long[:33] + "]": "at most 32"}},
+		"attribute name a-b":       {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("a-b") }, problems{dev + ".attributes[a-b]": "C identifier"}},
+		"attribute name 1a":        {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("1a") }, problems{dev + ".attributes[1a]": "C identifier"}},
+		"no attribute name":        {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("") }, problems{dev + ".attributes[]": "C identifier"}},
+		"no domain":                {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("/a") }, problems{dev + ".attributes[/a]": "name of the DRA driver"}},
+		"nothing after the domain": {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("a.b/") }, problems{dev + ".attributes[a.b/]": "C identifier"}},
+		"two slashes":              {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("a/b/c") }, problems{dev + ".attributes[a/b/c]": "C identifier"}},
+		"domain of 64":             {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes(long + "/a") }, problems{dev + ".attributes[" + long + "/a]": "at most 63"}},
+		"capacity name a-b":        {func(t *ResourcePoolTemplate) { device(t).Capacity = capacities("a-b") }, problems{dev + ".capacity[a-b]": "C identifier"}},
+		"33 in all": {func(t *ResourcePoolTemplate) {
+			device(t).Attributes, device(t).Capacity = attributes(numbered("a", 20)...), capacities(numbered("a", 13)...)
+		}, problems{dev: "must have at most 32 items"}},
+		"17 taints":   {func(t *ResourcePoolTemplate) { device(t).Taints = taints(17) }, problems{dev + ".taints": "at most 16"}},
+		"empty taint": {func(t *ResourcePoolTemplate) { device(t).Taints = make([]resourcev1.DeviceTaint, 1) }, problems{dev + ".taints[0].key": "non-empty", dev + ".taints[0].effect": "NoSchedule"}},
+		"taint value": {func(t *ResourcePoolTemplate) { device(t).Taints = taints(1); device(t).Taints[0].Value = "a b" }, problems{dev + ".taints[0].value": "alphanumeric"}},
+		"taint effect": {func(t *ResourcePoolTemplate) {
+			device(t).Taints = taints(2)
+			device(t).Taints[1].Effect = "PreferNoSchedule"
+		}, problems{dev + ".taints[1].effect": `"NoSchedule", "NoExecute", "None"`}},
+		"no terms":      {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = &corev1.NodeSelector{} }, problems{"spec.nodeSelector.nodeSelectorTerms": "leave nodeSelector out"}},
+		"bad operator":  {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector("Near", "a") }, problems{"spec.nodeSelector": `"Near"`}},
+		"In of nothing": {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn) }, problems{"spec.nodeSelector": "values set can't be empty"}},
+		"same name twice": {
+			func(t *ResourcePoolTemplate) {
+				t.Spec.Devices = []DeviceTemplate{{Name: "a"}, {Name: "b"}, {Name: "a"}}
+			},
+			problems{"spec.devices[2].name": `Duplicate value: "a"`},
+		},
+		"name and counted name": {
+			func(t *ResourcePoolTemplate) {
+				t.Spec.Devices = []DeviceTemplate{{Name: "a-1"}, {Name: "a", Count: new(int32(2))}}
+			},
+			problems{"spec.devices[1].name": `Duplicate value: "a-1"`},
+		},
+		"everything at once": {
+			func(t *ResourcePoolTemplate) {
+				*t = ResourcePoolTemplate{Spec: ResourcePoolTemplateSpec{PoolName: "A"}}
+			},
+			problems{"metadata.name": "", "spec.driver": "", "spec.poolName": "", "spec.devices": ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			template := validTemplate()
+			test.change(template)
+			requireProblems(t, test.want, template.Validate())
+		})
+	}
+}
+
+func requireProblems(t *testing.T, want map[string]string, errs field.ErrorList) {
+	t.Helper()
+	got := map[string]string{}
+	for _, err := range errs {
+		got[err.Field] += err.Error()
+	}
+	for path, text := range want {
+		require.Contains(t, got, path)
+		require.Contains(t, got[path], text)
+	}
+	require.Len(t, got, len(want), "%v", errs)
+}
+
+func TestValidateConfiguration(t *testing.T) {
+	t.Parallel()
+	configuration := &KwokDRAConfiguration{}
+	requireProblems(t, map[string]string{"metadata.name": "give the object a name"}, configuration.Validate())
+	configuration.Name = "fast"
+	require.Empty(t, configuration.Validate())
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"gpu"}, (&DeviceTemplate{Name: "gpu"}).Names())
+	require.Equal(t, []string{"gpu-0"}, (&DeviceTemplate{Name: "gpu", Count: new(int32(1))}).Names())
+	require.Equal(t, []string{"gpu-0", "gpu-1", "gpu-2"}, (&DeviceTemplate{Name: "gpu", Count: new(int32(3))}).Names())
+}
+
+func TestSetDefaults(t *testing.T) {
+	t.Parallel()
+	template := &ResourcePoolTemplate{}
+	template.SetDefaults()
+	require.Equal(t, DefaultPoolName, template.Spec.PoolName)
+	template.Spec.PoolName = "mine"
+	template.SetDefaults()
+	require.Equal(t, "mine", template.Spec.PoolName)
+
+	configuration := &KwokDRAConfiguration{}
+	configuration.SetDefaults()
+	require.Equal(t, whenReady(), configuration.Spec.PublishWhen)
+	require.Nil(t, configuration.Spec.RetireWhen, "only deletion of the Node retires")
+}
+
+// TestEventMessage: the API server refuses an event whose message is longer
+// than 1024 bytes (ValidateEventCreate), and protobuf refuses broken UTF-8.
+func TestEventMessage(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "short", EventMessage(errors.New("short")))
+	require.Equal(t, "a?b", EventMessage(errors.New("a\xffb")))
+	exact := strings.Repeat("a", 1024)
+	require.Equal(t, exact, EventMessage(errors.New(exact)))
+	for _, char := range []string{"a", "é", "€", "😀"} {
+		for shift := range 4 {
+			given := strings.Repeat("x", shift) + strings.Repeat(char, 1025)
+			got := EventMessage(errors.New(given))
+			require.LessOrEqual(t, len(got), 1024)
+			require.Greater(t, len(got), 1024-utf8.UTFMax)
+			require.True(t, utf8.ValidString(got))
+			require.True(t, strings.HasSuffix(got, "..."))
+			require.True(t, strings.HasPrefix(given, strings.TrimSuffix(got, "...")))
+		}
+	}
+}
