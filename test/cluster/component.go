@@ -28,6 +28,14 @@ func (c *Cluster) StopComponent(ctx context.Context, name string) error {
 	if _, err := c.component(name); err != nil {
 		return err
 	}
+	pid, err := c.pid(name)
+	if err != nil {
+		return err
+	}
+	p, found, err := process.Find(c.home, pid)
+	if err != nil || !found {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, componentTimeout)
 	defer cancel()
 	// First the chance to end by itself, then none.
@@ -35,14 +43,13 @@ func (c *Cluster) StopComponent(ctx context.Context, name string) error {
 	asked := time.Now()
 	sig := syscall.SIGTERM
 	return process.Until(ctx, "stop component "+name, func() (bool, error) {
-		pid, err := c.pid(name)
-		if err != nil {
-			return false, err
-		}
 		if time.Since(asked) > patience {
 			sig = syscall.SIGKILL
 		}
-		running, err := process.Signal(c.home, pid, sig)
+		if err := p.Signal(sig); err != nil {
+			return false, err
+		}
+		running, err := p.Running()
 		return !running, err
 	})
 }
@@ -87,8 +94,8 @@ func (c *Cluster) ended(name string) bool {
 	if err != nil {
 		return false // not started yet
 	}
-	running, err := process.Signal(c.home, pid, syscall.Signal(0))
-	return err == nil && !running
+	_, found, err := process.Find(c.home, pid)
+	return err == nil && !found
 }
 
 func (c *Cluster) pid(name string) (int, error) {

@@ -3,9 +3,11 @@ package process
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -20,25 +22,47 @@ func list() ([]Process, error) {
 		if err != nil {
 			continue
 		}
-		name, err := program(pid)
+		p, found, err := inspect(pid)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Process{PID: pid, Program: name})
+		if found {
+			all = append(all, p)
+		}
 	}
 	return all, nil
 }
 
-// program is the first word of the command line: empty for a process that has
-// ended, also while its parent did not ask for its result, and for those of others.
-func program(pid int) (string, error) {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ESRCH) {
-		return "", nil
-	}
+func inspect(pid int) (p Process, found bool, err error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	line, err := readIfThere(dir + "/cmdline")
 	if err != nil {
-		return "", err
+		return p, false, err
 	}
-	name, _, _ := bytes.Cut(line, []byte{0})
-	return string(name), nil
+	stat, err := readIfThere(dir + "/stat")
+	if err != nil || len(stat) == 0 {
+		return p, false, err
+	}
+	// "pid (name) state ...", and the name may have anything in it.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const state, startTime = 0, 19
+	if len(fields) <= startTime {
+		return p, false, fmt.Errorf("parse %s/stat", dir)
+	}
+	program, _, _ := bytes.Cut(line, []byte{0})
+	return Process{
+		PID:     pid,
+		Program: string(program),
+		started: fields[startTime],
+		ended:   strings.Contains("ZX", fields[state]),
+	}, true, nil
+}
+
+// readIfThere returns nothing for what has ended or may not be looked at.
+func readIfThere(path string) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ESRCH) {
+		return nil, nil
+	}
+	return content, err
 }

@@ -3,43 +3,50 @@
 package process
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 )
 
-func list() ([]Process, error) {
-	out, err := exec.Command("ps", "-axww", "-o", "pid=,args=").Output()
-	if err != nil {
+func list() ([]Process, error) { return ps("-ax") }
+
+func inspect(pid int) (p Process, found bool, err error) {
+	all, err := ps("-p", strconv.Itoa(pid))
+	if err != nil || len(all) == 0 {
+		return p, false, err
+	}
+	return all[0], true, nil
+}
+
+func ps(which ...string) ([]Process, error) {
+	cmd := exec.Command("ps", append(which, "-ww", "-o", "pid=,stat=,lstart=,args=")...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C") // five words for a time
+	out, err := cmd.Output()
+	var none *exec.ExitError
+	if err != nil && !errors.As(err, &none) {
 		return nil, err
 	}
 	var all []Process
 	for line := range strings.Lines(string(out)) {
-		number, args, _ := strings.Cut(strings.TrimSpace(line), " ")
-		pid, err := strconv.Atoi(number)
+		// The program is one word: with a blank in its path it is cut short, which
+		// finds too few processes and never a wrong one.
+		const pid, stat, start, program = 0, 1, 2, 7
+		fields := strings.Fields(line)
+		if len(fields) <= program {
+			continue
+		}
+		number, err := strconv.Atoi(fields[pid])
 		if err != nil {
 			continue
 		}
-		all = append(all, Process{PID: pid, Program: firstWord(args)})
+		all = append(all, Process{
+			PID:     number,
+			Program: fields[program],
+			started: strings.Join(fields[start:program], " "),
+			ended:   strings.HasPrefix(fields[stat], "Z"),
+		})
 	}
 	return all, nil
-}
-
-// program is empty for a process that has ended.
-func program(pid int) (string, error) {
-	out, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
-	if _, ended := err.(*exec.ExitError); ended {
-		return "", nil
-	}
-	return firstWord(string(out)), err
-}
-
-// firstWord is the program. A directory with a blank in its name is cut short
-// here, which finds too few processes and never a wrong one.
-func firstWord(args string) string {
-	fields := strings.Fields(args)
-	if len(fields) == 0 {
-		return ""
-	}
-	return fields[0]
 }

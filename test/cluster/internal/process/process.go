@@ -19,12 +19,16 @@ import (
 type Process struct {
 	// PID is its number.
 	PID int
-	// Program is the path by which it was started.
+	// Program is the path by which it was started. It is empty for a process that
+	// is about to end, and for those that nobody may look at.
 	Program string
+	// started tells it from a later process with the same number.
+	started string
+	// ended says that only its result is left, for a parent that did not ask for it.
+	ended bool
 }
 
-// In returns the processes of dir. One that has ended and was not yet waited
-// for by its parent does not count.
+// In returns the running processes of dir.
 func In(dir string) ([]Process, error) {
 	all, err := list()
 	if err != nil {
@@ -32,54 +36,85 @@ func In(dir string) ([]Process, error) {
 	}
 	var in []Process
 	for _, p := range all {
-		if below(dir, p.Program) {
+		if p.in(dir) {
 			in = append(in, p)
 		}
 	}
 	return in, nil
 }
 
-func below(dir, program string) bool {
-	return strings.HasPrefix(program, filepath.Clean(dir)+string(filepath.Separator))
+// Find returns the process with the number pid if it is a running one of dir.
+func Find(dir string, pid int) (p Process, found bool, err error) {
+	p, found, err = inspect(pid)
+	if err != nil {
+		return Process{}, false, fmt.Errorf("look at process %d: %w", pid, err)
+	}
+	return p, found && p.in(dir), nil
 }
 
-// Signal sends sig to the process pid if it is one of dir, and says whether it was.
-func Signal(dir string, pid int, sig syscall.Signal) (bool, error) {
+func (p Process) in(dir string) bool {
+	return !p.ended && strings.HasPrefix(p.Program, filepath.Clean(dir)+string(filepath.Separator))
+}
+
+// Running says whether the process still has anything: memory, files, ports.
+func (p Process) Running() (bool, error) {
+	now, found, err := inspect(p.PID)
+	if err != nil {
+		return false, fmt.Errorf("look at process %d: %w", p.PID, err)
+	}
+	return found && !now.ended && now.started == p.started, nil
+}
+
+// Signal sends sig to the process, if it still runs.
+func (p Process) Signal(sig syscall.Signal) error {
 	// Where the system can do so, FindProcess takes hold of the process, so that
-	// the look at its program and the signal are about the same one.
-	p, err := os.FindProcess(pid)
+	// the second look and the signal are about the same one.
+	handle, err := os.FindProcess(p.PID)
 	if err != nil {
-		return false, nil // it has ended
+		return nil // it has ended
 	}
-	defer func() { _ = p.Release() }()
-	name, err := program(pid)
-	if err != nil {
-		return false, fmt.Errorf("look at process %d: %w", pid, err)
+	defer func() { _ = handle.Release() }()
+	running, err := p.Running()
+	if err != nil || !running {
+		return err
 	}
-	if !below(dir, name) {
-		return false, nil
+	if err := handle.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to process %d (%s): %w", sig, p.PID, p.Program, err)
 	}
-	if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return false, fmt.Errorf("send %s to process %d (%s): %w", sig, pid, name, err)
-	}
-	return true, nil
+	return nil
 }
 
 // KillAll ends all processes of dir and returns when there are none left. It
 // looks again until then, because one of them may be starting others.
 func KillAll(ctx context.Context, dir string) error {
+	var seen []Process
 	return Until(ctx, "end the processes of "+dir, func() (bool, error) {
-		rest, err := In(dir)
-		if err != nil || len(rest) == 0 {
-			return err == nil, err
+		found, err := In(dir)
+		if err != nil {
+			return false, err
 		}
-		for _, p := range rest {
-			if _, err := Signal(dir, p.PID, syscall.SIGKILL); err != nil {
+		for _, p := range found {
+			if err := p.Signal(syscall.SIGKILL); err != nil {
 				return false, err
 			}
 		}
-		return false, nil
+		// One that is about to end has no program any more, but still its ports.
+		seen, err = stillRunning(append(seen, found...))
+		return len(found)+len(seen) == 0, err
 	})
+}
+
+func stillRunning(processes []Process) (rest []Process, err error) {
+	for _, p := range processes {
+		running, err := p.Running()
+		if err != nil {
+			return nil, err
+		}
+		if running {
+			rest = append(rest, p)
+		}
+	}
+	return rest, nil
 }
 
 // Until calls done until it says so or fails. An error of the context is

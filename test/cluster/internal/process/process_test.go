@@ -38,29 +38,48 @@ func TestKillAll(t *testing.T) {
 	require.NoError(t, KillAll(t.Context(), dir), "nothing to do")
 }
 
-func TestSignal(t *testing.T) {
+func TestFind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	mine, other := sleeper(t, dir), sleeper(t, t.TempDir())
-
-	running, err := Signal(dir, mine.Process.Pid, 0)
+	p, found, err := Find(dir, mine.Process.Pid)
 	require.NoError(t, err)
-	require.True(t, running)
-
+	require.True(t, found)
+	require.Equal(t, filepath.Join(dir, "sleep"), p.Program)
 	// As if the number had been given to somebody else in the meantime.
-	running, err = Signal(dir, other.Process.Pid, syscall.SIGKILL)
+	_, found, err = Find(dir, other.Process.Pid)
 	require.NoError(t, err)
-	require.False(t, running)
-	require.NoError(t, other.Process.Signal(syscall.Signal(0)))
+	require.False(t, found)
 
-	running, err = Signal(dir, mine.Process.Pid, syscall.SIGTERM)
-	require.NoError(t, err)
-	require.True(t, running)
+	require.NoError(t, p.Signal(syscall.SIGTERM))
 	require.NoError(t, Until(t.Context(), "wait", func() (bool, error) {
 		// Nobody has waited for it yet: in the process table, but not running.
-		running, err := Signal(dir, mine.Process.Pid, 0)
+		running, err := p.Running()
 		return !running, err
 	}))
+	_, found, err = Find(dir, mine.Process.Pid)
+	require.NoError(t, err)
+	require.False(t, found)
+	require.NoError(t, p.Signal(syscall.SIGTERM), "it has ended")
+	require.Error(t, mine.Wait())
+	running, err := p.Running()
+	require.NoError(t, err)
+	require.False(t, running)
+}
+
+func TestSignalSparesSuccessor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	successor := sleeper(t, dir)
+	p, found, err := Find(dir, successor.Process.Pid)
+	require.NoError(t, err)
+	require.True(t, found)
+	p.started = "before"
+	require.NoError(t, p.Signal(syscall.SIGKILL))
+	require.NoError(t, successor.Process.Signal(syscall.Signal(0)))
+	running, err := p.Running()
+	require.NoError(t, err)
+	require.False(t, running)
 }
 
 func TestUntil(t *testing.T) {
