@@ -70,14 +70,15 @@ func start(ctx context.Context, o Options, home string) (*Cluster, error) {
 	c := &Cluster{options: o, home: home}
 	c.stop = sync.OnceValue(c.remove)
 	var err error
+	// First of all: a build takes minutes, in which this process may be ended.
+	if c.watchdog, err = startWatchdog(home); err != nil {
+		return c, err
+	}
 	c.programs, err = build.Ensure(ctx, build.Options{
 		Versions: build.Versions{Kubernetes: o.KubernetesVersion, Kwok: o.KwokVersion},
 		Output:   o.Output,
 	})
 	if err != nil {
-		return c, err
-	}
-	if c.watchdog, err = startWatchdog(home); err != nil {
 		return c, err
 	}
 	step := progress.Start(output(o), fmt.Sprintf("Starting cluster %s (Kubernetes %s, kwok %s)", o.Name, o.KubernetesVersion, o.KwokVersion))
@@ -144,9 +145,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // KubectlInput is Kubectl with a standard input, for "kubectl apply -f -".
 func (c *Cluster) KubectlInput(ctx context.Context, in io.Reader, args ...string) (string, error) {
-	// By its path in the directory of the cluster, so that it ends with it.
-	cmd := exec.CommandContext(ctx, c.path("bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
-	cmd.Env = c.environment()
+	cmd := c.KubectlCommand(ctx, args...)
 	cmd.Stdin = in
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -154,6 +153,15 @@ func (c *Cluster) KubectlInput(ctx context.Context, in io.Reader, args ...string
 		return stdout.String(), fmt.Errorf("run kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return stdout.String(), nil
+}
+
+// KubectlCommand is kubectl as the cluster's administrator, not started yet, for
+// those who want its output while it runs.
+func (c *Cluster) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
+	// By its path in the directory of the cluster, so that it ends with it.
+	cmd := exec.CommandContext(ctx, c.path("bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
+	cmd.Env = c.environment()
+	return cmd
 }
 
 // path is a path in the directory of the cluster, state one in that part of it

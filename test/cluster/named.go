@@ -13,6 +13,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
+	"github.com/kwok-dra/kwok-dra/test/cluster/internal/process"
 )
 
 // ErrNotFound says that there is no cluster of that name.
@@ -27,8 +28,11 @@ func Up(ctx context.Context, o Options) (c *Cluster, created bool, err error) {
 		return nil, false, err
 	}
 	defer unlock()
-	if c, err := find(home); err == nil && c.alive(ctx) {
+	if c, err := find(home); err == nil && c.alive(ctx, output(o)) {
 		return c, false, nil
+	}
+	if ctx.Err() != nil { // it may be alive, nobody has waited long enough
+		return nil, false, fmt.Errorf("look for cluster %s: %w", o.Name, context.Cause(ctx))
 	}
 	// What is there, if anything, did not survive a reboot or the like.
 	if err := remove(ctx, home); err != nil {
@@ -135,7 +139,8 @@ func find(home string) (*Cluster, error) {
 	if err := json.Unmarshal(content, &s); err != nil {
 		return nil, fmt.Errorf("read state of cluster: %w", err)
 	}
-	programs, err := build.Ensure(context.Background(), build.Options{Versions: s.Versions, Output: io.Discard})
+	// They are there, unless somebody has cleared the cache meanwhile.
+	programs, err := build.Ensure(context.Background(), build.Options{Versions: s.Versions})
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +153,26 @@ func find(home string) (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) alive(ctx context.Context) bool {
+var errNotRunning = errors.New("not running")
+
+// alive says whether the cluster serves. A cluster that runs gets its time to
+// answer on a busy machine: it is thrown away otherwise.
+func (c *Cluster) alive(ctx context.Context, out io.Writer) bool {
 	api, err := c.adminClient()
-	return err == nil && c.serves(ctx, api)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, componentTimeout)
+	defer cancel()
+	var told sync.Once
+	return process.Until(ctx, "look for cluster "+c.Name(), func() (bool, error) {
+		if c.ended(Etcd) || c.ended(APIServer) {
+			return false, errNotRunning
+		}
+		serves := c.serves(ctx, api)
+		if !serves {
+			told.Do(func() { fmt.Fprintf(out, "Waiting for cluster %s to answer ...\n", c.Name()) })
+		}
+		return serves, nil
+	}) == nil
 }

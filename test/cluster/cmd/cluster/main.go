@@ -29,6 +29,7 @@ Usage: cluster COMMAND [flags]
   down         stop a cluster and remove everything that belongs to it
   run          run one more program until "down": run [flags] PROGRAM [ARGUMENTS],
                with KUBECONFIG set; it is a component named like the program
+  kubectl      run kubectl on a cluster: kubectl [flags] -- get nodes
   kubeconfig   print the path of a cluster's kubeconfig
   env          print the settings for a shell: eval "$(cluster env)"
 
@@ -90,6 +91,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return down(ctx, o.Name, out)
 	case command == "run":
 		return addProgram(o.Name, rest, out)
+	case command == "kubectl":
+		return kubectl(ctx, o.Name, rest, out)
 	case command == "kubeconfig":
 		return show(o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
 	case command == "env":
@@ -119,7 +122,7 @@ func parse(command string, args []string, o *cluster.Options) (help bool, rest [
 		return true, nil, nil
 	case err != nil:
 		return false, nil, fmt.Errorf("read flags of %s: %w", command, err)
-	case flags.NArg() > 0 && command != "run":
+	case flags.NArg() > 0 && command != "run" && command != "kubectl":
 		return false, nil, fmt.Errorf("read flags of %s: unexpected %q", command, flags.Arg(0))
 	}
 	return false, flags.Args(), nil
@@ -197,6 +200,19 @@ func addProgram(name string, command []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s runs until cluster %s is stopped, its log is %s\n", component, name, filepath.Join(c.Logs(), component+".log"))
+	return nil
+}
+
+func kubectl(ctx context.Context, name string, args []string, out io.Writer) error {
+	c, err := cluster.Find(name)
+	if err != nil {
+		return err
+	}
+	cmd := c.KubectlCommand(ctx, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("run kubectl %s: %w", strings.Join(args, " "), err)
+	}
 	return nil
 }
 

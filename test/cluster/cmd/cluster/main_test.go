@@ -30,6 +30,7 @@ func TestRefuses(t *testing.T) {
 		"a switch without value":   {args: []string{"up", "--feature-gates", "DRAPartitionableDevices"}, want: `"DRAPartitionableDevices" is not NAME=true or NAME=false`},
 		"a name that is none":      {args: []string{"up", "--name", "a/b"}, want: `name cluster "a/b"`},
 		"a cluster not there":      {args: []string{"kubeconfig", "--name", "not-there"}, want: "find cluster not-there: no such cluster"},
+		"kubectl on none":          {args: []string{"kubectl", "--name", "not-there", "get", "nodes"}, want: "find cluster not-there: no such cluster"},
 		"a path instead of a name": {args: []string{"kubeconfig", "--name", "../x"}, want: `name cluster "../x"`},
 		"no program":               {args: []string{"run", "--name", "not-there"}, want: "run a program: which one?"},
 	}
@@ -66,6 +67,9 @@ func TestParse(t *testing.T) {
 	_, rest, err = parse("run", []string{"--name", "big", "kwok-dra", "--v=2"}, &o)
 	require.NoError(t, err)
 	require.Equal(t, []string{"kwok-dra", "--v=2"}, rest)
+	_, rest, err = parse("kubectl", []string{"--name", "big", "--", "get", "nodes", "-A"}, &o)
+	require.NoError(t, err)
+	require.Equal(t, []string{"get", "nodes", "-A"}, rest)
 }
 
 func TestQuote(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 type Process struct {
 	// PID is its number.
 	PID int
-	// Program is the path by which it was started. It is empty for a process that
-	// is about to end, and for those that nobody may look at.
+	// Program is the path by which it was started. It is empty for a moment while a
+	// process turns from one program into another, and when it is about to end.
 	Program string
 	// started tells it from a later process with the same number.
 	started string
@@ -45,11 +45,16 @@ func In(dir string) ([]Process, error) {
 
 // Find returns the process with the number pid if it is a running one of dir.
 func Find(dir string, pid int) (p Process, found bool, err error) {
-	p, found, err = inspect(pid)
-	if err != nil {
-		return Process{}, false, fmt.Errorf("look at process %d: %w", pid, err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err = Until(ctx, fmt.Sprintf("look at process %d", pid), func() (bool, error) {
+		p, found, err = inspect(pid)
+		return !found || p.ended || p.Program != "", err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return p, false, nil // a thread of the kernel never has a program
 	}
-	return p, found && p.in(dir), nil
+	return p, found && p.in(dir), err
 }
 
 func (p Process) in(dir string) bool {
@@ -88,6 +93,7 @@ func (p Process) Signal(sig syscall.Signal) error {
 // looks again until then, because one of them may be starting others.
 func KillAll(ctx context.Context, dir string) error {
 	var seen []Process
+	quiet := 0
 	return Until(ctx, "end the processes of "+dir, func() (bool, error) {
 		found, err := In(dir)
 		if err != nil {
@@ -100,7 +106,13 @@ func KillAll(ctx context.Context, dir string) error {
 		}
 		// One that is about to end has no program any more, but still its ports.
 		seen, err = stillRunning(append(seen, found...))
-		return len(found)+len(seen) == 0, err
+		if len(found)+len(seen) > 0 {
+			quiet = 0
+			return false, err
+		}
+		// A second look: one of them may have had no program yet at the first.
+		quiet++
+		return quiet == 2, err
 	})
 }
 
