@@ -102,7 +102,11 @@ func sleeper(t *testing.T, dir string) *exec.Cmd {
 	if err := os.Symlink(sleep, link); err != nil {
 		require.ErrorIs(t, err, os.ErrExist)
 	}
-	return run(t, exec.Command(link, "1000"))
+	cmd := run(t, exec.Command(link, "1000"))
+	_, found, err := Find(dir, cmd.Process.Pid) // waits until it is itself
+	require.NoError(t, err)
+	require.True(t, found)
+	return cmd
 }
 
 // reader runs a program that works with a file, but does not come from its directory.
