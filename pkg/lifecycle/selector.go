@@ -96,7 +96,13 @@ var nodeEnvironment = sync.OnceValues(func() (*cel.Environment, error) {
 	})
 })
 
+// compiling guards the type caches of kwok's CEL package, which are global maps
+// without a lock. Evaluation does not use them.
+var compiling sync.Mutex
+
 func compileNodeCEL(source string) (celgo.Program, error) {
+	compiling.Lock()
+	defer compiling.Unlock()
 	environment, err := nodeEnvironment()
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
