@@ -3,6 +3,9 @@ package devices
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -57,7 +60,11 @@ func newText(poolName place, groups []group) (*text, field.ErrorList) {
 	var definitions strings.Builder
 	for _, p := range places {
 		definition := fmt.Sprintf("{{define %s}}%s{{end}}", strconv.Quote(p.path.String()), p.value)
-		errs = append(errs, t.check(definition+call(p.path, sampleArguments), p)...)
+		problems := t.checkClosed(p)
+		if len(problems) == 0 {
+			problems = t.check(definition+call(p.path, sampleArguments), p)
+		}
+		errs = append(errs, problems...)
 		definitions.WriteString(definition)
 	}
 	t.source = definitions.String() + body.String()
@@ -86,6 +93,18 @@ var sample = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 	Labels:      map[string]string{"kubernetes.io/hostname": "sample"},
 	Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 }}
+
+// named are the actions that reach outside of a value.
+var named = regexp.MustCompile(`{{-?\s*(define|block|template)\b`)
+
+// checkClosed refuses a value that is no template by itself, such as one that
+// ends the definition it is put into.
+func (t *text) checkClosed(p place) field.ErrorList {
+	if named.MatchString(p.value) {
+		return field.ErrorList{field.Invalid(p.path, p.value, "is no valid template: define, block and template are not supported")}
+	}
+	return t.check(p.value, p)
+}
 
 // check renders one value for the sample. Errors that another node might not
 // give, such as a label it lacks, are not held against the template.
@@ -151,7 +170,7 @@ var errUnstable = errors.New("uses a function whose result differs from call to 
 
 // functions are what templates have besides kwok's own functions.
 var functions = func() gotpl.FuncMap {
-	functions := gotpl.FuncMap{"uuid": deterministicUUID}
+	functions := gotpl.FuncMap{"uuid": deterministicUUID, "keys": sortedKeys, "values": sortedValues}
 	for _, name := range []string{
 		"Now", "StartTime", "now", "ago", "date", "dateInZone", "date_in_zone", "htmlDate", "htmlDateInZone",
 		"randAlpha", "randAlphaNum", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4",
@@ -163,15 +182,37 @@ var functions = func() gotpl.FuncMap {
 	return functions
 }()
 
+// sortedKeys stands in for sprig's keys, whose order differs from call to call.
+func sortedKeys(objects ...map[string]any) []string {
+	var keys []string
+	for _, object := range objects {
+		keys = append(keys, slices.Sorted(maps.Keys(object))...)
+	}
+	return keys
+}
+
+// sortedValues stands in for sprig's values: in the order of the keys.
+func sortedValues(object map[string]any) []any {
+	var values []any
+	for _, key := range sortedKeys(object) {
+		values = append(values, object[key])
+	}
+	return values
+}
+
 // uuidSpace is the namespace of the UUIDs that templates make.
 var uuidSpace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName))
 
 // deterministicUUID makes a UUID (version 5) of its arguments: the same
-// arguments always give the same UUID.
-func deterministicUUID(arguments ...any) string {
+// arguments always give the same UUID. A field that the Node lacks is refused,
+// or all nodes that lack it would share a UUID.
+func deterministicUUID(arguments ...any) (string, error) {
 	parts := make([]string, len(arguments))
 	for i, argument := range arguments {
+		if argument == nil {
+			return "", fmt.Errorf("argument %d is a field that the Node lacks", i+1)
+		}
 		parts[i] = fmt.Sprint(argument)
 	}
-	return uuid.NewSHA1(uuidSpace, []byte(strings.Join(parts, "\x00"))).String()
+	return uuid.NewSHA1(uuidSpace, []byte(strings.Join(parts, "\x00"))).String(), nil
 }
