@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -62,8 +63,15 @@ func Decode(source string, data []byte) (*Documents, error) {
 	}
 }
 
+// afterEnd finds what follows a line of three dots, the end of a document. The
+// YAML library would drop it without a word.
+var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
+
 // add decodes one document. One with nothing but comments is skipped.
 func (d *Documents) add(source string, document []byte) error {
+	if afterEnd.Match(document) {
+		return fmt.Errorf("%s: there is text after the end of the document, the line ...: begin a document with the line ---", source)
+	}
 	data, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
