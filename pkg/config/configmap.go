@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,9 @@ type ConfigMap struct {
 	recorder record.EventRecorder
 	informer coreinformers.ConfigMapIndexInformer
 	synced   cache.DoneChecker
+
+	mu    sync.Mutex
+	known bool
 }
 
 // ConfigMapCarrier is the carrier that a ConfigMap is to a Store.
@@ -66,7 +70,7 @@ func NewConfigMap(ctx context.Context, client kubernetes.Interface, name types.N
 func (c *ConfigMap) Run(ctx context.Context) {
 	go func() {
 		if cache.WaitFor(ctx, "", c.synced) && len(c.informer.GetStore().ListKeys()) == 0 {
-			c.takeNone(ctx)
+			c.takeAbsent(ctx)
 		}
 	}()
 	c.informer.RunWithContext(ctx)
@@ -78,6 +82,9 @@ func (c *ConfigMap) Synced() cache.DoneChecker {
 }
 
 func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = true
 	logger := klog.FromContext(ctx).WithValues("configMap", klog.KObj(configMap))
 	documents, err := c.decode(configMap.Data)
 	if err == nil {
@@ -90,6 +97,16 @@ func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
 		return
 	}
 	logger.Info("Took the configuration", "resourceVersion", configMap.ResourceVersion, "templates", len(documents.templates))
+}
+
+// takeAbsent notes that there was no ConfigMap at the start, unless one has come
+// since.
+func (c *ConfigMap) takeAbsent(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known {
+		c.takeNone(ctx)
+	}
 }
 
 func (c *ConfigMap) takeNone(ctx context.Context) {
