@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 var errBroken = errors.New("broken")
@@ -22,7 +24,7 @@ var errBroken = errors.New("broken")
 func started(t *testing.T, workers int, reconcile func(ctx context.Context, key string) error) (l *Loop[string], stop func()) {
 	t.Helper()
 	l = New(t.Name(), reconcile)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

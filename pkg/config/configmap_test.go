@@ -1,0 +1,206 @@
+package config
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+)
+
+var (
+	mapName = types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}
+	carrier = ConfigMapCarrier(mapName)
+)
+
+// quiet is a context that logs to the test.
+func quiet(t *testing.T) context.Context {
+	t.Helper()
+	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
+}
+
+// cluster is a ConfigMap that is watched, in a bubble.
+type cluster struct {
+	t        *testing.T
+	client   *fake.Clientset
+	store    *Store
+	recorder *record.FakeRecorder
+	changes  int
+}
+
+func watching(t *testing.T, documents ...string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(carrier), recorder: record.NewFakeRecorder(100)}
+	c.store.OnChange(func() { c.changes++ })
+	if len(documents) > 0 {
+		c.create(documents...)
+	}
+	configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(quiet(t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		configMap.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		synctest.Wait()
+	})
+	synctest.Wait()
+	select {
+	case <-configMap.Synced().Done():
+	default:
+		t.Error("not synced")
+	}
+	return c
+}
+
+func configMapOf(documents ...string) *corev1.ConfigMap {
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: mapName.Namespace, Name: mapName.Name}, Data: map[string]string{}}
+	for i, document := range documents {
+		made.Data[string(rune('a'+i))+".yaml"] = document
+	}
+	return made
+}
+
+func (c *cluster) create(documents ...string) {
+	c.t.Helper()
+	_, err := c.client.CoreV1().ConfigMaps(mapName.Namespace).Create(quiet(c.t), configMapOf(documents...), metav1.CreateOptions{})
+	require.NoError(c.t, err)
+	synctest.Wait()
+}
+
+func (c *cluster) update(configMap *corev1.ConfigMap) {
+	c.t.Helper()
+	_, err := c.client.CoreV1().ConfigMaps(mapName.Namespace).Update(quiet(c.t), configMap, metav1.UpdateOptions{})
+	require.NoError(c.t, err)
+	synctest.Wait()
+}
+
+func (c *cluster) delete() {
+	c.t.Helper()
+	require.NoError(c.t, c.client.CoreV1().ConfigMaps(mapName.Namespace).Delete(quiet(c.t), mapName.Name, metav1.DeleteOptions{}))
+	synctest.Wait()
+}
+
+func (c *cluster) events() []string {
+	events := []string{}
+	for len(c.recorder.Events) > 0 {
+		events = append(events, <-c.recorder.Events)
+	}
+	return events
+}
+
+func TestConfigMap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t, template("a"), configured("c", "")+"---\n"+template("b"))
+		require.Equal(t, []string{"a", "b"}, setNames(c.store.Current()))
+		c.update(configMapOf(template("c")))
+		require.Equal(t, []string{"c"}, setNames(c.store.Current()))
+		require.Equal(t, 2, c.changes)
+		require.Empty(t, c.events())
+		requireMetrics(t, c.store, carrier, 0, 1)
+	})
+}
+
+func TestConfigMapThatIsInvalid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t, template("a"))
+		good := c.store.Current()
+		bad := configMapOf("kind: Pod\n", "[", template("b"))
+		c.update(bad)
+		require.Same(t, good, c.store.Current())
+		requireMetrics(t, c.store, carrier, 1, 0)
+		events := c.events()
+		require.Len(t, events, 1)
+		require.True(t, strings.HasPrefix(events[0], "Warning InvalidConfiguration ConfigMap kube-system/kwok-dra, key a.yaml, document 1: apiVersion"), events[0])
+		require.Contains(t, events[0], "ConfigMap kube-system/kwok-dra, key b.yaml, document 1: ")
+
+		labelled := bad.DeepCopy()
+		labelled.Labels = map[string]string{"a": "b"}
+		c.update(labelled)
+		require.Empty(t, c.events(), "the same data is not complained of again")
+
+		c.update(configMapOf(template("b")))
+		require.Equal(t, []string{"b"}, setNames(c.store.Current()))
+		requireMetrics(t, c.store, carrier, 1, 1)
+		require.Empty(t, c.events())
+		require.Equal(t, 2, c.changes)
+	})
+}
+
+func TestConfigMapThatIsInvalidAtStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t, "kind: Pod\n")
+		require.Nil(t, c.store.Current(), "nothing may be retired on the word of a broken document")
+		require.Len(t, c.events(), 1)
+		require.Zero(t, c.changes)
+		c.update(configMapOf(template("a")))
+		require.Equal(t, []string{"a"}, setNames(c.store.Current()))
+	})
+}
+
+func TestConfigMapThatIsAbsent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t)
+		require.NotNil(t, c.store.Current())
+		require.Empty(t, c.store.Current().Templates)
+		c.create(template("a"))
+		require.Equal(t, []string{"a"}, setNames(c.store.Current()))
+		c.delete()
+		require.Empty(t, c.store.Current().Templates)
+		c.create(template("b"))
+		require.Equal(t, []string{"b"}, setNames(c.store.Current()))
+		require.Empty(t, c.events())
+		require.Equal(t, 4, c.changes)
+	})
+}
+
+// TestConfigMapThatComesLate: created in the moment between the first list and
+// the finding that there is none, it must not be taken for absent.
+func TestConfigMapThatComesLate(t *testing.T) {
+	t.Parallel()
+	store := NewStore(carrier)
+	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(1))
+	require.NoError(t, err)
+	configMap.take(quiet(t), configMapOf(template("a")))
+	configMap.takeAbsent(quiet(t))
+	require.Equal(t, []string{"a"}, setNames(store.Current()))
+}
+
+// TestConfigMapThatContradictsTheFiles is refused, with an event.
+func TestConfigMapThatContradictsTheFiles(t *testing.T) {
+	t.Parallel()
+	store := NewStore(FilesCarrier, carrier)
+	require.NoError(t, store.Replace(FilesCarrier, decode(t, template("a"))))
+	recorder := record.NewFakeRecorder(10)
+	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, recorder)
+	require.NoError(t, err)
+	configMap.take(quiet(t), configMapOf(template("a")))
+	require.Nil(t, store.Current())
+	require.Contains(t, <-recorder.Events, `key a.yaml, document 1: ResourcePoolTemplate "a": metadata.name: also in file.yaml, document 1`)
+}
+
+func TestLongProblemsFitAnEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t, strings.Repeat("---\nkind: Pöd\n", 100))
+		events := c.events()
+		require.Len(t, events, 1)
+		require.LessOrEqual(t, len(events[0]), len("Warning InvalidConfiguration ")+1024)
+	})
+}

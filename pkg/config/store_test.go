@@ -1,0 +1,159 @@
+package config
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+func setNames(set *Set) []string {
+	names := []string{}
+	for _, t := range set.Templates {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func TestStoreIsNilUntilAllCarriersAreGood(t *testing.T) {
+	t.Parallel()
+	store := NewStore("one", "two")
+	require.Nil(t, store.Current())
+	require.NoError(t, store.Replace("two", decode(t, template("b"))))
+	require.Nil(t, store.Current())
+	require.NoError(t, store.Replace("one", decode(t, template("a"))))
+	require.Equal(t, []string{"a", "b"}, setNames(store.Current()), "in the order of the carriers")
+	require.NoError(t, store.Replace("one", &Documents{}))
+	require.Equal(t, []string{"b"}, setNames(store.Current()))
+}
+
+func TestStoreKeepsTheLastGoodVersion(t *testing.T) {
+	t.Parallel()
+	store := NewStore("one", "two")
+	changes := 0
+	store.OnChange(func() { changes++ })
+	require.NoError(t, store.Replace("one", decode(t, template("a"))))
+	require.NoError(t, store.Replace("two", decode(t, template("b"))))
+	good := store.Current()
+
+	err := store.Replace("two", decode(t, template("c")+"---\n"+template("a")))
+	require.EqualError(t, err, `file.yaml, document 2: ResourcePoolTemplate "a": metadata.name: also in file.yaml, document 1: rename one`)
+	require.Same(t, good, store.Current())
+	require.Equal(t, 2, changes)
+
+	require.NoError(t, store.Replace("one", &Documents{}), "the refused version is forgotten")
+	require.Equal(t, []string{"b"}, setNames(store.Current()))
+	require.ErrorContains(t, store.Replace("three", &Documents{}), `unknown carrier "three"`)
+}
+
+// TestStoreSeesContradictionsEarly: also before all carriers are there.
+func TestStoreSeesContradictionsEarly(t *testing.T) {
+	t.Parallel()
+	store := NewStore("one", "two", "three")
+	require.NoError(t, store.Replace("one", decode(t, template("a"))))
+	require.Error(t, store.Replace("two", decode(t, template("a"))))
+	require.NoError(t, store.Replace("two", decode(t, template("b"))))
+	require.NoError(t, store.Replace("three", decode(t, template("c"))))
+	require.Equal(t, []string{"a", "b", "c"}, setNames(store.Current()))
+}
+
+func TestDuplicatesNameBothSources(t *testing.T) {
+	t.Parallel()
+	read := func(source, text string) *Documents {
+		documents, err := Decode(source, []byte(text))
+		require.NoError(t, err)
+		return documents
+	}
+	_, err := newSet(read("x.yaml", template("a")+"---\n"+configured("c", "")), read("w.yaml", template("a")+"---\n"+configured("c", "")))
+	require.ErrorContains(t, err, `w.yaml, document 1: ResourcePoolTemplate "a": metadata.name: also in x.yaml, document 1: rename one`)
+	require.ErrorContains(t, err, "w.yaml, document 2: KwokDRAConfiguration: there is one already in x.yaml, document 2: remove one")
+	_, err = newSet(read("x.yaml", template("a")+"---\n"+template("a")))
+	require.ErrorContains(t, err, `x.yaml, document 2: ResourcePoolTemplate "a": metadata.name: also in x.yaml, document 1`)
+}
+
+func TestSelectorsOfASet(t *testing.T) {
+	t.Parallel()
+	matches := func(selector *lifecycle.Selector, status corev1.ConditionStatus) bool {
+		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}}
+		matched, err := selector.Matches(t.Context(), lifecycle.NodeObject(node))
+		require.NoError(t, err)
+		return matched
+	}
+	own := template("own", "  publishWhen: {}\n  retireWhen: {matchExpressions: [{key: .metadata.labels.gone, operator: Exists}]}\n")
+	for name, test := range map[string]struct {
+		configuration                         string
+		publishesUnready, retires, ownRetires bool
+	}{
+		"defaults":   {"", false, false, false},
+		"configured": {"---\n" + configured("c", "publishWhen: {}, retireWhen: {}"), true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, err := newSet(decode(t, template("a")+"---\n"+own+test.configuration))
+			require.NoError(t, err)
+			plain, special := set.Templates[0], set.Templates[1]
+			require.True(t, matches(set.PublishWhen(plain), corev1.ConditionTrue))
+			require.Equal(t, test.publishesUnready, matches(set.PublishWhen(plain), corev1.ConditionFalse))
+			require.Equal(t, test.retires, matches(set.RetireWhen(plain), corev1.ConditionTrue))
+			require.True(t, matches(set.PublishWhen(special), corev1.ConditionFalse), "the template's own selector wins")
+			require.Equal(t, test.ownRetires, matches(set.RetireWhen(special), corev1.ConditionTrue))
+		})
+	}
+}
+
+func TestStoreMetrics(t *testing.T) {
+	t.Parallel()
+	store := NewStore("one")
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(store)
+	require.Zero(t, testutil.CollectAndCount(store))
+	require.NoError(t, store.Replace("one", &Documents{}))
+	requireMetrics(t, store, "one", 0, 1)
+	store.metrics.bad("one")
+	requireMetrics(t, store, "one", 1, 0)
+	require.NoError(t, store.Replace("one", &Documents{}))
+	requireMetrics(t, store, "one", 1, 1)
+	_, err := registry.Gather()
+	require.NoError(t, err)
+	problems, err := testutil.CollectAndLint(store)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func requireMetrics(t *testing.T, store *Store, carrier string, refused, successful float64) {
+	t.Helper()
+	require.InDelta(t, refused, testutil.ToFloat64(store.metrics.refused.WithLabelValues(carrier)), 0, "refused")
+	require.InDelta(t, successful, testutil.ToFloat64(store.metrics.successful.WithLabelValues(carrier)), 0, "successful")
+}
+
+// TestStoreIsShared: carriers replace and workers read at once; a reader always
+// sees a whole set.
+func TestStoreIsShared(t *testing.T) {
+	t.Parallel()
+	store := NewStore("one", "two")
+	require.NoError(t, store.Replace("one", decode(t, template("a"))))
+	require.NoError(t, store.Replace("two", &Documents{}))
+	both := decode(t, template("b")+"---\n"+template("c"))
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			for range 50 {
+				_ = store.Replace("two", both)
+				_ = store.Replace("two", &Documents{})
+			}
+		})
+		running.Go(func() {
+			for range 200 {
+				if n := len(store.Current().Templates); n != 1 && n != 3 {
+					t.Errorf("%d templates", n)
+				}
+			}
+		})
+	}
+	running.Wait()
+}
