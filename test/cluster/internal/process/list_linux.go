@@ -50,12 +50,20 @@ func inspect(pid int) (p Process, found bool, err error) {
 		return p, false, fmt.Errorf("parse %s/stat", dir)
 	}
 	program, _, _ := bytes.Cut(line, []byte{0})
-	return Process{
+	p = Process{
 		PID:     pid,
 		Program: string(program),
 		started: fields[startTime],
 		ended:   strings.Contains("ZX", fields[state]),
-	}, true, nil
+	}
+	if len(line) == 0 && !p.ended {
+		// The kernel lets the parent go on before it sets the command line of a new
+		// process, and this link is there by then. It has none for its own processes
+		// and for those about to end, and does not show those of other users.
+		_, err := os.Readlink(dir + "/exe")
+		p.turning = err == nil
+	}
+	return p, true, nil
 }
 
 // readIfThere returns nothing for what has ended or may not be looked at.

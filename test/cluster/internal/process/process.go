@@ -26,21 +26,29 @@ type Process struct {
 	started string
 	// ended says that only its result is left, for a parent that did not ask for it.
 	ended bool
+	// turning says that it has no program yet and may soon be one of any directory.
+	turning bool
 }
 
 // In returns the running processes of dir.
 func In(dir string) ([]Process, error) {
+	in, _, err := look(dir)
+	return in, err
+}
+
+// look returns the running processes of dir, and whether it may have overlooked one.
+func look(dir string) (in []Process, unsure bool, err error) {
 	all, err := list()
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, false, fmt.Errorf("list processes: %w", err)
 	}
-	var in []Process
 	for _, p := range all {
 		if p.in(dir) {
 			in = append(in, p)
 		}
+		unsure = unsure || p.turning
 	}
-	return in, nil
+	return in, unsure, nil
 }
 
 // Find returns the process with the number pid if it is a running one of dir.
@@ -92,10 +100,12 @@ func (p Process) Signal(sig syscall.Signal) error {
 // KillAll ends all processes of dir and returns when there are none left. It
 // looks again until then, because one of them may be starting others.
 func KillAll(ctx context.Context, dir string) error {
+	// A process without a program for longer than this will not get one.
+	const patience = 50
 	var seen []Process
-	quiet := 0
+	unsureLooks := 0
 	return Until(ctx, "end the processes of "+dir, func() (bool, error) {
-		found, err := In(dir)
+		found, unsure, err := look(dir)
 		if err != nil {
 			return false, err
 		}
@@ -106,13 +116,12 @@ func KillAll(ctx context.Context, dir string) error {
 		}
 		// One that is about to end has no program any more, but still its ports.
 		seen, err = stillRunning(append(seen, found...))
-		if len(found)+len(seen) > 0 {
-			quiet = 0
+		if err != nil || len(found)+len(seen) > 0 {
+			unsureLooks = 0
 			return false, err
 		}
-		// A second look: one of them may have had no program yet at the first.
-		quiet++
-		return quiet == 2, err
+		unsureLooks++
+		return !unsure || unsureLooks > patience, nil
 	})
 }
 

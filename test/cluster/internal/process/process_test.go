@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -36,6 +37,29 @@ func TestKillAll(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(syscall.Signal(0)))
 	}
 	require.NoError(t, KillAll(t.Context(), dir), "nothing to do")
+}
+
+// A process has no command line for the first moment of its life, and must not
+// be overlooked then.
+func TestJustStarted(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("what ps shows then differs")
+	}
+	dir := t.TempDir()
+	for range 100 {
+		started := startSleeper(t, dir)
+		p, found, err := inspect(started.Process.Pid)
+		require.NoError(t, err)
+		require.True(t, found && (p.in(dir) || p.turning))
+		require.NoError(t, started.Process.Kill())
+		require.Error(t, started.Wait())
+	}
+	started := startSleeper(t, dir)
+	require.NoError(t, KillAll(t.Context(), dir))
+	p, found, err := inspect(started.Process.Pid)
+	require.NoError(t, err)
+	require.True(t, found && p.ended, "only its result is left")
 }
 
 func TestFind(t *testing.T) {
@@ -91,8 +115,17 @@ func TestUntil(t *testing.T) {
 	require.EqualError(t, err, "wait for it: enough")
 }
 
-// sleeper runs a program of dir.
+// sleeper runs a program of dir and returns when it can be seen.
 func sleeper(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := startSleeper(t, dir)
+	_, found, err := Find(dir, cmd.Process.Pid)
+	require.NoError(t, err)
+	require.True(t, found)
+	return cmd
+}
+
+func startSleeper(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
 	require.NoError(t, err)
@@ -102,11 +135,7 @@ func sleeper(t *testing.T, dir string) *exec.Cmd {
 	if err := os.Symlink(sleep, link); err != nil {
 		require.ErrorIs(t, err, os.ErrExist)
 	}
-	cmd := run(t, exec.Command(link, "1000"))
-	_, found, err := Find(dir, cmd.Process.Pid) // waits until it is itself
-	require.NoError(t, err)
-	require.True(t, found)
-	return cmd
+	return run(t, exec.Command(link, "1000"))
 }
 
 // reader runs a program that works with a file, but does not come from its directory.
