@@ -168,13 +168,19 @@ func buildUnit(ctx context.Context, cache string, u unit, p *progress.Step) erro
 		return fmt.Errorf("create scratch directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
+	guard, err := startGuard()
+	if err != nil {
+		return err
+	}
+	defer guard.end()
 
-	source, err := writeModule(ctx, scratch, u)
+	w := workshop{dir: scratch, guard: guard}
+	source, err := w.writeModule(ctx, u)
 	if err != nil {
 		return err
 	}
 	made := filepath.Join(scratch, "bin")
-	if err := compile(ctx, scratch, made, u, p); err != nil {
+	if err := w.compile(ctx, made, u, p); err != nil {
 		return err
 	}
 	if err := copyStages(source, made, u); err != nil {

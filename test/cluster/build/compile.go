@@ -14,16 +14,21 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
 )
 
+// A workshop is where one unit is built.
+type workshop struct {
+	dir   string
+	guard *guard
+}
+
 // writeModule writes the module in which u is built, and returns the directory
 // with the source of u.
-func writeModule(ctx context.Context, dir string, u unit) (source string, err error) {
-	out, err := output(goCommand(ctx, dir, "mod", "download", "-json", u.source.String()))
+func (w workshop) writeModule(ctx context.Context, u unit) (source string, err error) {
+	out, err := output(w.goCommand(ctx, "mod", "download", "-json", u.source.String()))
 	if err != nil {
 		return "", fmt.Errorf("download module %s: %w", u.source, err)
 	}
@@ -39,7 +44,7 @@ func writeModule(ctx context.Context, dir string, u unit) (source string, err er
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), scratch, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.dir, "go.mod"), scratch, 0o644); err != nil {
 		return "", fmt.Errorf("write scratch module: %w", err)
 	}
 	return downloaded.Dir, nil
@@ -65,17 +70,17 @@ func copyStages(source, made string, u unit) error {
 }
 
 // compile builds the programs of u into the directory made.
-func compile(ctx context.Context, scratch, made string, u unit, p *progress.Step) error {
+func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.Step) error {
 	packages := 0
 	// Only an estimate for the progress; a real problem shows in the build.
-	if deps, err := output(goCommand(ctx, scratch, append([]string{"list", "-deps"}, u.packages...)...)); err == nil {
+	if deps, err := output(w.goCommand(ctx, append([]string{"list", "-deps"}, u.packages...)...)); err == nil {
 		packages = bytes.Count(deps, []byte("\n"))
 	}
 	ldflags := strings.Join(append([]string{"-s", "-w"}, u.ldflags...), " ")
 	// With a name the only program gets it, without one each its package's.
 	target := made + string(filepath.Separator) + u.program
 	args := append([]string{"build", "-v", "-trimpath", "-ldflags", ldflags, "-o", target}, u.packages...)
-	cmd := goCommand(ctx, scratch, args...)
+	cmd := w.goCommand(ctx, args...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return fmt.Errorf("open pipe to the compiler: %w", err)
@@ -116,11 +121,12 @@ func follow(stderr io.Reader, total int, p *progress.Step) (tail []string) {
 	return tail
 }
 
-// goCommand runs the go command in dir, untouched by settings that are meant
-// for the module of the caller.
-func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
+// goCommand runs the go command in the workshop, untouched by settings that are
+// meant for the module of the caller.
+func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
+	w.guard.adopt(cmd)
+	cmd.Dir = w.dir
 	ours := []string{
 		"CGO_ENABLED=0",
 		// Never empty: an empty variable does not override "go env -w".
@@ -133,9 +139,6 @@ func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "GOBIN=")
 	}), ours...)
-	// The compilers that the go command runs have to end with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
