@@ -8,13 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
 // waitLimit bounds each wait.
-const waitLimit = 2 * time.Minute
+const waitLimit = time.Minute
 
 // events is what a client sees of the cluster, and when.
 type events struct {
@@ -27,42 +28,38 @@ type events struct {
 	// first and last are when the first and the last slice came, since there was
 	// none.
 	first, last time.Time
-	heartbeats  int
+	// nodes counts the events of nodes.
+	nodes int
 }
 
-// watchEvents watches nodes and slices from now on.
+// watchEvents watches nodes and slices until ctx ends, by informers: a plain
+// watch is closed by the API server when this process does not keep up.
 func watchEvents(ctx context.Context, client kubernetes.Interface) (*events, error) {
 	e := &events{change: make(chan struct{}), ready: map[string]time.Time{}, sliced: map[string]time.Time{}, slices: map[string]bool{}}
-	nodes, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	factory := informers.NewSharedInformerFactory(client, 0)
+	nodes := coreinformers.ToTypedNodeInformer(factory.Core().V1().Nodes()).TypedInformer()
+	_, err := nodes.AddTypedEventHandler(coreinformers.NodeHandlerFuncs{
+		AddFunc:    e.sawNode,
+		UpdateFunc: func(_, node *corev1.Node) { e.sawNode(node) },
+		DeleteFunc: e.missedNode,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
-	slices, err := client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{})
+	slices := resourceinformers.ToTypedResourceSliceInformer(factory.Resource().V1().ResourceSlices()).TypedInformer()
+	_, err = slices.AddTypedEventHandler(resourceinformers.ResourceSliceHandlerFuncs{AddFunc: e.sawSlice, DeleteFunc: e.missedSlice})
 	if err != nil {
 		return nil, fmt.Errorf("watch slices: %w", err)
 	}
-	go follow(nodes, e.sawNode)
-	go follow(slices, e.sawSlice)
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
 	return e, nil
 }
 
-func follow[T any](stream watch.Interface, saw func(watch.EventType, T)) {
-	for event := range stream.ResultChan() {
-		if object, ok := event.Object.(T); ok {
-			saw(event.Type, object)
-		}
-	}
-}
-
-func (e *events) sawNode(kind watch.EventType, node *corev1.Node) {
+func (e *events) sawNode(node *corev1.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if kind == watch.Deleted {
-		delete(e.ready, node.Name)
-		delete(e.sliced, node.Name)
-		return
-	}
-	e.heartbeats++
+	e.nodes++
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue && e.ready[node.Name].IsZero() {
 			e.ready[node.Name] = time.Now()
@@ -71,23 +68,31 @@ func (e *events) sawNode(kind watch.EventType, node *corev1.Node) {
 	}
 }
 
-func (e *events) sawSlice(kind watch.EventType, slice *resourcev1.ResourceSlice) {
+func (e *events) missedNode(node coreinformers.DeletedNode) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.ready, node.GetObjectName().Name)
+	delete(e.sliced, node.GetObjectName().Name)
+}
+
+func (e *events) sawSlice(slice *resourcev1.ResourceSlice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.changed()
-	if kind == watch.Deleted {
-		delete(e.slices, slice.Name)
-		return
-	}
-	if kind == watch.Added {
-		if e.last = time.Now(); len(e.slices) == 0 {
-			e.first = e.last
-		}
+	if e.last = time.Now(); len(e.slices) == 0 {
+		e.first = e.last
 	}
 	e.slices[slice.Name] = true
 	if e.sliced[*slice.Spec.NodeName].IsZero() {
-		e.sliced[*slice.Spec.NodeName] = time.Now()
+		e.sliced[*slice.Spec.NodeName] = e.last
 	}
+}
+
+func (e *events) missedSlice(slice resourceinformers.DeletedResourceSlice) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.changed()
+	delete(e.slices, slice.GetObjectName().Name)
 }
 
 // changed wakes those who wait. The lock must be held.
@@ -120,7 +125,11 @@ func (e *events) awaitReady(ctx context.Context, nodes int) error {
 }
 
 func (e *events) awaitSlices(ctx context.Context, count int) error {
-	return e.await(ctx, fmt.Sprintf("%d slices", count), func() bool { return len(e.slices) == count })
+	err := e.await(ctx, fmt.Sprintf("%d slices", count), func() bool { return len(e.slices) == count })
+	if err != nil {
+		return fmt.Errorf("%w, there are %d", err, e.sliceCount())
+	}
+	return nil
 }
 
 // published waits for that many slices and returns the time from the first of
@@ -140,10 +149,16 @@ func (e *events) latency(ctx context.Context, node string) (time.Duration, error
 	return e.sliced[node].Sub(e.ready[node]), err
 }
 
+func (e *events) sliceCount() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.slices)
+}
+
 func (e *events) nodeEvents() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.heartbeats
+	return e.nodes
 }
 
 func pause(ctx context.Context, length time.Duration) error {

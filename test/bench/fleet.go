@@ -156,10 +156,22 @@ func (b *bench) publishByStage(ctx context.Context, round string) (time.Duration
 	if err != nil {
 		return 0, err
 	}
-	if err := b.removeStage(ctx); err != nil {
-		return 0, err
+	return took, b.removeStage(ctx)
+}
+
+// removeStage takes the Stage and its slices away. Meanwhile kwok does not run,
+// since it goes on with what it has begun.
+func (b *bench) removeStage(ctx context.Context) error {
+	if err := b.cluster.StopComponent(ctx, cluster.Kwok); err != nil {
+		return err
 	}
-	return took, b.clear(ctx)
+	if _, err := b.cluster.Kubectl(ctx, "delete", "stage", "publish-slice"); err != nil {
+		return err
+	}
+	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	return b.cluster.StartComponent(ctx, cluster.Kwok)
 }
 
 func (b *bench) restartKwok(ctx context.Context) error {

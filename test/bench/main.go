@@ -130,18 +130,18 @@ func (b *bench) publishFleet(ctx context.Context) error {
 	for round := range b.rounds + 1 {
 		took, err := b.publishBySidecar(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("publish by kwok-dra: %w", err)
 		}
 		if round == 0 {
 			continue
 		}
 		b.report.sidecar.rates = append(b.report.sidecar.rates, took)
 		if took, err = b.publishByRawWriter(ctx); err != nil {
-			return err
+			return fmt.Errorf("publish by the raw writer: %w", err)
 		}
 		b.report.raw.rates = append(b.report.raw.rates, took)
 		if took, err = b.publishByStage(ctx, strconv.Itoa(round)); err != nil {
-			return err
+			return fmt.Errorf("publish by the Stage: %w", err)
 		}
 		b.report.stage.rates = append(b.report.stage.rates, took)
 		fmt.Fprintf(os.Stderr, "  round %d: slices/s: %s\n", round, b.report.lastRates())
@@ -180,19 +180,11 @@ func (b *bench) addNodes(ctx context.Context) error {
 	if b.report.stage.latencies, err = b.latencies(ctx, "stage"); err != nil {
 		return err
 	}
-	if err := b.removeStage(ctx); err != nil {
-		return err
-	}
-	return b.clear(ctx)
+	return b.removeStage(ctx)
 }
 
 func (b *bench) applyStage(ctx context.Context, round string) error {
 	_, err := b.cluster.KubectlInput(ctx, strings.NewReader(strings.ReplaceAll(stage, "ROUND", round)), "apply", "-f", "-")
-	return err
-}
-
-func (b *bench) removeStage(ctx context.Context) error {
-	_, err := b.cluster.Kubectl(ctx, "delete", "stage", "publish-slice")
 	return err
 }
 
