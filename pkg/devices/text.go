@@ -145,11 +145,11 @@ func (t *text) render(node *lifecycle.Object) (*values, error) {
 	if t.literal != "" {
 		return &values{parts: []string{node.Name()}}, nil
 	}
-	decoded, err := node.JSON()
+	encoded, err := node.Encoded()
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := t.renderer.ToText(t.source, map[string]any{"Node": decoded})
+	rendered, err := t.renderer.ToText(t.source, map[string]any{"Node": encoded})
 	if err != nil {
 		var execution template.ExecError
 		if errors.As(err, &execution) {

@@ -1,38 +1,47 @@
 package lifecycle
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/kwok/pkg/utils/expression"
 )
 
 // Object is an API object as selectors and templates see it: typed for CEL,
-// and as decoded JSON for jq and templates. The JSON is made on first use.
+// decoded JSON for jq, encoded JSON for templates. Each form is made on first
+// use.
 type Object struct {
 	name        string
 	labels      map[string]string
 	annotations map[string]string
 	typed       any
-	json        func() (any, error)
+	encoded     func() (json.RawMessage, error)
+	decoded     func() (any, error)
 }
 
 // NodeObject wraps a Node, which must not change afterwards.
 func NodeObject(node *corev1.Node) *Object {
-	return &Object{
-		name:        node.Name,
-		labels:      node.Labels,
-		annotations: node.Annotations,
-		typed:       node,
-		json: sync.OnceValues(func() (any, error) {
-			decoded, err := expression.ToJSONStandard(node)
-			if err != nil {
-				return nil, fmt.Errorf("convert node %s: %w", node.Name, err)
-			}
-			return decoded, nil
-		}),
-	}
+	o := &Object{name: node.Name, labels: node.Labels, annotations: node.Annotations, typed: node}
+	o.encoded = sync.OnceValues(func() (json.RawMessage, error) {
+		encoded, err := json.Marshal(node)
+		if err != nil {
+			return nil, fmt.Errorf("encode node %s: %w", node.Name, err)
+		}
+		return encoded, nil
+	})
+	o.decoded = sync.OnceValues(func() (any, error) {
+		encoded, err := o.encoded()
+		if err != nil {
+			return nil, err
+		}
+		var decoded any
+		if err := json.Unmarshal(encoded, &decoded); err != nil {
+			return nil, fmt.Errorf("decode node %s: %w", node.Name, err)
+		}
+		return decoded, nil
+	})
+	return o
 }
 
 // Name returns the name of the object.
@@ -40,7 +49,13 @@ func (o *Object) Name() string {
 	return o.name
 }
 
-// JSON returns the object as decoded JSON. It must not be changed.
-func (o *Object) JSON() (any, error) {
-	return o.json()
+// Encoded returns the object as JSON.
+func (o *Object) Encoded() (json.RawMessage, error) {
+	return o.encoded()
+}
+
+// Decoded returns the object as decoded JSON, with the types that kwok's jq
+// takes. It must not be changed.
+func (o *Object) Decoded() (any, error) {
+	return o.decoded()
 }

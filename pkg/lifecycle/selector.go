@@ -128,7 +128,7 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	if len(s.requirements) == 0 {
 		return true, nil
 	}
-	decoded, err := object.JSON()
+	decoded, err := object.Decoded()
 	if err != nil {
 		return false, err
 	}

@@ -253,11 +253,11 @@ func TestNodeObject(t *testing.T) {
 	t.Parallel()
 	object := NodeObject(nodes["named"])
 	require.Equal(t, "n1", object.Name())
-	first, err := object.JSON()
+	first, err := object.Decoded()
 	require.NoError(t, err)
 	require.Equal(t, "u1", first.(map[string]any)["metadata"].(map[string]any)["uid"])
 	first.(map[string]any)["mark"] = true
-	second, err := object.JSON()
+	second, err := object.Decoded()
 	require.NoError(t, err)
 	require.Contains(t, second, "mark", "the JSON is made once")
 }
