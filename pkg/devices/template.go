@@ -148,6 +148,17 @@ func put[V any](values *map[resourcev1.QualifiedName]V, name resourcev1.Qualifie
 	(*values)[name] = value
 }
 
+// copyWithRoom copies a map and leaves room for the values to be rendered, so
+// that it does not grow for each device of a fleet.
+func copyWithRoom[V any](values map[resourcev1.QualifiedName]V, room int) map[resourcev1.QualifiedName]V {
+	if values == nil {
+		return nil
+	}
+	copied := make(map[resourcev1.QualifiedName]V, len(values)+room)
+	maps.Copy(copied, values)
+	return copied
+}
+
 // Selects tells whether the template is for the node.
 func (t *Template) Selects(node *corev1.Node) bool {
 	return t.nodes == nil || t.nodes.Match(node)
@@ -190,8 +201,8 @@ func (g *group) devices(values *values) ([]resourcev1.Device, error) {
 		if len(g.places) == 0 {
 			continue
 		}
-		devices[i].Attributes = maps.Clone(g.prototype.Attributes)
-		devices[i].Capacity = maps.Clone(g.prototype.Capacity)
+		devices[i].Attributes = copyWithRoom(g.prototype.Attributes, len(g.places))
+		devices[i].Capacity = copyWithRoom(g.prototype.Capacity, len(g.places))
 		for _, place := range g.places {
 			if err := place.fill(&devices[i], values.next()); err != nil {
 				return nil, fmt.Errorf("device %s: %w", name, err)

@@ -43,16 +43,16 @@ func newText(poolName place, groups []group) (*text, field.ErrorList) {
 	}
 	places := []place{poolName}
 	var body strings.Builder
-	body.WriteString(call(poolName.path, "dict \"Node\" .Node"))
+	body.WriteString(call(poolName.path))
 	for _, group := range groups {
 		if len(group.places) == 0 {
 			continue
 		}
-		fmt.Fprintf(&body, "{{range $i := until %d}}", len(group.names))
+		fmt.Fprintf(&body, `{{range $i := until %d}}{{with dict "Node" $.Node "Index" $i}}`, len(group.names))
 		for _, p := range group.places {
-			body.WriteString(call(p.path, "dict \"Node\" $.Node \"Index\" $i"))
+			body.WriteString(call(p.path))
 		}
-		body.WriteString("{{end}}")
+		body.WriteString("{{end}}{{end}}")
 		places = append(places, group.places...)
 		t.count += len(group.names) * len(group.places)
 	}
@@ -62,7 +62,7 @@ func newText(poolName place, groups []group) (*text, field.ErrorList) {
 		definition := fmt.Sprintf("{{define %s}}%s{{end}}", strconv.Quote(p.path.String()), p.value)
 		problems := t.checkClosed(p)
 		if len(problems) == 0 {
-			problems = t.check(definition+call(p.path, sampleArguments), p)
+			problems = t.check(definition+call(p.path), p)
 		}
 		errs = append(errs, problems...)
 		definitions.WriteString(definition)
@@ -80,11 +80,9 @@ func rendersAny(groups []group) bool {
 	return false
 }
 
-func call(path *field.Path, arguments string) string {
-	return fmt.Sprintf("{{template %s (%s)}}%s", strconv.Quote(path.String()), arguments, separator)
+func call(path *field.Path) string {
+	return fmt.Sprintf("{{template %s .}}%s", strconv.Quote(path.String()), separator)
 }
-
-const sampleArguments = "dict \"Node\" .Node \"Index\" 0"
 
 // sample stands in for a node when templates are checked as they are read.
 var sample = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -109,7 +107,7 @@ func (t *text) checkClosed(p place) field.ErrorList {
 // check renders one value for the sample. Errors that another node might not
 // give, such as a label it lacks, are not held against the template.
 func (t *text) check(source string, p place) field.ErrorList {
-	_, err := t.renderer.ToText(source, map[string]any{"Node": sample})
+	_, err := t.renderer.ToText(source, map[string]any{"Node": sample, "Index": 0})
 	var execution template.ExecError
 	switch {
 	case err == nil, errors.As(err, &execution) && !errors.Is(err, errUnstable):
