@@ -127,7 +127,7 @@ func (b *bench) publishBySidecar(ctx context.Context) (time.Duration, error) {
 func (b *bench) publishByRawWriter(ctx context.Context) (time.Duration, error) {
 	err := inParallel(len(b.report.slices), func(i int) error {
 		published := &b.report.slices[i]
-		_, err := b.client.ResourceV1().ResourceSlices().Create(ctx, &resourcev1.ResourceSlice{
+		_, err := b.rawWriter.ResourceV1().ResourceSlices().Create(ctx, &resourcev1.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{Name: published.Name, Labels: published.Labels, OwnerReferences: published.OwnerReferences},
 			Spec:       published.Spec,
 		}, metav1.CreateOptions{})

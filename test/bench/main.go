@@ -53,9 +53,12 @@ type bench struct {
 	nodes, newNodes, rounds int
 	rest                    time.Duration
 
-	cluster    *cluster.Cluster
-	client     kubernetes.Interface
+	cluster *cluster.Cluster
+	client  kubernetes.Interface
+	// kubeconfig is that of the sidecar's ServiceAccount, which the raw writer uses
+	// as well: the API server does not treat all users alike.
 	kubeconfig string
+	rawWriter  kubernetes.Interface
 	events     *events
 	report     report
 }
@@ -95,16 +98,14 @@ func (b *bench) run(ctx context.Context) (err error) {
 }
 
 func (b *bench) prepare(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", b.cluster.Kubeconfig())
-	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	if b.client, err = kubernetes.NewForConfig(config); err != nil {
-		return fmt.Errorf("make client: %w", err)
+	var err error
+	if b.client, err = newClient(b.cluster.Kubeconfig()); err != nil {
+		return err
 	}
 	if b.kubeconfig, err = sidecar.ServiceAccount(ctx, b.cluster); err != nil {
+		return err
+	}
+	if b.rawWriter, err = newClient(b.kubeconfig); err != nil {
 		return err
 	}
 	if err := b.applyKwokStage(ctx, "fast/node-initialize.yaml"); err != nil {
@@ -112,6 +113,16 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	b.events, err = watchEvents(ctx, b.client)
 	return err
+}
+
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	return kubernetes.NewForConfig(config)
 }
 
 // applyKwokStage applies one of kwok's own Stages for nodes.

@@ -170,8 +170,13 @@ func wait(ctx context.Context, delay time.Duration) {
 // complete says what is missing for the node to have, of each driver, one
 // complete pool with that many devices.
 func (h *harness) complete(node string, devices map[string]int) string {
+	h.Helper()
+	return completeNode(node, h.slicesOf(node), devices)
+}
+
+func completeNode(node string, all []resourcev1.ResourceSlice, devices map[string]int) string {
 	byDriver := map[string][]resourcev1.ResourceSlice{}
-	for _, slice := range h.slicesOf(node) {
+	for _, slice := range all {
 		byDriver[slice.Spec.Driver] = append(byDriver[slice.Spec.Driver], slice)
 	}
 	if len(byDriver) != len(devices) {
@@ -207,8 +212,12 @@ func completePool(pool []resourcev1.ResourceSlice, devices int) string {
 // published waits for a complete pool of one driver on the node.
 func (h *harness) published(node, driver string, devices int) []resourcev1.ResourceSlice {
 	h.Helper()
-	h.eventually(patience, func() string { return h.complete(node, map[string]int{driver: devices}) })
-	return h.slicesOf(node)
+	var all []resourcev1.ResourceSlice
+	h.eventually(patience, func() string {
+		all = h.slicesOf(node)
+		return completeNode(node, all, map[string]int{driver: devices})
+	})
+	return all
 }
 
 func (h *harness) retired(node string) {

@@ -29,10 +29,11 @@ func TestRecreatedNode(t *testing.T) {
 	h.deleteNode("again")
 	node := h.createNode("again", "again")
 	h.eventually(soon, func() string {
-		if missing := h.complete("again", map[string]int{driver: 300}); missing != "" {
+		pool := h.slicesOf("again")
+		if missing := completePool(pool, 300); missing != "" {
 			return missing
 		}
-		for _, slice := range h.slicesOf("again") {
+		for _, slice := range pool {
 			if slice.OwnerReferences[0].UID != node.UID {
 				return "slice " + slice.Name + " belongs to the old node"
 			}

@@ -82,13 +82,14 @@ func testKubeletRestart(h *harness) {
 	before := h.slicesOf("restart")[0].UID
 	h.label("restart", "node-kubelet-restart.stage.kwok.x-k8s.io", "true")
 	h.eventually(patience, func() string {
-		if missing := h.complete("restart", map[string]int{driver: 8}); missing != "" {
+		pool := h.slicesOf("restart")
+		if missing := completePool(pool, 8); missing != "" {
 			return missing
 		}
-		if h.slicesOf("restart")[0].UID == before {
+		if pool[0].UID == before {
 			return "the slice is still the old one"
 		}
 		return ""
 	})
-	require.Equal(h, int64(1), generation(h.slicesOf("restart")))
+	require.Equal(h, int64(1), generation(h.published("restart", driver, 8)))
 }
