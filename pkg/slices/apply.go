@@ -103,7 +103,9 @@ func (p *Publisher) update(ctx context.Context, update Update) (*resourcev1.Reso
 
 // absent are the fields of a spec that a merge patch must name to take them
 // away: kwok-dra's slices never have them, but someone may have put them there.
-var absent = []string{"nodeSelector", "allNodes", "perDeviceNodeSelection", "sharedCounters"}
+var absent = []string{
+	"nodeSelector", "allNodes", "perDeviceNodeSelection", "sharedCounters", "partitionTypeAttribute", "skipNodeOperations",
+}
 
 func patchFor(update Update) ([]byte, error) {
 	encoded, err := json.Marshal(update.Slice.Spec)
