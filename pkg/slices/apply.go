@@ -14,7 +14,7 @@ import (
 // apply makes the writes for a node, one API call each.
 func (p *Publisher) apply(ctx context.Context, node string, writes Writes) error {
 	for _, existing := range writes.Delete {
-		if err := p.delete(ctx, existing); err != nil {
+		if err := p.delete(ctx, node, existing); err != nil {
 			return err
 		}
 	}
@@ -72,13 +72,18 @@ func checkStored(sent, stored *resourcev1.ResourceSlice) error {
 	return nil
 }
 
-// delete deletes a slice, unless it has changed or been replaced since.
-func (p *Publisher) delete(ctx context.Context, existing *Observed) error {
+// delete deletes a slice, unless it has changed or been replaced since. The
+// node waits until the cache has seen that, or the slice would be deleted again.
+func (p *Publisher) delete(ctx context.Context, node string, existing *Observed) error {
+	p.pending.begin(node, existing.Name)
 	err := p.client.Delete(ctx, existing.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID:             &existing.UID,
 		ResourceVersion: &existing.ResourceVersion,
 	}})
 	p.metrics.wrote("delete", err)
+	if err != nil && p.pending.end(node, existing.Name, "") {
+		p.loop.Add(node)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete slice %s: %w", existing.Name, err)
 	}
