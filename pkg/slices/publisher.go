@@ -98,9 +98,8 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { p.nodes.RunWithContext(ctx) })
 	running.Go(func() { p.slices.RunWithContext(ctx) })
-	if cache.WaitFor(ctx, "caches", p.synced...) {
-		p.loop.Run(ctx, workers)
-	}
+	cache.WaitFor(ctx, "caches", p.synced...)
+	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
 }
 
