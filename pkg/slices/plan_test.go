@@ -5,324 +5,321 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-const testDriver = "gpu.example.com"
-
-func testNode(uid string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: types.UID(uid)}}
-}
-
-// testPool makes a pool of a driver with slices of the given contents. Slices
-// are filled up to the limit, so that each content is a slice of its own.
-func testPool(contents ...string) devices.Pool {
-	pool := devices.Pool{Driver: testDriver, Name: "node"}
-	for i, content := range contents {
-		count := resourcev1.ResourceSliceMaxDevices
-		if i == len(contents)-1 {
-			count = 1
-		}
-		for j := range count {
-			pool.Devices = append(pool.Devices, resourcev1.Device{Name: fmt.Sprintf("%s-%d", content, j)})
-		}
-	}
-	return pool
-}
-
-// server is a model of the API server: it has slices and takes writes.
-type server map[string]*resourcev1.ResourceSlice
-
-func (s server) observed(t testing.TB) []*Observed {
-	t.Helper()
-	var all []*Observed
-	for _, name := range slices.Sorted(maps.Keys(s)) {
-		object, err := observe(s[name])
-		require.NoError(t, err)
-		all = append(all, object.(*Observed))
-	}
-	return all
-}
-
-// steps are the writes, each as a change of the server.
-func (s server) steps(writes Writes) []func() {
-	var steps []func()
-	for _, existing := range writes.Delete {
-		steps = append(steps, func() { delete(s, existing.Name) })
-	}
-	for _, update := range writes.Update {
-		steps = append(steps, func() { s[update.Slice.Name] = update.Slice })
-	}
-	for _, slice := range writes.Create {
-		steps = append(steps, func() { s[slice.Name] = slice })
-	}
-	return steps
-}
-
-func (s server) apply(writes Writes) {
-	for _, step := range s.steps(writes) {
-		step()
-	}
-}
-
-// reach plans and applies, and returns the counts of writes.
-func (s server) reach(t testing.TB, node *corev1.Node, pools ...devices.Pool) (deleted, updated, created int) {
-	t.Helper()
-	writes, err := Plan(node, pools, s.observed(t))
-	require.NoError(t, err)
-	s.apply(writes)
-	return len(writes.Delete), len(writes.Update), len(writes.Create)
-}
-
-func (s server) generations() []int64 {
-	var all []int64
-	for _, name := range slices.Sorted(maps.Keys(s)) {
-		all = append(all, s[name].Spec.Pool.Generation)
-	}
-	return all
-}
-
+// TestPlan starts from a published pool, does something to it, and plans. The
+// wants read "<verb> <index>@<generation>/<slice count>".
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	type counts struct{ deleted, updated, created int }
-	for name, test := range map[string]struct {
-		before, after []string
-		want          counts
-		generations   []int64
-	}{
-		"first publish":                  {nil, []string{"a"}, counts{0, 0, 1}, []int64{1}},
-		"first publish of three":         {nil, []string{"a", "b", "c"}, counts{0, 0, 3}, []int64{1, 1, 1}},
-		"nothing changes":                {[]string{"a", "b"}, []string{"a", "b"}, counts{}, []int64{1, 1}},
-		"the only slice changes":         {[]string{"a"}, []string{"b"}, counts{0, 1, 0}, []int64{1}},
-		"one of two changes":             {[]string{"a", "b"}, []string{"a", "c"}, counts{0, 1, 0}, []int64{1, 1}},
-		"two of three change":            {[]string{"a", "b", "c"}, []string{"x", "y", "c"}, counts{0, 3, 0}, []int64{2, 2, 2}},
-		"a slice more":                   {[]string{"a"}, []string{"a", "b"}, counts{0, 1, 1}, []int64{2, 2}},
-		"from two slices to one":         {[]string{"a", "b"}, []string{"a"}, counts{1, 1, 0}, []int64{1}},
-		"from three to two, both differ": {[]string{"a", "b", "c"}, []string{"a", "b"}, counts{1, 2, 0}, []int64{2, 2}},
-		"retired":                        {[]string{"a", "b"}, nil, counts{2, 0, 0}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, node := server{}, testNode("1")
-			if test.before != nil {
-				s.reach(t, node, testPool(test.before...))
-			}
-			var pools []devices.Pool
-			if test.after != nil {
-				pools = append(pools, testPool(test.after...))
-			}
-			deleted, updated, created := s.reach(t, node, pools...)
-			require.Equal(t, test.want, counts{deleted, updated, created})
-			require.Equal(t, test.generations, s.generations())
-			deleted, updated, created = s.reach(t, node, pools...)
-			require.Zero(t, deleted+updated+created, "a second plan has nothing to write")
-		})
-	}
-}
-
-func TestPlanRepairs(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		damage          func(slice *resourcev1.ResourceSlice)
-		wantGenerations []int64
-	}{
-		"owner removed":    {func(s *resourcev1.ResourceSlice) { s.OwnerReferences = nil }, []int64{1, 1}},
-		"owner not in use": {func(s *resourcev1.ResourceSlice) { s.OwnerReferences[0].UID = "2" }, []int64{1, 1}},
-		"device removed":   {func(s *resourcev1.ResourceSlice) { s.Spec.Devices = s.Spec.Devices[1:] }, []int64{1, 1}},
-		"count edited":     {func(s *resourcev1.ResourceSlice) { s.Spec.Pool.ResourceSliceCount = 9 }, []int64{1, 1}},
-		"all nodes":        {func(s *resourcev1.ResourceSlice) { s.Spec.AllNodes = new(true) }, []int64{1, 1}},
-		// The other slice is of an old generation now, so it is made anew.
-		"generation edited": {func(s *resourcev1.ResourceSlice) { s.Spec.Pool.Generation = 5 }, []int64{6, 6}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, node := server{}, testNode("1")
-			s.reach(t, node, testPool("a", "b"))
-			want := maps.Clone(s)
-			first := slices.Min(slices.Collect(maps.Keys(s)))
-			s[first] = s[first].DeepCopy()
-			test.damage(s[first])
-			s.reach(t, node, testPool("a", "b"))
-			require.Equal(t, test.wantGenerations, s.generations())
-			for name, slice := range s {
-				slice.Spec.Pool.Generation = 1
-				require.Equal(t, want[name], slice)
-			}
-		})
-	}
-}
-
-func TestPlanReplacesSlicesOfAnotherNode(t *testing.T) {
-	t.Parallel()
-	s := server{}
-	s.reach(t, testNode("old"), testPool("a", "b"))
-	deleted, updated, created := s.reach(t, testNode("new"), testPool("a", "b"))
-	require.Equal(t, []int{2, 0, 2}, []int{deleted, updated, created})
-	for _, slice := range s {
-		require.Equal(t, types.UID("new"), slice.OwnerReferences[0].UID)
-	}
-}
-
-func TestPlanKeepsOtherPools(t *testing.T) {
-	t.Parallel()
-	s, node := server{}, testNode("1")
-	other := testPool("x")
-	other.Driver = "nic.example.com"
-	s.reach(t, node, testPool("a"), other)
-	deleted, updated, created := s.reach(t, node, testPool("b"), other)
-	require.Equal(t, []int{0, 1, 0}, []int{deleted, updated, created})
-	deleted, updated, created = s.reach(t, node, testPool("b"))
-	require.Equal(t, []int{1, 0, 0}, []int{deleted, updated, created})
-}
-
-// FuzzPlan goes from one random state to another. After every single write the
-// newest generation of the pool is incomplete, or exactly what it was or is to
-// be; and when all is written there is nothing left to write.
-func FuzzPlan(f *testing.F) {
-	for seed := range uint64(200) {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		s, node := server{}, testNode("1")
-		before := randomContents(random)
-		s.reach(t, node, testPool(before...))
-		for range 4 {
-			after := randomContents(random)
-			allowed := []string{contentOf(testPool(before...)), contentOf(testPool(after...))}
-			writes, err := Plan(node, []devices.Pool{testPool(after...)}, s.observed(t))
-			require.NoError(t, err)
-			steps := s.steps(writes)
-			// A crash: the rest is never written, and the next plan starts there.
-			if random.IntN(3) == 0 {
-				steps = steps[:random.IntN(len(steps)+1)]
-				after = before
-			}
-			for _, step := range steps {
-				step()
-				if complete, content := s.newest(); complete {
-					require.Contains(t, allowed, content)
-				}
-			}
-			s.reach(t, node, testPool(after...))
-			complete, content := s.newest()
-			require.True(t, complete)
-			require.Equal(t, contentOf(testPool(after...)), content)
-			deleted, updated, created := s.reach(t, node, testPool(after...))
-			require.Zero(t, deleted+updated+created)
-			before = after
+	node := fakeNode("n", true)
+	edit := func(index int, change func(*resourcev1.ResourceSlice)) func(*model) {
+		return func(m *model) {
+			name := nameOf(node, &devices.Pool{Driver: "d", Name: "p"}, index)
+			changed := m.slices[name].DeepCopy()
+			change(changed)
+			m.store(changed)
 		}
-	})
-}
-
-func randomContents(random *rand.Rand) []string {
-	contents := make([]string, 1+random.IntN(4))
-	for i := range contents {
-		contents[i] = fmt.Sprintf("%c%d", 'a'+rune(random.IntN(3)), i)
 	}
-	return contents
-}
-
-func contentOf(pool devices.Pool) string {
-	var names []string
-	for _, device := range pool.Devices {
-		names = append(names, device.Name)
+	remove := func(index int) func(*model) {
+		return func(m *model) { delete(m.slices, nameOf(node, &devices.Pool{Driver: "d", Name: "p"}, index)) }
 	}
-	return strings.Join(names, " ")
+	nothing := func(*model) {}
+	for name, test := range map[string]struct {
+		published []int
+		then      func(*model)
+		wanted    []int
+		want      string
+	}{
+		"first":                     {nil, nothing, []int{1}, "create 0@1/1"},
+		"first of three":            {nil, nothing, []int{1, 1, 1}, "create 0@1/3, create 1@1/3, create 2@1/3"},
+		"nothing to nothing":        {nil, nothing, nil, ""},
+		"no change":                 {[]int{1, 1}, nothing, []int{1, 1}, ""},
+		"only one changes":          {[]int{1}, nothing, []int{2}, "update 0@1/1"},
+		"one of three changes":      {[]int{1, 1, 1}, nothing, []int{1, 2, 1}, "update 1@1/3"},
+		"two of three change":       {[]int{1, 1, 1}, nothing, []int{2, 1, 2}, "update 0@2/3, update 1@2/3, update 2@2/3"},
+		"one added":                 {[]int{1}, nothing, []int{1, 1}, "update 0@2/2, create 1@2/2"},
+		"two to one":                {[]int{1, 1}, nothing, []int{1}, "delete 1, update 0@1/1"},
+		"three to two":              {[]int{1, 1, 1}, nothing, []int{1, 1}, "delete 2, update 0@2/2, update 1@2/2"},
+		"three to one":              {[]int{1, 1, 1}, nothing, []int{1}, "delete 1, delete 2, update 0@1/1"},
+		"retired":                   {[]int{1, 1}, nothing, nil, "delete 0, delete 1"},
+		"only one is missing":       {[]int{1}, remove(0), []int{1}, "create 0@1/1"},
+		"one is missing":            {[]int{1, 1}, remove(1), []int{1, 1}, "update 0@2/2, create 1@2/2"},
+		"the missing is not wanted": {[]int{1, 1}, remove(1), []int{1}, "update 0@1/1"},
+		"no owner":                  {[]int{1, 1}, edit(0, func(s *resourcev1.ResourceSlice) { s.OwnerReferences = nil }), []int{1, 1}, "update 0@1/2"},
+		"another owner":             {[]int{1, 1}, edit(0, func(s *resourcev1.ResourceSlice) { s.OwnerReferences[0].UID = "2" }), []int{1, 1}, "update 0@1/2"},
+		"no owners": {[]int{1, 1}, func(m *model) {
+			edit(0, func(s *resourcev1.ResourceSlice) { s.OwnerReferences = nil })(m)
+			edit(1, func(s *resourcev1.ResourceSlice) { s.OwnerReferences[0].Controller = nil })(m)
+		}, []int{1, 1}, "update 0@1/2, update 1@1/2"},
+		"one owner too many": {[]int{1}, edit(0, func(s *resourcev1.ResourceSlice) {
+			s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{Kind: "Pod", Name: "a"})
+		}), []int{1}, ""},
+		"no owner and another changes": {[]int{1, 1}, edit(0, func(s *resourcev1.ResourceSlice) { s.OwnerReferences = nil }), []int{1, 2}, "update 0@1/2, update 1@1/2"},
+		"devices edited":               {[]int{1, 1}, edit(1, func(s *resourcev1.ResourceSlice) { s.Spec.Devices = nil }), []int{1, 1}, "update 1@1/2"},
+		"count edited":                 {[]int{1, 1}, edit(1, func(s *resourcev1.ResourceSlice) { s.Spec.Pool.ResourceSliceCount = 7 }), []int{1, 1}, "update 1@1/2"},
+		"generation raised by hand":    {[]int{1, 1}, edit(0, func(s *resourcev1.ResourceSlice) { s.Spec.Pool.Generation = 7 }), []int{1, 1}, "delete 1, update 0@8/2, create 1@8/2"},
+		"generation lowered by hand":   {[]int{1, 1}, edit(0, func(s *resourcev1.ResourceSlice) { s.Spec.Pool.Generation = 0 }), []int{1, 1}, "delete 0, update 1@2/2, create 0@2/2"},
+		"selector set by hand":         {[]int{1}, edit(0, func(s *resourcev1.ResourceSlice) { s.Spec.AllNodes = new(true) }), []int{1}, "update 0@1/1"},
+		"shared counters set by hand": {[]int{1}, edit(0, func(s *resourcev1.ResourceSlice) {
+			s.Spec.SharedCounters = []resourcev1.CounterSet{{Name: "a"}}
+		}), []int{1}, "update 0@1/1"},
+		"foreign slice in the pool": {[]int{1}, func(m *model) {
+			foreign := m.slices[nameOf(node, &devices.Pool{Driver: "d", Name: "p"}, 0)].DeepCopy()
+			foreign.Name = "mine"
+			m.store(foreign)
+		}, []int{1}, "delete mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newModel(t)
+			m.apply(m.plan(node, poolsOf(test.published)...))
+			test.then(m)
+			writes := m.plan(node, poolsOf(test.wanted)...)
+			require.Equal(t, test.want, summary(writes))
+			m.apply(writes)
+			again := m.plan(node, poolsOf(test.wanted)...)
+			require.True(t, again.Empty(), summary(again))
+		})
+	}
 }
 
-// newest reads the pool as the scheduler does: the slices of the newest
-// generation, in the order of their names.
-func (s server) newest() (complete bool, content string) {
-	newest := slices.Max(append(s.generations(), 0))
-	count, expected := 0, int64(-1)
-	var pool devices.Pool
-	for _, name := range slices.Sorted(maps.Keys(s)) {
-		slice := s[name]
-		if slice.Spec.Pool.Generation != newest {
+func poolsOf(versions []int) []devices.Pool {
+	if versions == nil {
+		return nil
+	}
+	return []devices.Pool{poolOf("p", versions...)}
+}
+
+func TestPlanOfSeveralPools(t *testing.T) {
+	t.Parallel()
+	node := fakeNode("n", true)
+	other := poolOf("p", 1)
+	other.Driver = "e"
+	m := newModel(t)
+	m.apply(m.plan(node, poolOf("p", 1, 1), poolOf("q", 1), other))
+	require.Len(t, m.slices, 4)
+
+	require.Equal(t, "update 0@1/1", summary(m.plan(node, poolOf("p", 1, 1), poolOf("q", 2), other)), "pools have nothing to do with each other")
+	m.apply(m.plan(node, poolOf("q", 1), other))
+	require.Len(t, m.slices, 2, "the obsolete pool is gone, that of the other driver is not")
+	m.apply(m.plan(nil))
+	require.Empty(t, m.slices, "so is everything with the node")
+}
+
+// TestPlanForANewNode: a node that comes again under its name has another UID.
+// The generation goes on, or the old slices would hide the new ones.
+func TestPlanForANewNode(t *testing.T) {
+	t.Parallel()
+	old, renewed := fakeNode("n", true), fakeNode("n", true)
+	renewed.UID = "another"
+	m := newModel(t)
+	m.apply(m.plan(old, poolOf("p", 1, 1)))
+	writes := m.plan(renewed, poolOf("p", 1, 1))
+	require.Equal(t, "delete 0, delete 1, create 0@2/2, create 1@2/2", summary(writes))
+	m.apply(writes)
+	for _, slice := range m.slices {
+		require.Equal(t, []metav1.OwnerReference{ownerOf(renewed)}, slice.OwnerReferences)
+	}
+}
+
+func TestNewSlices(t *testing.T) {
+	t.Parallel()
+	node := fakeNode("n", true)
+	pool := poolOf("p", 1, 1)
+	made := newSlices(node, &pool)
+	require.Len(t, made, 2)
+	require.Equal(t, &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   nameOf(node, &pool, 1),
+			Labels: map[string]string{"dra.kwok.x-k8s.io/managed-by": "kwok-dra"},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "Node", Name: "n", UID: "uid-of-n", Controller: new(true)},
+			},
+		},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver:   "d",
+			NodeName: new("n"),
+			Pool:     resourcev1.ResourcePool{Name: "p", ResourceSliceCount: 2},
+			Devices:  pool.Devices[perSlice:],
+		},
+	}, made[1])
+}
+
+// view is what the scheduler makes of a pool (GatherPools in
+// k8s.io/dynamic-resource-allocation/structured): the slices of the highest
+// generation, if they are as many as they say they are. It takes the count of
+// any slice, so a view is complete if it might be.
+type view struct {
+	complete bool
+	// contents by index, so that a pool of another node UID can be equal.
+	contents string
+}
+
+func (m *model) view(driver, pool string) view {
+	var newest []*Observed
+	generation := int64(-1)
+	for _, slice := range m.observed() {
+		if slice.Driver != driver || slice.Pool.Name != pool || slice.Pool.Generation < generation {
 			continue
 		}
-		if expected < 0 {
-			expected = slice.Spec.Pool.ResourceSliceCount
+		if slice.Pool.Generation > generation {
+			generation, newest = slice.Pool.Generation, nil
 		}
-		count++
-		pool.Devices = append(pool.Devices, slice.Spec.Devices...)
+		newest = append(newest, slice)
 	}
-	return int64(count) == expected, contentOf(pool)
+	var v view
+	contents := map[string]Content{}
+	for _, slice := range newest {
+		v.complete = v.complete || int(slice.Pool.ResourceSliceCount) == len(newest)
+		contents[index(slice.Name)] = slice.Content
+	}
+	for _, key := range slices.Sorted(maps.Keys(contents)) {
+		v.contents += fmt.Sprint(key, ":", contents[key], " ")
+	}
+	return v
 }
 
-func TestContentOf(t *testing.T) {
-	t.Parallel()
-	spec := func(change func(*resourcev1.ResourceSliceSpec)) Content {
-		s := &resourcev1.ResourceSliceSpec{
-			Driver: testDriver, NodeName: new("node"),
-			Pool: resourcev1.ResourcePool{Name: "node", Generation: 1, ResourceSliceCount: 1},
-			Devices: []resourcev1.Device{{
-				Name:     "gpu",
-				Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}},
-				Taints:   []resourcev1.DeviceTaint{{Key: "xid", Effect: resourcev1.DeviceTaintEffectNoExecute}},
-			}},
-		}
-		change(s)
-		content, err := ContentOf(s)
-		require.NoError(t, err)
-		return content
-	}
-	base := spec(func(*resourcev1.ResourceSliceSpec) {})
-	for name, change := range map[string]func(*resourcev1.ResourceSliceSpec){
-		"generation": func(s *resourcev1.ResourceSliceSpec) { s.Pool.Generation = 7 },
-		"count":      func(s *resourcev1.ResourceSliceSpec) { s.Pool.ResourceSliceCount = 7 },
-		"quantity": func(s *resourcev1.ResourceSliceSpec) {
-			s.Devices[0].Capacity["memory"] = resourcev1.DeviceCapacity{Value: resource.MustParse("81920Mi")}
-		},
-		"time of a taint": func(s *resourcev1.ResourceSliceSpec) { s.Devices[0].Taints[0].TimeAdded = new(metav1.Now()) },
-	} {
-		require.Equal(t, base, spec(change), name)
-	}
-	for name, change := range map[string]func(*resourcev1.ResourceSliceSpec){
-		"capacity": func(s *resourcev1.ResourceSliceSpec) {
-			s.Devices[0].Capacity["memory"] = resourcev1.DeviceCapacity{Value: resource.MustParse("81Gi")}
-		},
-		"attribute": func(s *resourcev1.ResourceSliceSpec) {
-			s.Devices[0].Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"a": {BoolValue: new(true)}}
-		},
-		"taint":    func(s *resourcev1.ResourceSliceSpec) { s.Devices[0].Taints = nil },
-		"counters": func(s *resourcev1.ResourceSliceSpec) { s.SharedCounters = []resourcev1.CounterSet{{Name: "c"}} },
-		"node":     func(s *resourcev1.ResourceSliceSpec) { s.NodeName = nil },
-		"driver":   func(s *resourcev1.ResourceSliceSpec) { s.Driver = "other" },
-	} {
-		require.NotEqual(t, base, spec(change), name)
-	}
+// wantedView is what the scheduler is to see of the pool in the end.
+func wantedView(t testing.TB, node *corev1.Node, pools []devices.Pool, name string) view {
+	t.Helper()
+	m := newModel(t)
+	m.apply(m.plan(node, pools...))
+	return m.view("d", name)
 }
 
-func FuzzNameOf(f *testing.F) {
-	f.Add("node", "gpu.example.com", 0)
-	f.Add(strings.Repeat("n", 253), strings.Repeat("d", 63), 4095)
-	f.Add("a.-.b", "UPPER.example.com", 1)
-	f.Add(strings.Repeat("a.", 30)+"a", "g", 2)
-	f.Fuzz(func(t *testing.T, node, driver string, index int) {
-		if len(content.IsDNS1123Subdomain(node)) > 0 || len(content.IsDNS1123Subdomain(strings.ToLower(driver))) > 0 || index < 0 || index > 0xfffff {
-			t.Skip()
+// choices are decisions taken from fuzz data; 0 when it runs out.
+type choices []byte
+
+func (c *choices) below(n int) int {
+	if len(*c) == 0 {
+		return 0
+	}
+	first := int((*c)[0])
+	*c = (*c)[1:]
+	return first % n
+}
+
+func (c *choices) pools() []devices.Pool {
+	var pools []devices.Pool
+	for _, name := range []string{"p", "q"} {
+		versions := make([]int, c.below(5))
+		if len(versions) == 0 {
+			continue
 		}
-		pool := &devices.Pool{Driver: driver, Name: node}
-		of := func(uid string, index int) string {
-			return nameOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, UID: types.UID(uid)}}, pool, index)
+		for i := range versions {
+			versions[i] = c.below(2)
 		}
-		name := of("1", index)
-		require.Empty(t, content.IsDNS1123Subdomain(name), name)
-		require.Equal(t, name, of("1", index))
-		require.NotEqual(t, name, of("2", index))
-		require.Less(t, name, of("1", index+1))
+		pools = append(pools, poolOf(name, versions...))
+	}
+	return pools
+}
+
+// tamper does to a random slice what people do by hand.
+func (c *choices) tamper(m *model) {
+	names := slices.Sorted(maps.Keys(m.slices))
+	if len(names) == 0 {
+		return
+	}
+	slice := m.slices[names[c.below(len(names))]].DeepCopy()
+	switch c.below(5) {
+	case 0:
+		delete(m.slices, slice.Name)
+		return
+	case 1:
+		slice.OwnerReferences = nil
+	case 2:
+		slice.Spec.Devices = slice.Spec.Devices[:0]
+	case 3:
+		slice.Spec.AllNodes = new(true)
+	case 4:
+		// What a crash leaves of an old generation is never all of it.
+		slice.Name = "left-" + slice.Name
+		slice.Spec.Pool.Generation--
+		slice.Spec.Pool.ResourceSliceCount = 9
+	}
+	m.store(slice)
+}
+
+// FuzzPlan goes through a random history: pools change, the sidecar ends in the
+// middle of its writes, slices are edited by hand, the node is replaced. At no
+// moment may the scheduler see a complete pool other than the one before or the
+// one wanted. In the end all is as wanted, and nothing is left to write.
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 2, 0, 1, 0})
+	f.Add([]byte{3, 0, 0, 0, 2, 1, 1, 9, 0, 0, 3, 1, 0, 1, 0, 9, 1, 0, 2, 2, 0, 1, 0, 9, 0, 0, 0, 0})
+	f.Add([]byte{4, 1, 1, 1, 1, 0, 2, 1, 1, 1, 0, 2, 0, 0, 0, 3, 3, 1, 4, 2, 0, 0, 0, 0, 5, 5, 5, 1, 1, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) <= 100 {
+			history(t, data)
+		}
 	})
+}
+
+// TestPlanOfRandomHistories is a small share of FuzzPlan for every run.
+func TestPlanOfRandomHistories(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		data := make([]byte, 50)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		history(t, data)
+	}
+}
+
+func history(t *testing.T, data []byte) {
+	t.Helper()
+	c := choices(data)
+	m := newModel(t)
+	node := fakeNode("n", true)
+	for round := 0; len(c) > 0; round++ {
+		if c.below(4) == 1 {
+			node = fakeNode("n", true)
+			node.UID = types.UID(fmt.Sprint("uid-", round))
+		}
+		if c.below(3) == 1 {
+			c.tamper(m)
+		}
+		pools := c.pools()
+		requireSafe(t, m, m.plan(node, pools...), node, pools, c.below(8))
+	}
+}
+
+// requireSafe applies the writes one by one, up to a crash after so many, and
+// checks every state in between.
+func requireSafe(t *testing.T, m *model, writes Writes, node *corev1.Node, pools []devices.Pool, crash int) {
+	t.Helper()
+	before, wanted := map[string]view{}, map[string]view{}
+	for _, name := range []string{"p", "q"} {
+		before[name], wanted[name] = m.view("d", name), wantedView(t, node, pools, name)
+	}
+	steps := m.steps(writes)
+	for i, step := range steps {
+		if crash == i+1 {
+			return
+		}
+		step()
+		for name := range before {
+			got := m.view("d", name)
+			if got.complete && got != before[name] && got != wanted[name] {
+				t.Fatalf("pool %s after %d of %d writes (%s): complete and wrong", name, i+1, len(steps), summary(writes))
+			}
+		}
+	}
+	for name := range before {
+		require.Equal(t, wanted[name], m.view("d", name), "pool %s after all writes (%s)", name, summary(writes))
+	}
+	left := m.plan(node, pools...)
+	require.True(t, left.Empty(), "after %s: %s", summary(writes), summary(left))
 }

@@ -1,0 +1,85 @@
+package slices
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPatchFor(t *testing.T) {
+	t.Parallel()
+	node, pool := fakeNode("n", true), poolOf("p", 1)
+	slice := newSlices(node, &pool)[0]
+	slice.Spec.Pool.Generation = 3
+	patch, err := patchFor(Update{Existing: &Observed{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}}, Slice: slice})
+	require.NoError(t, err)
+
+	existing := slice.DeepCopy()
+	existing.UID, existing.ResourceVersion = "u", "6"
+	existing.Labels = map[string]string{"mine": "stays"}
+	existing.Annotations = map[string]string{"mine": "stays"}
+	existing.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "a"}, {Kind: "Pod", Name: "b"}}
+	existing.Spec = resourcev1.ResourceSliceSpec{
+		Driver: "d", NodeName: new("n"), Pool: resourcev1.ResourcePool{Name: "p", Generation: 9, ResourceSliceCount: 9},
+		Devices:                []resourcev1.Device{{Name: "a", Taints: []resourcev1.DeviceTaint{{Key: "k"}}}, {Name: "b"}},
+		AllNodes:               new(true),
+		NodeSelector:           &corev1.NodeSelector{},
+		PerDeviceNodeSelection: new(true),
+		SharedCounters:         []resourcev1.CounterSet{{Name: "c"}},
+		PartitionTypeAttribute: new(resourcev1.FullyQualifiedName("a/b")),
+		SkipNodeOperations:     []resourcev1.SkipNodeOperation{"a"},
+	}
+	requireNoZeroField(t, existing.Spec)
+	got, err := merge(existing, patch)
+	require.NoError(t, err)
+	require.Equal(t, slice.Spec, got.Spec)
+	require.Equal(t, slice.OwnerReferences, got.OwnerReferences)
+	require.Equal(t, map[string]string{"mine": "stays", "dra.kwok.x-k8s.io/managed-by": "kwok-dra"}, got.Labels)
+	require.Equal(t, existing.Annotations, got.Annotations)
+	require.Equal(t, "7", got.ResourceVersion, "the server refuses it where the slice has changed since")
+	require.EqualValues(t, "u", got.UID)
+}
+
+// requireNoZeroField fails when upstream has a new field that the test does not
+// know: it must be in absent, or kwok-dra must set it.
+func requireNoZeroField(t *testing.T, spec resourcev1.ResourceSliceSpec) {
+	t.Helper()
+	value := reflect.ValueOf(spec)
+	for i := range value.NumField() {
+		require.False(t, value.Field(i).IsZero(), value.Type().Field(i).Name)
+	}
+}
+
+// TestPatchNamesEveryField: a merge patch leaves alone what it does not name.
+func TestPatchNamesEveryField(t *testing.T) {
+	t.Parallel()
+	node, pool := fakeNode("n", true), poolOf("p", 1)
+	patch, err := patchFor(Update{Existing: &Observed{}, Slice: newSlices(node, &pool)[0]})
+	require.NoError(t, err)
+	var decoded struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	require.NoError(t, json.Unmarshal(patch, &decoded))
+	spec := reflect.TypeFor[resourcev1.ResourceSliceSpec]()
+	for i := range spec.NumField() {
+		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		require.Contains(t, decoded.Spec, name)
+	}
+}
+
+func TestCheckStored(t *testing.T) {
+	t.Parallel()
+	node, pool := fakeNode("n", true), poolOf("p", 1)
+	sent := newSlices(node, &pool)[0]
+	stored := sent.DeepCopy()
+	stored.ResourceVersion = "7"
+	require.NoError(t, checkStored(sent, stored))
+	stored.Spec.Devices[0].Name = "other"
+	require.ErrorContains(t, checkStored(sent, stored), "publish slice "+sent.Name+": the API server stored something else than it was sent; look for admission plugins")
+}

@@ -1,0 +1,175 @@
+package slices
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// storeOf is a store with these documents.
+func storeOf(t testing.TB, text string) *config.Store {
+	t.Helper()
+	store := config.NewStore("test")
+	replace(t, store, text)
+	return store
+}
+
+func replace(t testing.TB, store *config.Store, text string) {
+	t.Helper()
+	documents, err := config.Decode("test", []byte(text))
+	require.NoError(t, err)
+	require.NoError(t, store.Replace("test", documents))
+}
+
+// template is a document. The devices are in YAML's flow form.
+func template(name, driver, devices string) string {
+	return "---\napiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: " + name + "}\n" +
+		"spec:\n  driver: " + driver + "\n  devices: [" + devices + "]\n"
+}
+
+const (
+	plain   = "{name: plain}"
+	tainted = "{name: tainted, count: 2, taints: [{key: k, effect: NoSchedule}]}"
+)
+
+func rendered(t testing.TB, store *config.Store, node *corev1.Node) []devices.Pool {
+	t.Helper()
+	var all []devices.Pool
+	for _, templates := range devices.ForDriver(store.Current().Templates, node) {
+		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		require.NoError(t, err)
+		all = append(all, pools...)
+	}
+	return all
+}
+
+type reports struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (r *reports) report(_ context.Context, _ *corev1.Node, template string, field gatedField) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = append(r.names, template+" "+field.name)
+}
+
+func taintCount(pools []devices.Pool) int {
+	count := 0
+	for _, pool := range pools {
+		for _, device := range pool.Devices {
+			count += len(device.Taints)
+		}
+	}
+	return count
+}
+
+func TestServerFields(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		documents string
+		drops     bool
+		taints    int
+		writes    map[string]int
+		reports   []string
+	}{
+		"not used":      {template("a", "d", plain), true, 0, map[string]int{}, nil},
+		"kept":          {template("a", "d", tainted), false, 2, map[string]int{"dry-run": 1}, nil},
+		"dropped":       {template("a", "d", plain+", "+tainted), true, 0, map[string]int{"dry-run": 1}, []string{"a taints"}},
+		"two templates": {template("a", "d", plain) + template("b", "d", tainted), true, 0, map[string]int{"dry-run": 1}, []string{"b taints"}},
+		"two drivers":   {template("a", "d", tainted) + template("b", "e", tainted), true, 0, map[string]int{"dry-run": 1}, []string{"a taints", "b taints"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, r := newServer(), &reports{}
+			s.dropTaints = test.drops
+			fields := newServerFields(s.ResourceV1().ResourceSlices(), r.report)
+			store := storeOf(t, test.documents)
+			for _, name := range []string{"n1", "n2", "n1"} {
+				node := fakeNode(name, true)
+				pools := rendered(t, store, node)
+				require.NoError(t, fields.apply(t.Context(), node, pools))
+				require.Equal(t, test.taints, taintCount(pools))
+			}
+			require.Equal(t, test.writes, s.takeWrites(), "asked once")
+			require.ElementsMatch(t, test.reports, r.names, "reported once for each template")
+			require.Empty(t, s.list(t), "a dry run stores nothing")
+		})
+	}
+}
+
+// TestServerFieldsClearsACopy: pools share their devices' parts with the
+// template, which may be rendered again for a server that keeps them.
+func TestServerFieldsClearsACopy(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.dropTaints = true
+	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
+	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
+	pools := rendered(t, store, node)
+	before := pools[0].Devices
+	require.NoError(t, fields.apply(t.Context(), node, pools))
+	require.Len(t, before[0].Taints, 1)
+	require.Equal(t, 2, taintCount(rendered(t, store, node)))
+}
+
+func TestServerFieldsAsksAgainAfterAnError(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.refuse(func(string, string) error { return errors.New("down") })
+	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
+	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
+	pools := rendered(t, store, node)
+	require.EqualError(t, fields.apply(t.Context(), node, pools), "ask the API server whether it keeps taints of devices, with pool n: down")
+	s.refuse(nil)
+	require.NoError(t, fields.apply(t.Context(), node, pools))
+	require.Equal(t, 2, taintCount(pools))
+}
+
+// TestServerFieldsAsksOnceForAFleet: the first caller asks, others wait.
+func TestServerFieldsAsksOnceForAFleet(t *testing.T) {
+	t.Parallel()
+	s, r := newServer(), &reports{}
+	s.dropTaints = true
+	fields := newServerFields(s.ResourceV1().ResourceSlices(), r.report)
+	store := storeOf(t, template("a", "d", tainted))
+	var running sync.WaitGroup
+	for range 16 {
+		running.Go(func() {
+			node := fakeNode("n", true)
+			pools := rendered(t, store, node)
+			if err := fields.apply(t.Context(), node, pools); err != nil || taintCount(pools) > 0 {
+				t.Errorf("err %v, %d taints", err, taintCount(pools))
+			}
+		})
+	}
+	running.Wait()
+	require.Equal(t, map[string]int{"dry-run": 1}, s.takeWrites())
+	require.Equal(t, []string{"a taints"}, r.names)
+}
+
+// TestProbeIsOneDevice: it asks with a slice of its own, however large the pool.
+func TestProbeIsOneDevice(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
+	store, node := storeOf(t, template("a", "d", "{name: plain, count: 200}, "+tainted)), fakeNode("n", true)
+	require.NoError(t, fields.apply(t.Context(), node, rendered(t, store, node)))
+	require.Len(t, s.Actions(), 1)
+	probe := s.Actions()[0].(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceSlice)
+	require.Empty(t, probe.Name)
+	require.Equal(t, "kwok-dra-probe-", probe.GenerateName)
+	require.Len(t, probe.Spec.Devices, 1)
+	require.Equal(t, "tainted-0", probe.Spec.Devices[0].Name)
+	require.Equal(t, resourcev1.ResourcePool{Name: "n", ResourceSliceCount: 1}, probe.Spec.Pool)
+}

@@ -1,0 +1,175 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// quiet is a context that logs to the test.
+func quiet(t testing.TB) context.Context {
+	t.Helper()
+	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
+}
+
+// fakeNode is a Node that kwok manages, Ready or not.
+func fakeNode(name string, ready bool) *corev1.Node {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			UID:         types.UID("uid-of-" + name),
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			Labels:      map[string]string{"zone": "z1"},
+		},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
+	}
+}
+
+// perSlice is how many devices without taints fill a slice.
+const perSlice = resourcev1.ResourceSliceMaxDevices
+
+// poolOf makes a pool of driver d with as many slices as there are versions.
+// Slices of equal version at an index are equal; all but the last are full.
+func poolOf(name string, versions ...int) devices.Pool {
+	pool := devices.Pool{Driver: "d", Name: name}
+	for i, version := range versions {
+		count := perSlice
+		if i == len(versions)-1 {
+			count = 1
+		}
+		for j := range count {
+			device := resourcev1.Device{Name: fmt.Sprintf("dev-%d-%d", i, j)}
+			if j == 0 {
+				device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"v": {IntValue: new(int64(version))}}
+			}
+			pool.Devices = append(pool.Devices, device)
+		}
+	}
+	return pool
+}
+
+// model is an API server's ResourceSlices without the rest of it.
+type model struct {
+	t       testing.TB
+	version int
+	slices  map[string]*resourcev1.ResourceSlice
+}
+
+func newModel(t testing.TB) *model {
+	t.Helper()
+	return &model{t: t, slices: map[string]*resourcev1.ResourceSlice{}}
+}
+
+func (m *model) store(slice *resourcev1.ResourceSlice) {
+	m.version++
+	slice = slice.DeepCopy()
+	slice.ResourceVersion = strconv.Itoa(m.version)
+	if slice.UID == "" {
+		slice.UID = types.UID("slice-" + slice.ResourceVersion)
+	}
+	m.slices[slice.Name] = slice
+}
+
+// observed is what the cache would have, in a random order.
+func (m *model) observed() []*Observed {
+	var all []*Observed
+	for _, slice := range m.slices {
+		all = append(all, observedOf(m.t, slice))
+	}
+	return all
+}
+
+func observedOf(t testing.TB, slice *resourcev1.ResourceSlice) *Observed {
+	t.Helper()
+	object, err := observe(slice.DeepCopy())
+	require.NoError(t, err)
+	return object.(*Observed)
+}
+
+// steps are the writes one by one, in the order in which Publisher makes them.
+func (m *model) steps(writes Writes) []func() {
+	var steps []func()
+	for _, existing := range writes.Delete {
+		steps = append(steps, func() {
+			require.Equal(m.t, m.slices[existing.Name].ResourceVersion, existing.ResourceVersion)
+			delete(m.slices, existing.Name)
+		})
+	}
+	for _, update := range writes.Update {
+		steps = append(steps, func() {
+			current := m.slices[update.Slice.Name]
+			require.Equal(m.t, current.ResourceVersion, update.Existing.ResourceVersion)
+			slice := update.Slice.DeepCopy()
+			slice.UID = current.UID
+			m.store(slice)
+		})
+	}
+	for _, slice := range writes.Create {
+		steps = append(steps, func() {
+			require.NotContains(m.t, m.slices, slice.Name)
+			m.store(slice)
+		})
+	}
+	return steps
+}
+
+func (m *model) apply(writes Writes) {
+	for _, step := range m.steps(writes) {
+		step()
+	}
+}
+
+// plan plans for the model's state. The plan does not depend on the cache's
+// order but for the order of deletions.
+func (m *model) plan(node *corev1.Node, pools ...devices.Pool) Writes {
+	m.t.Helper()
+	writes, err := Plan(node, pools, m.observed())
+	require.NoError(m.t, err)
+	return writes
+}
+
+// summary tells of a plan in words, with the generation that it writes.
+func summary(writes Writes) string {
+	var words []string
+	for _, existing := range writes.Delete {
+		words = append(words, "delete "+index(existing.Name))
+	}
+	slices.Sort(words)
+	for _, update := range writes.Update {
+		words = append(words, "update "+numbered(update.Slice))
+	}
+	for _, slice := range writes.Create {
+		words = append(words, "create "+numbered(slice))
+	}
+	return strings.Join(words, ", ")
+}
+
+func index(name string) string {
+	prefix, _, _ := strings.Cut(name, "-")
+	i, err := strconv.ParseInt(prefix, 16, 64)
+	if err != nil {
+		return name
+	}
+	return strconv.FormatInt(i, 10)
+}
+
+func numbered(slice *resourcev1.ResourceSlice) string {
+	return fmt.Sprintf("%s@%d/%d", index(slice.Name), slice.Spec.Pool.Generation, slice.Spec.Pool.ResourceSliceCount)
+}

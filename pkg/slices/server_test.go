@@ -1,0 +1,215 @@
+package slices
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+var sliceResource = resourcev1.SchemeGroupVersion.WithResource("resourceslices")
+
+// server is a fake clientset that treats ResourceSlices as an API server does,
+// where the fakes do not: resource versions, UIDs, preconditions, conflicts,
+// generated names, dry runs and fields that are dropped.
+type server struct {
+	*fake.Clientset
+
+	mu      sync.Mutex
+	version int
+	writes  []string
+	// fail, if set, may refuse a write.
+	fail func(verb, name string) error
+	// dropTaints has the server behave as one without DRADeviceTaints.
+	dropTaints bool
+}
+
+func newServer(objects ...runtime.Object) *server {
+	s := &server{Clientset: fake.NewClientset(objects...)}
+	s.PrependReactor("*", "resourceslices", s.react)
+	return s
+}
+
+// refuse sets fail.
+func (s *server) refuse(fail func(verb, name string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
+}
+
+func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch a := action.(type) {
+	case clienttesting.CreateActionImpl:
+		slice := a.GetObject().(*resourcev1.ResourceSlice).DeepCopy()
+		return s.write("create", slice.Name, func() (runtime.Object, error) { return s.create(slice, a.GetCreateOptions()) })
+	case clienttesting.UpdateActionImpl:
+		slice := a.GetObject().(*resourcev1.ResourceSlice).DeepCopy()
+		return s.write("update", slice.Name, func() (runtime.Object, error) { return s.update(slice) })
+	case clienttesting.PatchActionImpl:
+		return s.write("patch", a.GetName(), func() (runtime.Object, error) { return s.patch(a) })
+	case clienttesting.DeleteActionImpl:
+		return s.write("delete", a.GetName(), func() (runtime.Object, error) { return nil, s.delete(a) })
+	}
+	return false, nil, nil
+}
+
+// write counts a write and may refuse it. Dry runs are counted as such.
+func (s *server) write(verb, name string, call func() (runtime.Object, error)) (bool, runtime.Object, error) {
+	if name == "" {
+		verb = "dry-run"
+	}
+	s.writes = append(s.writes, verb)
+	if s.fail != nil {
+		if err := s.fail(verb, name); err != nil {
+			return true, nil, err
+		}
+	}
+	object, err := call()
+	return true, object, err
+}
+
+func (s *server) create(slice *resourcev1.ResourceSlice, options metav1.CreateOptions) (runtime.Object, error) {
+	s.drop(slice)
+	s.version++
+	slice.ResourceVersion = strconv.Itoa(s.version)
+	slice.UID = types.UID("slice-" + slice.ResourceVersion)
+	if slice.Name == "" {
+		slice.Name = slice.GenerateName + slice.ResourceVersion
+	}
+	if len(options.DryRun) > 0 {
+		return slice, nil
+	}
+	return slice.DeepCopy(), s.Tracker().Create(sliceResource, slice, "")
+}
+
+func (s *server) drop(slice *resourcev1.ResourceSlice) {
+	for i := range slice.Spec.Devices {
+		if s.dropTaints {
+			slice.Spec.Devices[i].Taints = nil
+		}
+	}
+}
+
+func (s *server) get(name string) (*resourcev1.ResourceSlice, error) {
+	object, err := s.Tracker().Get(sliceResource, "", name)
+	if err != nil {
+		return nil, err
+	}
+	return object.(*resourcev1.ResourceSlice), nil
+}
+
+func (s *server) update(slice *resourcev1.ResourceSlice) (runtime.Object, error) {
+	current, err := s.get(slice.Name)
+	if err != nil {
+		return nil, err
+	}
+	if slice.UID != current.UID || slice.ResourceVersion != current.ResourceVersion {
+		return nil, apierrors.NewConflict(sliceResource.GroupResource(), slice.Name, fmt.Errorf("it has changed"))
+	}
+	s.drop(slice)
+	s.version++
+	slice.ResourceVersion = strconv.Itoa(s.version)
+	return slice.DeepCopy(), s.Tracker().Update(sliceResource, slice, "")
+}
+
+func (s *server) patch(action clienttesting.PatchActionImpl) (runtime.Object, error) {
+	if action.GetPatchType() != types.MergePatchType {
+		return nil, fmt.Errorf("unexpected patch type %s", action.GetPatchType())
+	}
+	current, err := s.get(action.GetName())
+	if err != nil {
+		return nil, err
+	}
+	patched, err := merge(current, action.GetPatch())
+	if err != nil {
+		return nil, err
+	}
+	return s.update(patched)
+}
+
+// merge applies a JSON merge patch as the API server does.
+func merge(slice *resourcev1.ResourceSlice, patch []byte) (*resourcev1.ResourceSlice, error) {
+	before, err := json.Marshal(slice)
+	if err != nil {
+		return nil, err
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return nil, err
+	}
+	merged := &resourcev1.ResourceSlice{}
+	return merged, json.Unmarshal(after, merged)
+}
+
+func (s *server) delete(action clienttesting.DeleteActionImpl) error {
+	current, err := s.get(action.GetName())
+	if err != nil {
+		return err
+	}
+	if p := action.DeleteOptions.Preconditions; p != nil && (*p.UID != current.UID || *p.ResourceVersion != current.ResourceVersion) {
+		return apierrors.NewConflict(sliceResource.GroupResource(), current.Name, fmt.Errorf("precondition failed"))
+	}
+	return s.Tracker().Delete(sliceResource, "", current.Name)
+}
+
+// takeWrites counts the writes since the last call, by verb.
+func (s *server) takeWrites() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[string]int{}
+	for _, verb := range s.writes {
+		counts[verb]++
+	}
+	s.writes = nil
+	return counts
+}
+
+// list returns the slices in the order of their names.
+func (s *server) list(t testing.TB) []resourcev1.ResourceSlice {
+	t.Helper()
+	object, err := s.Tracker().List(sliceResource, resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), "")
+	require.NoError(t, err)
+	items := object.(*resourcev1.ResourceSliceList).Items
+	slices.SortFunc(items, func(a, b resourcev1.ResourceSlice) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return items
+}
+
+// edit changes a slice as a person would.
+func (s *server) edit(t testing.TB, name string, change func(*resourcev1.ResourceSlice)) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slice, err := s.get(name)
+	require.NoError(t, err)
+	slice = slice.DeepCopy()
+	change(slice)
+	_, err = s.update(slice)
+	require.NoError(t, err)
+}
+
+// remove deletes a slice as a person would.
+func (s *server) remove(t testing.TB, name string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.NoError(t, s.Tracker().Delete(sliceResource, "", name))
+}

@@ -1,0 +1,180 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// upstream is the controller with which real drivers publish, on a server of
+// its own.
+type upstream struct {
+	*server
+	controller *resourceslice.Controller
+	before     resourceslice.Stats
+}
+
+func startUpstream(t *testing.T) *upstream {
+	t.Helper()
+	node := fakeNode("n", true)
+	u := &upstream{server: newServer(node)}
+	ctx, cancel := context.WithCancel(quiet(t))
+	controller, err := resourceslice.StartController(ctx, resourceslice.Options{
+		DriverName: "d",
+		KubeClient: u.server,
+		Owner:      &resourceslice.Owner{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+		Resources:  &resourceslice.DriverResources{},
+		// When it ends, the controller looks again and again until time goes on,
+		// which in a bubble it does not.
+		MutationCacheTTL: new(24 * time.Hour),
+	})
+	require.NoError(t, err)
+	u.controller = controller
+	t.Cleanup(func() {
+		cancel()
+		controller.Stop()
+	})
+	return u
+}
+
+// publish waits until the controller has nothing left to do, and returns how
+// many deletes, updates and creates that took.
+func (u *upstream) publish(pools []devices.Pool) [3]int64 {
+	resources := &resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{}}
+	for _, pool := range pools {
+		var slices []resourceslice.Slice
+		for _, chunk := range pool.Slices() {
+			slices = append(slices, resourceslice.Slice{Devices: chunk})
+		}
+		resources.Pools[pool.Name] = resourceslice.Pool{Slices: slices}
+	}
+	u.controller.Update(resources)
+	synctest.Wait()
+	time.Sleep(time.Minute) // past its sync delay
+	synctest.Wait()
+	now := u.controller.GetStats()
+	wrote := [3]int64{now.NumDeletes - u.before.NumDeletes, now.NumUpdates - u.before.NumUpdates, now.NumCreates - u.before.NumCreates}
+	u.before = now
+	return wrote
+}
+
+// published tells for each slice its place, pool, generation, count and devices.
+func published(slices []*resourcev1.ResourceSlice) map[string]Content {
+	all := map[string]Content{}
+	for _, slice := range slices {
+		content, _ := ContentOf(&slice.Spec)
+		pool := slice.Spec.Pool
+		all[fmt.Sprintf("%s of %s@%d/%d", index(slice.Name), pool.Name, pool.Generation, pool.ResourceSliceCount)] = content
+	}
+	return all
+}
+
+// TestPlanAsUpstream drives the upstream controller and Plan through the same
+// random history of pools and of slices deleted by hand. After each step both
+// have the same slices of the same generation, count and content, and took the
+// same number of deletes, updates and creates to get there.
+func TestPlanAsUpstream(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 0))
+				theirs, ours := startUpstream(t), newModel(t)
+				node := fakeNode("n", true)
+				var pools []devices.Pool
+				var story string
+				for range 15 {
+					pools = nextPools(random, pools)
+					if random.IntN(4) == 0 {
+						story += "removed " + removeOne(t, random, theirs, ours) + "; "
+					}
+					writes := ours.plan(node, pools...)
+					ours.apply(writes)
+					story += summary(writes) + "; "
+					want := theirs.publish(pools)
+					got := [3]int64{int64(len(writes.Delete)), int64(len(writes.Update)), int64(len(writes.Create))}
+					require.Equal(t, want, got, story)
+					require.Equal(t, published(pointers(theirs.list(t))), published(ours.list()), story)
+				}
+			})
+		})
+	}
+}
+
+// nextPools changes pools p and q at random: 1 to 4 slices, of which some
+// change, are added or go, or none, or the pool goes.
+func nextPools(random *rand.Rand, last []devices.Pool) []devices.Pool {
+	versions := map[string][]int{}
+	for _, pool := range last {
+		for _, chunk := range pool.Slices() {
+			versions[pool.Name] = append(versions[pool.Name], int(*chunk[0].Attributes["v"].IntValue))
+		}
+	}
+	var next []devices.Pool
+	for _, name := range []string{"p", "q"} {
+		now := versions[name]
+		switch random.IntN(6) {
+		case 0:
+			now = nil
+		case 1:
+			now = now[:min(len(now), 1+random.IntN(4))]
+		case 2, 3:
+			now = append(now, random.IntN(100))
+			now = now[:min(len(now), 4)]
+		case 4, 5:
+			for i := range now {
+				if random.IntN(2) == 0 {
+					now[i] = random.IntN(100)
+				}
+			}
+		}
+		if len(now) > 0 {
+			next = append(next, poolOf(name, now...))
+		}
+	}
+	return next
+}
+
+// removeOne deletes the slice of one place and pool on both sides. The upstream
+// controller repairs after its sync delay, so it is given no time to.
+func removeOne(t *testing.T, random *rand.Rand, theirs *upstream, ours *model) string {
+	t.Helper()
+	list := theirs.list(t)
+	if len(list) == 0 {
+		return "nothing"
+	}
+	victim := list[random.IntN(len(list))]
+	for name, slice := range ours.slices {
+		if index(name) == index(victim.Name) && slice.Spec.Pool.Name == victim.Spec.Pool.Name {
+			delete(ours.slices, name)
+		}
+	}
+	theirs.remove(t, victim.Name)
+	synctest.Wait()
+	return index(victim.Name) + " of " + victim.Spec.Pool.Name
+}
+
+func pointers(slices []resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
+	var all []*resourcev1.ResourceSlice
+	for i := range slices {
+		all = append(all, &slices[i])
+	}
+	return all
+}
+
+func (m *model) list() []*resourcev1.ResourceSlice {
+	var all []*resourcev1.ResourceSlice
+	for _, slice := range m.slices {
+		all = append(all, slice)
+	}
+	return all
+}
