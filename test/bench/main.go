@@ -38,7 +38,7 @@ func main() {
 	b := &bench{}
 	flag.IntVar(&b.nodes, "nodes", 1000, "nodes of the fleet")
 	flag.IntVar(&b.newNodes, "new-nodes", 200, "nodes that come one by one")
-	flag.IntVar(&b.rounds, "rounds", 3, "rounds of publishing the whole fleet; the median counts")
+	flag.IntVar(&b.rounds, "rounds", 5, "rounds of publishing the whole fleet; the median counts")
 	flag.DurationVar(&b.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

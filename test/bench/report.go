@@ -48,6 +48,17 @@ func (w way) rate(nodes int) float64 {
 	return float64(nodes) / sorted[len(sorted)/2].Seconds()
 }
 
+// ratio is the median of the rounds' ratios: within a round the machine's speed
+// drifts less than between rounds.
+func (w way) ratio(to way) float64 {
+	ratios := make([]float64, len(w.rates))
+	for i := range ratios {
+		ratios[i] = to.rates[i].Seconds() / w.rates[i].Seconds()
+	}
+	slices.Sort(ratios)
+	return (ratios[(len(ratios)-1)/2] + ratios[len(ratios)/2]) / 2
+}
+
 func (r *report) lastRates() string {
 	last := func(w way) string {
 		return fmt.Sprintf("%.0f", float64(len(r.slices))/w.rates[len(w.rates)-1].Seconds())
@@ -93,10 +104,11 @@ func (r *report) print(b *bench) {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer out.Flush()
 	rate, raw, stage := r.sidecar.rate(b.nodes), r.raw.rate(b.nodes), r.stage.rate(b.nodes)
-	fmt.Fprintf(out, "\n%d nodes x %d devices x %d attributes, %d workers, median of %d rounds\n", b.nodes,
+	fmt.Fprintf(out, "\n%d nodes x %d devices x %d attributes, %d workers; rates and ratios are medians of %d rounds\n", b.nodes,
 		len(r.slices[0].Spec.Devices), len(r.slices[0].Spec.Devices[0].Attributes), workers, b.rounds)
 	fmt.Fprintln(out, "\tkwok-dra\traw writer\tkwok Stage\tto raw writer\tto Stage\taim")
-	fmt.Fprintf(out, "cold publish, slices/s\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t>= 0.95 of raw writer, > Stage\n", rate, raw, stage, rate/raw, rate/stage)
+	fmt.Fprintf(out, "cold publish, slices/s\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t>= 0.95 of raw writer, > Stage\n", rate, raw, stage,
+		r.sidecar.ratio(r.raw), r.sidecar.ratio(r.stage))
 	for _, share := range []float64{0.5, 0.95} {
 		mine, theirs := r.sidecar.at(share), r.stage.at(share)
 		fmt.Fprintf(out, "new node Ready to slice, p%.0f, ms\t%.1f\t\t%.1f\t\t%.2f\t%s\n", share*100,
