@@ -70,13 +70,16 @@ func (o *Options) Complete() error {
 	}
 	if o.ConfigMap != "" {
 		namespace, name, ok := strings.Cut(o.ConfigMap, "/")
-		if !ok || namespace == "" || name == "" {
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
 			return fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", o.ConfigMap)
 		}
 		o.configMap = &types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	if o.Workers < 1 {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
+	}
+	if o.KubeAPIQPS == 0 {
+		return errors.New("parse --kube-api-qps 0: client-go takes that for its default of 5; give a limit, or a negative number for none")
 	}
 	return o.Managed.Complete()
 }
