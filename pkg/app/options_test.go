@@ -1,0 +1,95 @@
+package app
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// parsed are the options of a command line.
+func parsed(t *testing.T, line string) *Options {
+	t.Helper()
+	o := NewOptions()
+	flags := o.Flags()
+	flags.SetOutput(io.Discard)
+	require.NoError(t, flags.Parse(strings.Fields(line)))
+	return o
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	o := parsed(t, "--config a.yaml --config b,c.yaml --config-map kube-system/kwok-dra --kubeconfig k --kube-api-qps 100 --workers 3 "+
+		"--server-address 127.0.0.1:1 --manage-nodes-with-label-selector a=b")
+	require.NoError(t, o.Complete())
+	require.Equal(t, []string{"a.yaml", "b,c.yaml"}, o.Config)
+	require.Equal(t, &types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}, o.configMap)
+	require.Equal(t, "k", o.Kubeconfig)
+	require.InDelta(t, 100, o.KubeAPIQPS, 0)
+	require.Equal(t, 3, o.Workers)
+	require.Equal(t, "127.0.0.1:1", o.ServerAddress)
+	require.Equal(t, "labels a=b", o.Managed.String())
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	o := parsed(t, "--config a.yaml")
+	require.NoError(t, o.Complete())
+	require.Nil(t, o.configMap)
+	require.Negative(t, o.KubeAPIQPS, "workers are the limit")
+	require.Equal(t, 16, o.Workers)
+	require.Equal(t, ":10246", o.ServerAddress)
+	require.Equal(t, "annotations "+lifecycle.DefaultAnnotationSelector, o.Managed.String())
+	require.False(t, o.Version)
+}
+
+func TestCompleteRefuses(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"":                            "nothing to publish: give --config FILE or --config-map NAMESPACE/NAME",
+		"--config-map kwok-dra":       `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
+		"--config-map /kwok-dra":      "must be NAMESPACE/NAME",
+		"--config-map kube-system/":   "must be NAMESPACE/NAME",
+		"--config-map a/b/c":          "must be NAMESPACE/NAME",
+		"--config a --workers 0":      "parse --workers 0: must be at least 1",
+		"--config a --workers -1":     "parse --workers -1: must be at least 1",
+		"--config a --kube-api-qps 0": "parse --kube-api-qps 0: ",
+		"--config a --manage-all-nodes --manage-single-node n": "choose one of --manage-all-nodes",
+		"--config a --manage-nodes-with-label-selector a=b=c":  "parse --manage-nodes-with-label-selector",
+	} {
+		require.ErrorContains(t, parsed(t, line).Complete(), want, line)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"--nonsense", "--workers many", "--kube-api-qps x", "--config"} {
+		flags := NewOptions().Flags()
+		flags.SetOutput(io.Discard)
+		require.Error(t, flags.Parse(strings.Fields(line)), line)
+	}
+	usages := NewOptions().Flags().FlagUsages()
+	for _, flag := range []string{
+		"--kubeconfig", "--config ", "--config-map", "--manage-all-nodes", "--manage-nodes-with-annotation-selector",
+		"--manage-nodes-with-label-selector", "--manage-single-node", "--kube-api-qps", "--workers", "--server-address", "-v, --v", "--version",
+	} {
+		require.Contains(t, usages, flag)
+	}
+	require.NotContains(t, usages, "logtostderr", "of klog's flags only the verbosity")
+	require.Contains(t, usages, "(default 16)")
+}
+
+func TestTune(t *testing.T) {
+	t.Parallel()
+	none := tune(&rest.Config{}, -1)
+	require.Negative(t, none.QPS)
+	require.Equal(t, "application/vnd.kubernetes.protobuf", none.ContentType)
+	require.Equal(t, "kwok-dra/"+Version(), none.UserAgent)
+	require.Equal(t, 100, tune(&rest.Config{}, 50).Burst)
+	require.Equal(t, 1, tune(&rest.Config{}, 0.1).Burst, "a burst of 0 would let nothing through")
+}

@@ -1,0 +1,189 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+func quiet(t *testing.T) context.Context {
+	t.Helper()
+	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
+}
+
+// checker is a cache that syncs when its channel is closed.
+type checker struct {
+	name string
+	done chan struct{}
+}
+
+func (c checker) Name() string          { return c.name }
+func (c checker) Done() <-chan struct{} { return c.done }
+
+// serving runs a server on a free port and returns a function that gets a path.
+func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int, string) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
+	ctx, cancel := context.WithCancel(quiet(t))
+	s, err := serve(ctx, "127.0.0.1:0", registry, checkers)
+	require.NoError(t, err)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.run(ctx)
+	}()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		cancel()
+		<-stopped
+	})
+	return func(path string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.listener.Addr().String()+path, nil)
+		require.NoError(t, err)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+}
+
+func requireAnswer(t *testing.T, get func(string) (int, string), path string, status int, body string) {
+	t.Helper()
+	gotStatus, gotBody := get(path)
+	require.Equal(t, status, gotStatus, path)
+	require.Contains(t, gotBody, body, path)
+}
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	nodes, slices := checker{"nodes", make(chan struct{})}, checker{"slices", make(chan struct{})}
+	get := serving(t, nodes, slices)
+	requireAnswer(t, get, "/healthz", http.StatusOK, "ok")
+	requireAnswer(t, get, "/readyz", http.StatusServiceUnavailable, "waiting for the cache of nodes")
+	close(nodes.done)
+	requireAnswer(t, get, "/readyz", http.StatusServiceUnavailable, "waiting for the cache of slices")
+	close(slices.done)
+	requireAnswer(t, get, "/readyz", http.StatusOK, "ok")
+	requireAnswer(t, get, "/metrics", http.StatusOK, "a_gauge 0")
+	requireAnswer(t, get, "/", http.StatusNotFound, "")
+}
+
+func TestServerWithoutAnAddress(t *testing.T) {
+	t.Parallel()
+	s, err := serve(quiet(t), "", prometheus.NewRegistry(), nil)
+	require.NoError(t, err)
+	require.Nil(t, s)
+	s.run(t.Context())
+}
+
+func TestServerOnAPortThatIsTaken(t *testing.T) {
+	t.Parallel()
+	var listen net.ListenConfig
+	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, err = serve(quiet(t), listener.Addr().String(), prometheus.NewRegistry(), nil)
+	require.ErrorContains(t, err, "listen on --server-address: ")
+}
+
+func TestClientMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(clientMetrics()...)
+	queues := newQueueMetrics()
+	queues.NewDepthMetric("slices").Inc()
+	queues.NewAddsMetric("slices").Inc()
+	queues.NewLatencyMetric("slices").Observe(1)
+	queues.NewWorkDurationMetric("slices").Observe(1)
+	queues.NewUnfinishedWorkSecondsMetric("slices").Set(1)
+	queues.NewLongestRunningProcessorSecondsMetric("slices").Set(1)
+	queues.NewRetriesMetric("slices").Inc()
+	own := prometheus.NewPedanticRegistry()
+	own.MustRegister(queues.collectors()...)
+	families, err := own.Gather()
+	require.NoError(t, err)
+	var names []string
+	for _, family := range families {
+		names = append(names, family.GetName())
+	}
+	// The names under which Kubernetes components have them.
+	require.Equal(t, []string{
+		"workqueue_adds_total", "workqueue_depth", "workqueue_longest_running_processor_seconds", "workqueue_queue_duration_seconds",
+		"workqueue_retries_total", "workqueue_unfinished_work_seconds", "workqueue_work_duration_seconds",
+	}, names)
+}
+
+// TestSidecar runs all of it on a fake cluster: files and ConfigMap make one
+// set, and the end leaves nothing behind.
+func TestSidecar(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const document = "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: NAME}\nspec: {driver: NAME, devices: [{name: gpu}]}\n"
+		client := fake.NewClientset(
+			&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+				Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+			},
+			&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kwok-dra"},
+				Data:       map[string]string{"a": strings.ReplaceAll(document, "NAME", "of-the-map")},
+			},
+		)
+		o := parsed(t, "--config-map kube-system/kwok-dra --server-address=")
+		require.NoError(t, o.Complete())
+		store, err := newStore(o)
+		require.NoError(t, err)
+		documents, err := config.Decode("file", []byte(strings.ReplaceAll(document, "NAME", "of-the-file")))
+		require.NoError(t, err)
+		require.NoError(t, store.Replace(config.FilesCarrier, documents))
+		recorder := record.NewFakeRecorder(10)
+		publisher, err := slices.New(slices.Options{Client: client, Config: store, Managed: &o.Managed, Recorder: recorder})
+		require.NoError(t, err)
+		s := &sidecar{options: o, client: client, store: store, publisher: publisher}
+
+		ctx, cancel := context.WithCancel(quiet(t))
+		ended := make(chan error)
+		go func() { ended <- s.run(ctx, prometheus.NewRegistry(), recorder) }()
+		synctest.Wait()
+		published, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, published.Items, 2)
+		cancel()
+		require.NoError(t, <-ended)
+		require.Empty(t, recorder.Events)
+	})
+}
+
+func TestNewStoreRefusesABadFile(t *testing.T) {
+	t.Parallel()
+	_, err := newStore(&Options{Config: []string{"/does/not/exist.yaml"}})
+	require.ErrorContains(t, err, "read configuration: open /does/not/exist.yaml")
+}
+
+func TestRunWithoutACluster(t *testing.T) {
+	t.Parallel()
+	o := parsed(t, "--config /does/not/exist.yaml --kubeconfig /does/not/exist")
+	require.NoError(t, o.Complete())
+	require.ErrorContains(t, Run(quiet(t), o), "find the API server")
+}
