@@ -1,0 +1,188 @@
+package slices
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// TestNoConfigurationNoWrites: as long as a carrier is unknown, what it would
+// say of existing slices is unknown too.
+func TestNoConfigurationNoWrites(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, template("a", "d", "{name: gpu}"), fakeNode("n", true))
+		w.wrote("create 1")
+		w.stop()
+		w.store = config.NewStore("test")
+		w.deleteNode("n")
+		w.start()
+		w.addNode(fakeNode("m", true))
+		w.wrote("")
+		replace(t, w.store, template("a", "d", "{name: gpu}"))
+		w.wrote("delete 1, create 1")
+	})
+}
+
+const missing = "{name: gpu, attributes: {x: \"{{ .Node.metadata.labels.missing }}\"}}"
+
+// TestHeldDriver: a driver whose templates cannot be rendered keeps its slices,
+// others go on.
+func TestHeldDriver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, template("a", "held", oneOfEach)+template("b", "other", oneOfEach), fakeNode("n", true))
+		w.wrote("create 2")
+		replace(t, w.store, template("a", "held", missing)+template("b", "other", "{name: gpu, attributes: {zone: other}}"))
+		w.wrote("patch 1")
+		require.Len(t, w.list(t), 2)
+		events := w.events()
+		require.Len(t, events, 1)
+		require.True(t, strings.HasPrefix(events[0], "Warning PublishFailed driver held: render template a: device gpu: spec.devices[0].attributes[x]"), events[0])
+
+		w.setNode("n", func(node *corev1.Node) { node.Labels["missing"] = "here" })
+		w.wrote("patch 1")
+		require.Empty(t, w.events())
+		w.deleteNode("n")
+		w.wrote("delete 2")
+	})
+}
+
+func TestHeldBySelector(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		text := template("a", "held", "{name: gpu}") + "  publishWhen: {matchExpressions: [{cel: {expression: 'self.metadata.labels[\"missing\"] == \"a\"'}}]}\n"
+		w := newWorld(t, text+template("b", "other", "{name: gpu}"), fakeNode("n", true))
+		w.wrote("create 1")
+		events := w.events()
+		require.Len(t, events, 1)
+		require.Contains(t, events[0], "driver held: pool n: template a: evaluate spec.publishWhen: ")
+	})
+}
+
+func internalError(string, string) error { return apierrors.NewInternalError(errors.New("down")) }
+
+func TestErrorsAreRetried(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		failures := 3
+		w := newWorld(t, "", fakeNode("n", true))
+		w.refuse(func(string, string) error {
+			if failures--; failures >= 0 {
+				return internalError("", "")
+			}
+			return nil
+		})
+		replace(t, w.store, template("a", "d", "{name: gpu}"))
+		time.Sleep(349 * time.Millisecond)
+		w.requireWrites("create 3")
+		time.Sleep(time.Millisecond) // 50 + 100 + 200 ms
+		w.wrote("create 1")
+		require.Empty(t, w.events(), "a restart of the API server is nothing to tell of")
+		require.InDelta(t, 3, testutil.ToFloat64(w.publisher.metrics.failing.WithLabelValues("api")), 0)
+		require.InDelta(t, 3, testutil.ToFloat64(w.publisher.metrics.writes.WithLabelValues("create", "InternalError")), 0)
+	})
+}
+
+func TestEventAfterPatience(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "", fakeNode("n", true))
+		w.refuse(internalError)
+		replace(t, w.store, template("a", "d", "{name: gpu}"))
+		time.Sleep(1549 * time.Millisecond) // 50 + 100 + 200 + 400 + 800 ms
+		w.requireWrites("create 5")
+		require.Empty(t, w.events())
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		w.requireWrites("create 1")
+		events := w.events()
+		require.Len(t, events, 1, "the sixth failure")
+		require.Contains(t, events[0], "Warning PublishFailed create slice 00000-d-n-")
+		w.refuse(nil)
+		time.Sleep(2 * time.Second)
+		w.wrote("create 1")
+		require.Empty(t, w.events())
+	})
+}
+
+func TestEventAtOnceForWhatIsRefused(t *testing.T) {
+	for name, err := range map[string]error{
+		"invalid":   apierrors.NewInvalid(schema.GroupKind{}, "a", nil),
+		"forbidden": apierrors.NewForbidden(sliceResource.GroupResource(), "a", nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, "", fakeNode("n", true))
+				w.refuse(func(string, string) error { return err })
+				replace(t, w.store, template("a", "d", "{name: gpu}"))
+				synctest.Wait()
+				require.Len(t, w.events(), 1)
+				w.stop()
+			})
+		})
+	}
+}
+
+// TestLostRace: a slice changes between the cache and the write. That is
+// retried and nobody is alarmed.
+func TestLostRace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, template("a", "d", "{name: gpu}"), fakeNode("n", true))
+		w.wrote("create 1")
+		raced := false
+		w.refuse(func(string, string) error {
+			if raced {
+				return nil
+			}
+			raced = true
+			slice, err := w.get(w.sliceName)
+			require.NoError(t, err)
+			slice = slice.DeepCopy()
+			slice.Annotations = map[string]string{"a": "b"}
+			_, err = w.update(slice)
+			return err
+		})
+		w.sliceName = w.list(t)[0].Name
+		replace(t, w.store, template("a", "d", "{name: gpu, attributes: {x: 1}}"))
+		w.wrote("patch 2")
+		require.Empty(t, w.events())
+		require.Zero(t, testutil.ToFloat64(w.publisher.metrics.failing.WithLabelValues("api")))
+	})
+}
+
+func TestDroppedField(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "", fakeNode("n", true), fakeNode("m", true))
+		w.dropTaints = true
+		replace(t, w.store, template("a", "d", tainted))
+		w.wrote("dry-run 1, create 2")
+		events := w.events()
+		require.Len(t, events, 1)
+		require.Equal(t, "Warning FieldsDropped the API server drops taints of the devices of template a: turn on its feature gate DRADeviceTaints, or take the field away", events[0])
+		require.InDelta(t, 1, testutil.ToFloat64(w.publisher.metrics.dropped.WithLabelValues("a", "taints")), 0)
+	})
+}
+
+// TestAdmissionThatChangesSlices must not end in a loop of writes without a
+// word.
+func TestAdmissionThatChangesSlices(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "", fakeNode("n", true))
+		w.dropTaints = true
+		w.publisher.fields.kept["taints"] = true
+		replace(t, w.store, template("a", "d", tainted))
+		time.Sleep(time.Hour)
+		writes := w.takeWrites()
+		require.Equal(t, 1, writes["create"])
+		require.Less(t, writes["patch"], 75, "with backoff up to a minute")
+		events := w.events()
+		require.NotEmpty(t, events)
+		require.Contains(t, events[0], "the API server stored something else than it was sent")
+	})
+}

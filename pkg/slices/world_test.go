@@ -1,0 +1,137 @@
+package slices
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// world is a Publisher at work on a server, in a bubble.
+type world struct {
+	*server
+	t         *testing.T
+	store     *config.Store
+	recorder  *record.FakeRecorder
+	publisher *Publisher
+	stop      func()
+	// sliceName is the slice that TestLostRace is about.
+	sliceName string
+}
+
+// newWorld starts a Publisher with the documents on a server with the objects.
+// With no documents there is no configuration yet.
+func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{server: newServer(objects...), t: t, store: config.NewStore("test")}
+	if documents != "" {
+		replace(t, w.store, documents)
+	}
+	w.start()
+	return w
+}
+
+// start starts a Publisher, as a restart of the sidecar does after stop.
+func (w *world) start() {
+	w.t.Helper()
+	managed := &lifecycle.ManagedNodes{}
+	require.NoError(w.t, managed.Complete())
+	w.recorder = record.NewFakeRecorder(1000)
+	publisher, err := New(Options{Client: w.server, Config: w.store, Managed: managed, Recorder: w.recorder})
+	require.NoError(w.t, err)
+	w.publisher = publisher
+	ctx, cancel := context.WithCancel(quiet(w.t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		publisher.Run(ctx, 4)
+	}()
+	w.stop = func() {
+		cancel()
+		<-done
+	}
+	w.t.Cleanup(func() { w.stop() })
+	synctest.Wait()
+}
+
+// wrote checks which writes there were since the last call, and nothing else
+// even if time passes. "create 2, patch 1" are the wants.
+func (w *world) wrote(want string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.requireWrites(want)
+	time.Sleep(10 * time.Minute)
+	w.requireWrites("")
+}
+
+func (w *world) requireWrites(want string) {
+	w.t.Helper()
+	wanted := map[string]int{}
+	for _, word := range strings.Split(want, ", ") {
+		var verb string
+		var count int
+		if n, _ := fmt.Sscanf(word, "%s %d", &verb, &count); n == 2 {
+			wanted[verb] = count
+		}
+	}
+	require.Equal(w.t, wanted, w.takeWrites())
+}
+
+func (w *world) setNode(name string, change func(*corev1.Node)) {
+	w.t.Helper()
+	node, err := w.CoreV1().Nodes().Get(w.t.Context(), name, metav1.GetOptions{})
+	require.NoError(w.t, err)
+	node = node.DeepCopy()
+	change(node)
+	_, err = w.CoreV1().Nodes().Update(w.t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+func (w *world) addNode(node *corev1.Node) {
+	w.t.Helper()
+	_, err := w.CoreV1().Nodes().Create(w.t.Context(), node, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+func (w *world) deleteNode(name string) {
+	w.t.Helper()
+	require.NoError(w.t, w.CoreV1().Nodes().Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	synctest.Wait()
+}
+
+func (w *world) events() []string {
+	var events []string
+	for len(w.recorder.Events) > 0 {
+		events = append(events, <-w.recorder.Events)
+	}
+	return events
+}
+
+func setReady(status corev1.ConditionStatus) func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Status.Conditions[0].Status = status }
+}
+
+const (
+	twoSlices = "{name: gpu, count: 129}"
+	oneOfEach = "{name: gpu, attributes: {zone: \"{{ or .Node.metadata.labels.zone `none` }}\"}}"
+)
+
+// inBubble runs a test in a bubble of its own.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
