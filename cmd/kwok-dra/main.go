@@ -24,10 +24,14 @@ func main() {
 
 func run(arguments []string) error {
 	options := app.NewOptions()
-	if err := options.Flags().Parse(arguments); errors.Is(err, pflag.ErrHelp) {
+	flags := options.Flags()
+	if err := flags.Parse(arguments); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: give each file with a --config of its own", flags.Arg(0))
 	}
 	if options.Version {
 		fmt.Println("kwok-dra", app.Version())

@@ -25,8 +25,8 @@ import (
 const reasonInvalid = "InvalidConfiguration"
 
 // ConfigMap watches one ConfigMap and hands its versions to a Store. Each value
-// of its data may have several documents. A ConfigMap that does not exist has
-// none.
+// of its data may have several documents. A ConfigMap that does not exist says
+// nothing: the last good version stays in force.
 type ConfigMap struct {
 	name     types.NamespacedName
 	store    *Store
@@ -109,13 +109,12 @@ func (c *ConfigMap) takeAbsent(ctx context.Context) {
 	}
 }
 
+// takeNone notes that there is no ConfigMap. That says nothing of what should
+// exist: it may be a typing error, or the moment between its deletion and its
+// return. Who wants to retire everything empties the ConfigMap.
 func (c *ConfigMap) takeNone(ctx context.Context) {
-	logger := klog.FromContext(ctx).WithValues("configMap", c.name)
-	if err := c.store.Replace(ConfigMapCarrier(c.name), &Documents{}); err != nil {
-		logger.Error(err, "Refused to go on without the ConfigMap")
-		return
-	}
-	logger.Info("The ConfigMap does not exist, it counts as empty")
+	c.store.metrics.bad(ConfigMapCarrier(c.name))
+	klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
 }
 
 func (c *ConfigMap) decode(data map[string]string) (*Documents, error) {

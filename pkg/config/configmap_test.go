@@ -157,16 +157,19 @@ func TestConfigMapThatIsAbsent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := watching(t)
-		require.NotNil(t, c.store.Current())
-		require.Empty(t, c.store.Current().Templates)
+		require.Nil(t, c.store.Current(), "nothing may be retired on the word of nobody")
+		requireMetrics(t, c.store, carrier, 1, 0)
 		c.create(template("a"))
 		require.Equal(t, []string{"a"}, setNames(c.store.Current()))
 		c.delete()
-		require.Empty(t, c.store.Current().Templates)
+		require.Equal(t, []string{"a"}, setNames(c.store.Current()), "the last good version stays in force")
+		requireMetrics(t, c.store, carrier, 2, 0)
 		c.create(template("b"))
 		require.Equal(t, []string{"b"}, setNames(c.store.Current()))
+		c.update(configMapOf())
+		require.Empty(t, c.store.Current().Templates, "an empty ConfigMap retires all")
 		require.Empty(t, c.events())
-		require.Equal(t, 4, c.changes)
+		require.Equal(t, 3, c.changes)
 	})
 }
 

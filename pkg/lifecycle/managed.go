@@ -70,6 +70,12 @@ func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
 	}
 }
 
+// Narrow tells whether the server is asked for some nodes only, so that one that
+// is not listed may exist all the same.
+func (m *ManagedNodes) Narrow() bool {
+	return m.Labels != "" || m.Single != ""
+}
+
 // String says which nodes are selected, for logs.
 func (m *ManagedNodes) String() string {
 	switch {

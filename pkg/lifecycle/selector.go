@@ -107,7 +107,18 @@ func compileNodeCEL(source string) (celgo.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
-	return environment.Compile(source)
+	program, err := environment.Compile(source)
+	if err != nil {
+		return nil, err
+	}
+	// kwok's environment does not tell the type of the result. Where an empty Node
+	// has what the expression reads, its value does.
+	if value, _, err := program.Eval(map[string]any{"self": &corev1.Node{}}); err == nil {
+		if _, err := cel.AsBool(value); err != nil {
+			return nil, fmt.Errorf("gives no bool: %w", err)
+		}
+	}
+	return program, nil
 }
 
 // Matches tells whether the selector matches the object. A nil selector matches
@@ -148,7 +159,7 @@ func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error)
 	for _, program := range s.programs {
 		value, _, err := program.ContextEval(ctx, map[string]any{"self": object.typed})
 		if err != nil {
-			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
+			return false, fmt.Errorf("evaluate %s: %w; guard fields that may be missing with has() or in", s.name, err)
 		}
 		matched, err := cel.AsBool(value)
 		if err != nil {

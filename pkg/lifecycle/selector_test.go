@@ -94,7 +94,6 @@ var selectors = map[string]*selector{
 	"cel bool field":         matching(celOf(`self.spec.unschedulable`)),
 	"cel missing label":      matching(celOf(`self.metadata.labels["zone"] == "z1"`)),
 	"cel index out of range": matching(celOf(`self.spec.podCIDRs[1] == "b"`)),
-	"cel no bool":            matching(celOf(`self.metadata.name`)),
 	"cel after jq":           matching(jqOf(readyStatus, "In", "True"), celOf(`self.metadata.name == "n2"`)),
 	"jq that spares cel":     matching(jqOf(".metadata.labels.zone", "Exists"), celOf(`self.metadata.labels["zone"] == "z1"`)),
 }
@@ -150,7 +149,7 @@ func TestSelectorsTellNodesApart(t *testing.T) {
 		switch name {
 		case "empty", "empty list":
 			require.Equal(t, map[string]bool{"true": true}, got, name)
-		case "cel index out of range", "cel no bool":
+		case "cel index out of range":
 			require.Equal(t, map[string]bool{"error": true}, got, name)
 		case "jq runtime error":
 			require.Equal(t, map[string]bool{"false": true}, got, name)
@@ -281,4 +280,15 @@ func count(errs field.ErrorList, suffix string) int {
 	return len(errs.Filter(func(err error) bool {
 		return !strings.HasSuffix(err.(*field.Error).Field, suffix)
 	}))
+}
+
+// kwok finds out with the first Node, and no Stage of that Node plays any more.
+func TestNoBoolIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, expression := range []string{"self.metadata.name", "1 + 1"} {
+		_, errs := CompileForNode(matching(celOf(expression)), field.NewPath("spec", "publishWhen"))
+		require.Len(t, errs, 1)
+		require.ErrorContains(t, errs[0], "gives no bool")
+		require.ErrorContains(t, errs[0], expression)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -21,9 +22,16 @@ type desired struct {
 	held map[string]error
 }
 
-// desire works out the pools of a node. A problem with one driver's templates
-// does not touch the others.
-func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed) desired {
+// poolID identifies a pool of a node, and of none that had its name before.
+type poolID struct {
+	node         types.UID
+	driver, name string
+}
+
+// desire works out the pools of a node. Known are those that were to exist when
+// it was last asked, and a problem with one driver's templates does not touch
+// the others.
+func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed, known map[poolID]bool) desired {
 	result := desired{held: map[string]error{}}
 	object := lifecycle.NodeObject(node)
 	byDriver := devices.ForDriver(set.Templates, node)
@@ -33,7 +41,7 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 			result.held[driver] = err
 			continue
 		}
-		wanted, err := inForce(ctx, set, pools, gate{node: node, object: object, existing: existing})
+		wanted, err := inForce(ctx, set, pools, gate{node: node, object: object, existing: existing, known: known})
 		if err != nil {
 			result.held[driver] = err
 			continue
@@ -48,6 +56,7 @@ type gate struct {
 	node     *corev1.Node
 	object   *lifecycle.Object
 	existing []*Observed
+	known    map[poolID]bool
 }
 
 func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate) ([]devices.Pool, error) {
@@ -93,12 +102,31 @@ func wrapTemplate(t *devices.Template, err error) error {
 	return fmt.Errorf("template %s: %w", t.Name, err)
 }
 
-// published tells whether any slice of the pool exists. Slices of another node
-// of the same name have other names.
+// published tells whether the pool is published: it was to exist a moment ago,
+// also where someone has deleted its last slice since, or, after a restart, any
+// slice of it exists. Slices of another node of the same name have other names.
 func (g gate) published(pool *devices.Pool) bool {
+	if g.known[poolID{g.node.UID, pool.Driver, pool.Name}] {
+		return true
+	}
 	names := map[string]bool{}
 	for i := range pool.Slices() {
 		names[nameOf(g.node, pool, i)] = true
 	}
 	return slices.ContainsFunc(g.existing, func(o *Observed) bool { return names[o.Name] })
+}
+
+// poolIDs are the pools to be known the next time: those that are to exist, and
+// those of drivers that are held.
+func (d *desired) poolIDs(node *corev1.Node, known map[poolID]bool) map[poolID]bool {
+	ids := map[poolID]bool{}
+	for i := range d.pools {
+		ids[poolID{node.UID, d.pools[i].Driver, d.pools[i].Name}] = true
+	}
+	for id := range known {
+		if d.held[id.driver] != nil {
+			ids[id] = true
+		}
+	}
+	return ids
 }

@@ -186,3 +186,39 @@ func TestAdmissionThatChangesSlices(t *testing.T) {
 		require.Contains(t, events[0], "the API server stored something else than it was sent")
 	})
 }
+
+// TestOneDriverRefused: what the API server refuses of one driver, also in the
+// dry run, does not hold up another.
+func TestOneDriverRefused(t *testing.T) {
+	for _, verb := range []string{"create", "dry-run"} {
+		t.Run(verb, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, "", fakeNode("n", true))
+				w.refuse(func(called, name string) error {
+					if called == verb && (verb == "dry-run" || strings.Contains(name, "-bad-")) {
+						return internalError("", "")
+					}
+					return nil
+				})
+				bad := "{name: gpu, taints: [{key: k, effect: NoSchedule}]}"
+				replace(t, w.store, template("a", "bad", bad)+template("b", "good", "{name: gpu}"))
+				time.Sleep(time.Second)
+				require.Len(t, w.list(t), 1)
+				require.Equal(t, "good", w.list(t)[0].Spec.Driver)
+			})
+		})
+	}
+}
+
+// TestDeletedWhileNotReady: publishWhen is asked before a pool is published, not
+// before it is repaired.
+func TestDeletedWhileNotReady(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, template("a", "d", "{name: gpu}"), fakeNode("n", true))
+		w.wrote("create 1")
+		w.setNode("n", setReady(corev1.ConditionFalse))
+		w.remove(t, w.list(t)[0].Name)
+		time.Sleep(time.Minute)
+		require.Len(t, w.list(t), 1)
+	})
+}

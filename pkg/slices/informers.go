@@ -117,7 +117,18 @@ func sameNode(old, node *corev1.Node) bool {
 
 func (p *Publisher) nodeChanged(name string) {
 	p.putBackChanged(name, time.Now())
+	p.mu.Lock()
+	p.listed[name] = true
+	p.mu.Unlock()
 	p.loop.Add(name)
+}
+
+// mayRetire tells whether slices of a node that is not listed may be deleted.
+// Where only some nodes are listed, those that never were are someone else's.
+func (p *Publisher) mayRetire(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.managed.Narrow() || p.listed[name]
 }
 
 // takeChanged returns the time of the node's first event that has not been

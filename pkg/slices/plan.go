@@ -1,6 +1,7 @@
 package slices
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,11 @@ func Plan(node *corev1.Node, pools []devices.Pool, existing []*Observed) (Writes
 			writes.Delete = append(writes.Delete, slice)
 		}
 	}
+	// Oldest first: were a newer slice to go before, an older one whose count
+	// happens to be right could be taken for the whole pool.
+	slices.SortStableFunc(writes.Delete, func(a, b *Observed) int {
+		return cmp.Compare(a.Pool.Generation, b.Pool.Generation)
+	})
 	return writes, nil
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
@@ -53,6 +54,10 @@ type Publisher struct {
 	// changed maps nodes to the time of their first event that has not been
 	// dealt with.
 	changed map[string]time.Time
+	// listed are the names of all nodes that have been listed.
+	listed map[string]bool
+	// known maps nodes to the pools that they were last to have.
+	known map[string]map[poolID]bool
 }
 
 // Options are what a Publisher works with. All are required.
@@ -74,6 +79,8 @@ func New(o Options) (*Publisher, error) {
 		slices:   newSliceInformer(o.Client),
 		pending:  newPending(),
 		changed:  map[string]time.Time{},
+		listed:   map[string]bool{},
+		known:    map[string]map[poolID]bool{},
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.fields = newServerFields(p.client, p.reportDropped)
@@ -119,10 +126,10 @@ func (p *Publisher) reconcile(ctx context.Context, name string) error {
 	}
 	since := p.takeChanged(name)
 	node := p.node(name)
-	want := desired{}
-	if node != nil {
-		want = desire(ctx, set, node, existing)
+	if node == nil && !p.mayRetire(name) {
+		return nil
 	}
+	want := p.desire(ctx, set, node, name, existing)
 	wrote, err := p.bringTo(ctx, name, node, want, existing)
 	if err != nil {
 		p.putBackChanged(name, since)
@@ -134,14 +141,65 @@ func (p *Publisher) reconcile(ctx context.Context, name string) error {
 	return p.refused(node, want.held)
 }
 
-// bringTo writes what is missing to what is wanted, and tells whether that was
-// anything.
+// desire works out what a node should have, and remembers it. Node is nil where
+// there is none.
+func (p *Publisher) desire(ctx context.Context, set *config.Set, node *corev1.Node, name string, existing []*Observed) desired {
+	if node == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.known, name)
+		return desired{}
+	}
+	p.mu.Lock()
+	known := p.known[name]
+	p.mu.Unlock()
+	want := desire(ctx, set, node, existing, known)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[name] = want.poolIDs(node, known)
+	return want
+}
+
+// bringTo writes what is missing to what is wanted, driver by driver, and tells
+// whether that was anything. A write that fails stops only its own driver.
 func (p *Publisher) bringTo(ctx context.Context, name string, node *corev1.Node, want desired, existing []*Observed) (bool, error) {
-	existing = slices.DeleteFunc(existing, func(o *Observed) bool { return want.held[o.Driver] != nil })
-	if err := p.fields.apply(ctx, node, want.pools); err != nil {
+	drivers := map[string]*driverState{}
+	of := func(driver string) *driverState {
+		if drivers[driver] == nil {
+			drivers[driver] = &driverState{}
+		}
+		return drivers[driver]
+	}
+	for _, pool := range want.pools {
+		of(pool.Driver).pools = append(of(pool.Driver).pools, pool)
+	}
+	for _, slice := range existing {
+		of(slice.Driver).existing = append(of(slice.Driver).existing, slice)
+	}
+	wrote := false
+	var errs []error
+	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
+		if want.held[driver] != nil {
+			continue
+		}
+		changed, err := p.bringDriver(ctx, name, node, drivers[driver])
+		wrote = wrote || changed
+		errs = append(errs, err)
+	}
+	return wrote, errors.Join(errs...)
+}
+
+// driverState is what a driver's slices on a node should be, and what they are.
+type driverState struct {
+	pools    []devices.Pool
+	existing []*Observed
+}
+
+func (p *Publisher) bringDriver(ctx context.Context, name string, node *corev1.Node, state *driverState) (bool, error) {
+	if err := p.fields.apply(ctx, node, state.pools); err != nil {
 		return false, err
 	}
-	writes, err := Plan(node, want.pools, existing)
+	writes, err := Plan(node, state.pools, state.existing)
 	if err != nil || writes.Empty() {
 		return false, err
 	}

@@ -25,7 +25,8 @@ const componentTimeout = 30 * time.Second
 // returns when it has ended. kwokctl can only stop whole clusters. It does
 // nothing when the component does not run.
 func (c *Cluster) StopComponent(ctx context.Context, name string) error {
-	if _, err := c.component(name); err != nil {
+	component, err := c.component(name)
+	if err != nil {
 		return err
 	}
 	pid, err := c.pid(name)
@@ -50,7 +51,9 @@ func (c *Cluster) StopComponent(ctx context.Context, name string) error {
 			return false, err
 		}
 		running, err := p.Running()
-		return !running, err
+		// A killed process counts as ended when its first thread has; the others may
+		// hold its ports for a while yet.
+		return !running && !component.listensAny(), err
 	})
 }
 
@@ -77,14 +80,22 @@ func (c *Cluster) StartComponent(ctx context.Context, name string) error {
 	})
 }
 
+// listens says whether the component listens on all of its ports.
 func (p component) listens() bool {
-	for _, port := range p.Ports {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(loopback, strconv.Itoa(port.Port)), time.Second)
-		if err != nil {
-			return false
-		}
-		_ = conn.Close()
+	return !slices.ContainsFunc(p.Ports, func(p port) bool { return !p.open() })
+}
+
+// listensAny says whether it listens on any of them.
+func (p component) listensAny() bool {
+	return slices.ContainsFunc(p.Ports, port.open)
+}
+
+func (p port) open() bool {
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(loopback, strconv.Itoa(p.Port)), time.Second)
+	if err != nil {
+		return false
 	}
+	_ = conn.Close()
 	return true
 }
 
