@@ -48,6 +48,10 @@ func Run(ctx context.Context, o *Options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	store, err := newStore(o)
+	if err != nil {
+		return err
+	}
 	client, err := newClient(o)
 	if err != nil {
 		return err
@@ -61,10 +65,6 @@ func Run(ctx context.Context, o *Options) error {
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 
-	store, err := newStore(o)
-	if err != nil {
-		return err
-	}
 	publisher, err := slices.New(slices.Options{Client: client, Config: store, Managed: &o.Managed, Recorder: recorder})
 	if err != nil {
 		return err
