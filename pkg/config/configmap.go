@@ -113,7 +113,7 @@ func (c *ConfigMap) takeAbsent(ctx context.Context) {
 // exist: it may be a typing error, or the moment between its deletion and its
 // return. Who wants to retire everything empties the ConfigMap.
 func (c *ConfigMap) takeNone(ctx context.Context) {
-	c.store.metrics.bad(ConfigMapCarrier(c.name))
+	c.store.metrics.missing(ConfigMapCarrier(c.name))
 	klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
 }
 

@@ -111,6 +111,11 @@ func (m *metrics) good(carrier string) {
 	m.successful.WithLabelValues(carrier).Set(1)
 }
 
+func (m *metrics) missing(carrier string) {
+	m.refused.WithLabelValues(carrier)
+	m.successful.WithLabelValues(carrier).Set(0)
+}
+
 func (m *metrics) bad(carrier string) {
 	m.refused.WithLabelValues(carrier).Inc()
 	m.successful.WithLabelValues(carrier).Set(0)
