@@ -183,7 +183,16 @@ func TestNewStoreRefusesABadFile(t *testing.T) {
 
 func TestRunWithoutACluster(t *testing.T) {
 	t.Parallel()
-	o := parsed(t, "--config /does/not/exist.yaml --kubeconfig /does/not/exist")
+	o := parsed(t, "--config /dev/null --kubeconfig /does/not/exist")
 	require.NoError(t, o.Complete())
 	require.ErrorContains(t, Run(quiet(t), o), "find the API server")
+}
+
+// TestRunWithoutAFile: the configuration is checked first, also where there is
+// no cluster.
+func TestRunWithoutAFile(t *testing.T) {
+	t.Parallel()
+	o := parsed(t, "--config /does/not/exist.yaml --kubeconfig /does/not/exist")
+	require.NoError(t, o.Complete())
+	require.ErrorContains(t, Run(quiet(t), o), "open /does/not/exist.yaml")
 }
