@@ -27,6 +27,10 @@ type Template struct {
 	// PublishWhen and RetireWhen are nil where the template leaves them to the
 	// KwokDRAConfiguration.
 	PublishWhen, RetireWhen *lifecycle.Selector
+	// ClaimStatus says what claims show of prepared devices.
+	ClaimStatus *ClaimStatus
+	// ReportsHealth tells whether Pods show the health of the devices.
+	ReportsHealth bool
 
 	nodes  *nodeaffinity.NodeSelector
 	text   *text
@@ -51,7 +55,7 @@ type place struct {
 // fill puts a rendered value in its place. What Go templates print for a field
 // that is not there is refused, or it would end up in a slice.
 func (p *place) fill(device *resourcev1.Device, text string) error {
-	if strings.Contains(text, "<no value>") {
+	if strings.Contains(text, noValue) {
 		return field.Invalid(p.path, p.value, "the Node lacks a field that this reads; give a fallback, for example {{ or .Node.metadata.labels.zone \"none\" }}")
 	}
 	if err := p.set(device, text); err != nil {
@@ -66,7 +70,7 @@ func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	compiled := &Template{Name: t.Name, Driver: t.Spec.Driver, Priority: t.Spec.Priority}
+	compiled := &Template{Name: t.Name, Driver: t.Spec.Driver, Priority: t.Spec.Priority, ReportsHealth: t.Spec.Health == v1alpha1.HealthReport}
 	spec := field.NewPath("spec")
 	for i := range t.Spec.Devices {
 		group, problems := newGroup(&t.Spec.Devices[i], spec.Child("devices").Index(i))
@@ -75,6 +79,8 @@ func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	}
 	text, problems := newText(place{path: spec.Child("poolName"), value: t.Spec.PoolName}, compiled.groups)
 	compiled.text = text
+	errs = append(errs, problems...)
+	compiled.ClaimStatus, problems = newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
 	errs = append(errs, problems...)
 	return compiled, append(errs, compiled.compileSelectors(t, spec)...)
 }

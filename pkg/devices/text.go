@@ -24,6 +24,9 @@ import (
 // can hold it by accident.
 const separator = "\x00"
 
+// noValue is what Go templates print for a field that is not there.
+const noValue = "<no value>"
+
 // text renders all values of a template in one go. kwok's renderer encodes and
 // decodes the whole object on every call, which for a Node costs more than all
 // the rest; so the values become named parts of a single Go template.
@@ -59,13 +62,8 @@ func newText(poolName place, groups []group) (*text, field.ErrorList) {
 	var errs field.ErrorList
 	var definitions strings.Builder
 	for _, p := range places {
-		definition := fmt.Sprintf("{{define %s}}%s{{end}}", strconv.Quote(p.path.String()), p.value)
-		problems := t.checkClosed(p)
-		if len(problems) == 0 {
-			problems = t.check(definition+call(p.path), p)
-		}
-		errs = append(errs, problems...)
-		definitions.WriteString(definition)
+		errs = append(errs, check(t.renderer, sampleDevice, p)...)
+		definitions.WriteString(define(p))
 	}
 	t.source = definitions.String() + body.String()
 	return t, errs
@@ -80,6 +78,11 @@ func rendersAny(groups []group) bool {
 	return false
 }
 
+// define makes a named part of a Go template.
+func define(p place) string {
+	return fmt.Sprintf("{{define %s}}%s{{end}}", strconv.Quote(p.path.String()), p.value)
+}
+
 func call(path *field.Path) string {
 	return fmt.Sprintf("{{template %s .}}%s", strconv.Quote(path.String()), separator)
 }
@@ -92,22 +95,29 @@ var sample = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 	Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 }}
 
+// sampleDevice is what values of devices see of the sample.
+var sampleDevice = map[string]any{"Node": sample, "Index": 0}
+
 // named are the actions that reach outside of a value.
 var named = regexp.MustCompile(`{{-?\s*(define|block|template)\b`)
 
-// checkClosed refuses a value that is no template by itself, such as one that
-// ends the definition it is put into.
-func (t *text) checkClosed(p place) field.ErrorList {
+// check refuses a value that is no template by itself, such as one that ends the
+// definition it is put into, and one that is none within a definition.
+func check(renderer gotpl.Renderer, sample map[string]any, p place) field.ErrorList {
 	if named.MatchString(p.value) {
 		return field.ErrorList{field.Invalid(p.path, p.value, "is no valid template: define, block and template are not supported")}
 	}
-	return t.check(p.value, p)
+	errs := try(renderer, sample, p, p.value)
+	if len(errs) == 0 {
+		errs = try(renderer, sample, p, define(p)+call(p.path))
+	}
+	return errs
 }
 
-// check renders one value for the sample. Errors that another node might not
+// try renders one value for the sample. Errors that another object might not
 // give, such as a label it lacks, are not held against the template.
-func (t *text) check(source string, p place) field.ErrorList {
-	_, err := t.renderer.ToText(source, map[string]any{"Node": sample, "Index": 0})
+func try(renderer gotpl.Renderer, sample map[string]any, p place, source string) field.ErrorList {
+	_, err := renderer.ToText(source, sample)
 	var execution template.ExecError
 	switch {
 	case err == nil, errors.As(err, &execution) && !errors.Is(err, errUnstable):
@@ -147,7 +157,12 @@ func (t *text) render(node *lifecycle.Object) (*values, error) {
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := t.renderer.ToText(t.source, map[string]any{"Node": encoded})
+	return renderAll(t.renderer, t.source, t.count, map[string]any{"Node": encoded})
+}
+
+// renderAll renders a template that yields that many values.
+func renderAll(renderer gotpl.Renderer, source string, count int, data map[string]any) (*values, error) {
+	rendered, err := renderer.ToText(source, data)
 	if err != nil {
 		var execution template.ExecError
 		if errors.As(err, &execution) {
@@ -156,7 +171,7 @@ func (t *text) render(node *lifecycle.Object) (*values, error) {
 		return nil, err
 	}
 	parts := strings.Split(string(rendered), separator)
-	if len(parts) != t.count+1 {
+	if len(parts) != count+1 {
 		return nil, errors.New("a value rendered a NUL character")
 	}
 	return &values{parts: parts}, nil

@@ -6,9 +6,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Object is an API object as selectors and templates see it: typed for CEL,
+// Object is a Node or Pod as selectors and templates see it: typed for CEL,
 // decoded JSON for jq, encoded JSON for templates. Each form is made on first
 // use.
 type Object struct {
@@ -22,11 +23,20 @@ type Object struct {
 
 // NodeObject wraps a Node, which must not change afterwards.
 func NodeObject(node *corev1.Node) *Object {
-	o := &Object{name: node.Name, labels: node.Labels, annotations: node.Annotations, typed: node}
+	return newObject("node", &node.ObjectMeta, node)
+}
+
+// PodObject wraps a Pod, which must not change afterwards.
+func PodObject(pod *corev1.Pod) *Object {
+	return newObject("pod", &pod.ObjectMeta, pod)
+}
+
+func newObject(kind string, meta *metav1.ObjectMeta, typed any) *Object {
+	o := &Object{name: meta.Name, labels: meta.Labels, annotations: meta.Annotations, typed: typed}
 	o.encoded = sync.OnceValues(func() (json.RawMessage, error) {
-		encoded, err := json.Marshal(node)
+		encoded, err := json.Marshal(typed)
 		if err != nil {
-			return nil, fmt.Errorf("encode node %s: %w", node.Name, err)
+			return nil, fmt.Errorf("encode %s %s: %w", kind, meta.Name, err)
 		}
 		return encoded, nil
 	})
@@ -37,7 +47,7 @@ func NodeObject(node *corev1.Node) *Object {
 		}
 		var decoded any
 		if err := json.Unmarshal(encoded, &decoded); err != nil {
-			return nil, fmt.Errorf("decode node %s: %w", node.Name, err)
+			return nil, fmt.Errorf("decode %s %s: %w", kind, meta.Name, err)
 		}
 		return decoded, nil
 	})
@@ -47,6 +57,11 @@ func NodeObject(node *corev1.Node) *Object {
 // Name returns the name of the object.
 func (o *Object) Name() string {
 	return o.name
+}
+
+// Annotations returns the annotations of the object.
+func (o *Object) Annotations() map[string]string {
+	return o.annotations
 }
 
 // Encoded returns the object as JSON.

@@ -32,6 +32,15 @@ type Selector struct {
 // as matching everything ever after; here it is refused when it is read. The
 // path names the selector in errors.
 func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
+	return compile(selector, path, nodeCEL)
+}
+
+// CompileForPod compiles a selector on Pods, as CompileForNode does on Nodes.
+func CompileForPod(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
+	return compile(selector, path, podCEL)
+}
+
+func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *environment) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
@@ -39,7 +48,7 @@ func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Se
 	}
 	var errs field.ErrorList
 	for i, match := range selector.MatchExpressions {
-		if err := compiled.add(match); err != nil {
+		if err := compiled.add(match, env); err != nil {
 			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describe(match), err.Error()))
 		}
 	}
@@ -48,7 +57,7 @@ func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Se
 
 // add compiles one expression. The flat form is the jq form of older kwok
 // releases; kwok converts it in the same way.
-func (s *Selector) add(match kwokv1alpha1.MatchExpression) error {
+func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *environment) error {
 	jq := match.JQ
 	if jq == nil && match.Key != "" {
 		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
@@ -63,7 +72,7 @@ func (s *Selector) add(match kwokv1alpha1.MatchExpression) error {
 		}
 		s.requirements = append(s.requirements, requirement)
 	case match.CEL != nil:
-		program, err := compileNodeCEL(match.CEL.Expression)
+		program, err := env.compile(match.CEL.Expression)
 		if err != nil {
 			return fmt.Errorf("does not compile: %w", err)
 		}
@@ -84,26 +93,39 @@ func describe(match kwokv1alpha1.MatchExpression) string {
 	return match.Key
 }
 
-// nodeEnvironment is the CEL environment that kwok sets up for Node Stages.
+// environment is a CEL environment as kwok sets it up for Stages of a kind.
 // Making one takes milliseconds, so it is made once and only if CEL is used.
-var nodeEnvironment = sync.OnceValues(func() (*cel.Environment, error) {
-	return cel.NewEnvironment(cel.EnvironmentConfig{
-		Types:       slices.Clone(cel.DefaultTypes),
-		Conversions: slices.Clone(cel.DefaultConversions),
-		Funcs:       maps.Clone(cel.DefaultFuncs),
-		Methods:     maps.Clone(cel.FuncsToMethods(cel.DefaultFuncs)),
-		Vars:        map[string]any{"self": (*corev1.Node)(nil)},
-	})
-})
+type environment struct {
+	// empty is an object of the kind.
+	empty any
+	setUp func() (*cel.Environment, error)
+}
+
+var (
+	nodeCEL = newEnvironment(&corev1.Node{})
+	podCEL  = newEnvironment(&corev1.Pod{})
+)
+
+func newEnvironment(empty any) *environment {
+	return &environment{empty: empty, setUp: sync.OnceValues(func() (*cel.Environment, error) {
+		return cel.NewEnvironment(cel.EnvironmentConfig{
+			Types:       slices.Clone(cel.DefaultTypes),
+			Conversions: slices.Clone(cel.DefaultConversions),
+			Funcs:       maps.Clone(cel.DefaultFuncs),
+			Methods:     maps.Clone(cel.FuncsToMethods(cel.DefaultFuncs)),
+			Vars:        map[string]any{"self": empty},
+		})
+	})}
+}
 
 // compiling guards the type caches of kwok's CEL package, which are global maps
 // without a lock. Evaluation does not use them.
 var compiling sync.Mutex
 
-func compileNodeCEL(source string) (celgo.Program, error) {
+func (e *environment) compile(source string) (celgo.Program, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
-	environment, err := nodeEnvironment()
+	environment, err := e.setUp()
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
@@ -111,9 +133,9 @@ func compileNodeCEL(source string) (celgo.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	// kwok's environment does not tell the type of the result. Where an empty Node
+	// kwok's environment does not tell the type of the result. Where an empty object
 	// has what the expression reads, its value does.
-	if value, _, err := program.Eval(map[string]any{"self": &corev1.Node{}}); err == nil {
+	if value, _, err := program.Eval(map[string]any{"self": e.empty}); err == nil {
 		if _, err := cel.AsBool(value); err != nil {
 			return nil, fmt.Errorf("gives no bool: %w", err)
 		}

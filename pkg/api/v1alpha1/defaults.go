@@ -1,16 +1,31 @@
 package v1alpha1
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 )
 
 // DefaultPoolName is the default of ResourcePoolTemplateSpec.PoolName.
 const DefaultPoolName = "{{ .Node.metadata.name }}"
 
+// DefaultRetryInterval is the default of KwokDRAConfigurationSpec.RetryInterval.
+const DefaultRetryInterval = time.Minute
+
 // SetDefaults fills in what the template leaves out.
 func (t *ResourcePoolTemplate) SetDefaults() {
 	if t.Spec.PoolName == "" {
 		t.Spec.PoolName = DefaultPoolName
+	}
+	if t.Spec.ClaimStatus == nil {
+		t.Spec.ClaimStatus = &ClaimStatus{}
+	}
+	if t.Spec.ClaimStatus.Mode == "" {
+		t.Spec.ClaimStatus.Mode = ClaimStatusReady
+	}
+	if t.Spec.Health == "" {
+		t.Spec.Health = HealthUnknown
 	}
 }
 
@@ -18,6 +33,21 @@ func (t *ResourcePoolTemplate) SetDefaults() {
 func (c *KwokDRAConfiguration) SetDefaults() {
 	if c.Spec.PublishWhen == nil {
 		c.Spec.PublishWhen = whenReady()
+	}
+	if c.Spec.PrepareWhen == nil {
+		c.Spec.PrepareWhen = &kwokv1alpha1.StageSelector{}
+	}
+	if c.Spec.UnprepareWhen == nil {
+		c.Spec.UnprepareWhen = &kwokv1alpha1.StageSelector{}
+	}
+	if c.Spec.PodStatus == "" {
+		c.Spec.PodStatus = PodStatusMinimal
+	}
+	if c.Spec.RetryInterval == nil {
+		c.Spec.RetryInterval = &metav1.Duration{Duration: DefaultRetryInterval}
+	}
+	if c.Spec.BindingDelay == nil {
+		c.Spec.BindingDelay = &metav1.Duration{}
 	}
 }
 

@@ -24,6 +24,10 @@ const (
 	// and chaos Stages say whether the node's DRA plugin is up.
 	PluginRegistered = GroupName + "/PluginRegistered"
 
+	// PrepareResources is the type of the Pod condition in which Stages say when a
+	// Pod's claims are prepared (True), or that it fails (False).
+	PrepareResources = GroupName + "/PrepareResources"
+
 	// ManagedByLabel marks the ResourceSlices that kwok-dra owns. Its value is
 	// ManagedByValue.
 	ManagedByLabel = GroupName + "/managed-by"
@@ -76,6 +80,15 @@ type ResourcePoolTemplateSpec struct {
 	// RetireWhen selects the state of the Node in which the pool is deleted; an
 	// empty selector is always true. Default: that of the KwokDRAConfiguration.
 	RetireWhen *kwokv1alpha1.StageSelector `json:"retireWhen,omitempty"`
+
+	// ClaimStatus says what a claim shows of a prepared device. Default: the mode
+	// Ready and nothing else.
+	ClaimStatus *ClaimStatus `json:"claimStatus,omitempty"`
+
+	// Health is Unknown or Report: what Pods show of the health of their devices
+	// in status.containerStatuses[].allocatedResourcesStatus (KEP-4680). Default:
+	// Unknown.
+	Health Health `json:"health,omitempty"`
 }
 
 // DeviceTemplate is a group of like devices.
@@ -113,8 +126,9 @@ func (d *DeviceTemplate) Names() []string {
 	return names
 }
 
-// KwokDRAConfiguration holds what is true for all templates. There is at most
-// one.
+// KwokDRAConfiguration holds what is true for all templates. There may be
+// several, each with some of the fields; a field that is set in two of them is
+// an error.
 type KwokDRAConfiguration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -122,9 +136,10 @@ type KwokDRAConfiguration struct {
 	Spec KwokDRAConfigurationSpec `json:"spec"`
 }
 
-// KwokDRAConfigurationSpec says when pools are published and retired. Selectors
-// are those of KWOK's Stages and see the whole Node but managedFields and
-// lastHeartbeatTime.
+// KwokDRAConfigurationSpec says when pools are published and retired, and when
+// and how claims are prepared. Selectors are those of KWOK's Stages; an empty
+// selector is always true. They see the whole Node or Pod but managedFields and,
+// of a Node, lastHeartbeatTime.
 type KwokDRAConfigurationSpec struct {
 	// PublishWhen selects the state of the Node in which its pools are first
 	// published. Once published, a pool stays when the selector stops matching.
@@ -134,4 +149,47 @@ type KwokDRAConfigurationSpec struct {
 	// RetireWhen selects the state of the Node in which its pools are deleted.
 	// It wins over PublishWhen. Default: none; only deletion of the Node retires.
 	RetireWhen *kwokv1alpha1.StageSelector `json:"retireWhen,omitempty"`
+
+	// PrepareWhen selects the state of the Pod in which its claims are prepared.
+	// Default: always, that is as soon as the Pod is bound to its node.
+	PrepareWhen *kwokv1alpha1.StageSelector `json:"prepareWhen,omitempty"`
+
+	// FailWhen selects the state of the Pod in which preparing its claims fails. It
+	// wins over PrepareWhen. Reason and message of the Pod's condition
+	// dra.kwok.x-k8s.io/PrepareResources say why, where it is there. While a Pod
+	// waits to be bound, it has the binding conditions of its devices fail.
+	// Default: never.
+	FailWhen *kwokv1alpha1.StageSelector `json:"failWhen,omitempty"`
+
+	// UnprepareWhen selects the state in which the claims of a Pod that has ended,
+	// or is being deleted, are unprepared: PodReadyToStartContainers is set to
+	// False. It matters where podStatus is Faithful. Default: always.
+	UnprepareWhen *kwokv1alpha1.StageSelector `json:"unprepareWhen,omitempty"`
+
+	// PodStatus is Minimal or Faithful. Default: Minimal.
+	PodStatus PodStatus `json:"podStatus,omitempty"`
+
+	// RetryInterval is how long a Pod waits after its claims could not be prepared;
+	// up to half of it is added at random. Default: 60s, as with the kubelet, whose
+	// Pods are retried by their regular sync (syncFrequency).
+	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
+
+	// BindingDelay is how long after its allocation a device with bindingConditions
+	// has them set. Default: 0s.
+	BindingDelay *metav1.Duration `json:"bindingDelay,omitempty"`
 }
+
+// PodStatus says how much of a kubelet's Pod status kwok-dra writes.
+type PodStatus string
+
+// The values of KwokDRAConfigurationSpec.PodStatus.
+const (
+	// PodStatusMinimal takes the fewest writes: PodReadyToStartContainers=True when
+	// all claims are prepared, and the status of a Pod that waits only if it has to
+	// wait.
+	PodStatusMinimal PodStatus = "Minimal"
+	// PodStatusFaithful takes every write that a kubelet makes, in its order: first
+	// the status of a Pod that waits, with PodReadyToStartContainers=False, then
+	// True, and False again when the claims are unprepared.
+	PodStatusFaithful PodStatus = "Faithful"
+)

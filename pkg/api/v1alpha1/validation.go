@@ -35,13 +35,32 @@ func (t *ResourcePoolTemplate) Validate() field.ErrorList {
 	if !IsTemplate(t.Spec.PoolName) {
 		errs = append(errs, ValidatePoolName(t.Spec.PoolName, spec.Child("poolName"))...)
 	}
+	if t.Spec.ClaimStatus != nil {
+		errs = append(errs, t.Spec.ClaimStatus.validate(spec.Child("claimStatus"))...)
+	}
+	if health := t.Spec.Health; health != "" && health != HealthUnknown && health != HealthReport {
+		errs = append(errs, field.NotSupported(spec.Child("health"), health, []Health{HealthUnknown, HealthReport}))
+	}
 	return append(errs, validateDevices(t.Spec.Devices, spec.Child("devices"))...)
 }
 
-// Validate checks a configuration. Its selectors are checked when they are
-// compiled.
+// Validate checks a configuration, defaulted or not. Its selectors are checked
+// when they are compiled.
 func (c *KwokDRAConfiguration) Validate() field.ErrorList {
-	return validateName(c.Name)
+	errs := validateName(c.Name)
+	spec := field.NewPath("spec")
+	switch c.Spec.PodStatus {
+	case "", PodStatusMinimal, PodStatusFaithful:
+	default:
+		errs = append(errs, field.NotSupported(spec.Child("podStatus"), c.Spec.PodStatus, []PodStatus{PodStatusMinimal, PodStatusFaithful}))
+	}
+	if retry := c.Spec.RetryInterval; retry != nil && retry.Duration <= 0 {
+		errs = append(errs, field.Invalid(spec.Child("retryInterval"), retry.Duration.String(), "must be more than 0, for example 60s"))
+	}
+	if delay := c.Spec.BindingDelay; delay != nil && delay.Duration < 0 {
+		errs = append(errs, field.Invalid(spec.Child("bindingDelay"), delay.Duration.String(), "must not be less than 0, for example 5s"))
+	}
+	return errs
 }
 
 func validateName(name string) field.ErrorList {

@@ -1,0 +1,230 @@
+package devices
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/kwok/pkg/utils/gotpl"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// ClaimStatus is the claimStatus of a ResourcePoolTemplate made ready for use.
+type ClaimStatus struct {
+	// Ready tells whether prepared devices have the condition Ready.
+	Ready bool
+	// UsesDevice and UsesPods tell whether a template reads .Device and .Pods.
+	UsesDevice, UsesPods bool
+
+	source   *v1alpha1.ClaimStatus
+	data     any
+	renderer gotpl.Renderer
+	text     string
+	count    int
+	usesNode bool
+}
+
+// Object names an object to templates.
+type Object struct {
+	Name      string    `json:"name"`
+	Namespace string    `json:"namespace"`
+	UID       types.UID `json:"uid"`
+}
+
+// Allocated is a device that has been allocated to a claim, as the templates of
+// claimStatus see it.
+type Allocated struct {
+	Node *lifecycle.Object
+	// Device may be nil where UsesDevice is false.
+	Device *resourcev1.Device
+	Result *resourcev1.DeviceRequestAllocationResult
+	Config []runtime.RawExtension
+	Claim  Object
+	Pods   []Object
+}
+
+// Report is what a claim, and the kubelet, are told of a prepared device.
+type Report struct {
+	Data         *runtime.RawExtension
+	NetworkData  *resourcev1.NetworkDeviceData
+	CDIDeviceIDs []string
+}
+
+// sampleAllocated stands in for an allocated device when templates are checked.
+var sampleAllocated = map[string]any{
+	"Node":   sample,
+	"Device": resourcev1.Device{Name: "gpu-0"},
+	"Result": resourcev1.DeviceRequestAllocationResult{Request: "gpu", Driver: "gpu.example.com", Pool: "sample", Device: "gpu-0"},
+	"Config": []any{},
+	"Claim":  Object{Name: "claim", Namespace: "default", UID: "00000000-0000-0000-0000-000000000000"},
+	"Pods":   []Object{{Name: "pod", Namespace: "default", UID: "00000000-0000-0000-0000-000000000000"}},
+}
+
+// newClaimStatus parses the templates of a validated claimStatus.
+func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatus, field.ErrorList) {
+	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, renderer: gotpl.NewRenderer(functions)}
+	if source.Data != nil {
+		if err := json.Unmarshal(source.Data.Raw, &c.data); err != nil {
+			return nil, field.ErrorList{field.Invalid(path.Child("data"), string(source.Data.Raw), err.Error())}
+		}
+	}
+	var errs field.ErrorList
+	var definitions, body strings.Builder
+	c.walk(path, func(path *field.Path, value string) string {
+		if !v1alpha1.IsTemplate(value) {
+			return value
+		}
+		p := place{path: path, value: value}
+		errs = append(errs, check(c.renderer, sampleAllocated, p)...)
+		definitions.WriteString(define(p))
+		body.WriteString(call(path))
+		c.count++
+		c.UsesDevice = c.UsesDevice || reads(value, "Device")
+		c.UsesPods = c.UsesPods || reads(value, "Pods")
+		c.usesNode = c.usesNode || reads(value, "Node")
+		return value
+	})
+	c.text = definitions.String() + body.String()
+	return c, errs
+}
+
+// everything finds a template that hands on all that it is given, or, within
+// range and with, a part of it.
+var everything = regexp.MustCompile(`(^|[\s({|])[.$]($|[\s)}|])`)
+
+// reads tells whether a template may read a field of what it is given. Rather
+// yes than no: that costs time, and no write.
+func reads(template, name string) bool {
+	return strings.Contains(template, name) || everything.MatchString(template)
+}
+
+// walk goes through all strings that may be templates, always in the same order,
+// and returns what they become.
+func (c *ClaimStatus) walk(path *field.Path, each func(path *field.Path, value string) string) (any, *resourcev1.NetworkDeviceData, []string) {
+	data := walkValue(c.data, path.Child("data"), each)
+	var network *resourcev1.NetworkDeviceData
+	if given := c.source.NetworkData; given != nil {
+		at := path.Child("networkData")
+		network = &resourcev1.NetworkDeviceData{
+			InterfaceName:   each(at.Child("interfaceName"), given.InterfaceName),
+			IPs:             walkList(given.IPs, at.Child("ips"), each),
+			HardwareAddress: each(at.Child("hardwareAddress"), given.HardwareAddress),
+		}
+	}
+	return data, network, walkList(c.source.CDIDeviceIDs, path.Child("cdiDeviceIDs"), each)
+}
+
+func walkValue(value any, path *field.Path, each func(path *field.Path, value string) string) any {
+	switch v := value.(type) {
+	case string:
+		return each(path, v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = walkValue(v[i], path.Index(i), each)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			object[key] = walkValue(v[key], path.Key(key), each)
+		}
+		return object
+	}
+	return value
+}
+
+func walkList(values []string, path *field.Path, each func(path *field.Path, value string) string) []string {
+	if values == nil {
+		return nil
+	}
+	list := make([]string, len(values))
+	for i := range values {
+		list[i] = each(path.Index(i), values[i])
+	}
+	return list
+}
+
+// Writes tells whether a claim shows anything of a prepared device.
+func (c *ClaimStatus) Writes() bool {
+	return c.Ready || c.data != nil || c.source.NetworkData != nil
+}
+
+// Render makes the report on a device.
+func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
+	values := &values{}
+	if c.count > 0 {
+		given, err := c.given(a)
+		if err != nil {
+			return nil, err
+		}
+		if values, err = renderAll(c.renderer, c.text, c.count, given); err != nil {
+			return nil, err
+		}
+	}
+	var errs []error
+	path := field.NewPath("spec", "claimStatus")
+	data, network, ids := c.walk(path, func(path *field.Path, value string) string {
+		if !v1alpha1.IsTemplate(value) {
+			return value
+		}
+		text := values.next()
+		if strings.Contains(text, noValue) {
+			errs = append(errs, field.Invalid(path, value, "reads a field that is not there; give a fallback with or"))
+		}
+		return text
+	})
+	if network != nil {
+		errs = append(errs, v1alpha1.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
+	}
+	encoded, err := encodeData(data, path.Child("data"))
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	return &Report{Data: encoded, NetworkData: network, CDIDeviceIDs: ids}, nil
+}
+
+// given leaves out the Node where no template reads it: it is by far the largest
+// part, and would be encoded and decoded for each device.
+func (c *ClaimStatus) given(a *Allocated) (map[string]any, error) {
+	given := map[string]any{"Device": a.Device, "Result": a.Result, "Config": a.Config, "Claim": a.Claim, "Pods": a.Pods}
+	if !c.usesNode {
+		return given, nil
+	}
+	node, err := a.Node.Encoded()
+	given["Node"] = node
+	return given, err
+}
+
+// encodeData makes the JSON of the data. A string is the YAML of an object.
+func encodeData(data any, path *field.Path) (*runtime.RawExtension, error) {
+	if data == nil {
+		return nil, nil
+	}
+	if text, isText := data.(string); isText {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			return nil, field.Invalid(path, text, "must yield an object in YAML or JSON")
+		}
+		data = object
+	}
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", path, err)
+	}
+	if len(encoded) > resourcev1.AllocatedDeviceStatusDataMaxLength {
+		return nil, field.TooLong(path, "", resourcev1.AllocatedDeviceStatusDataMaxLength)
+	}
+	return &runtime.RawExtension{Raw: encoded}, nil
+}
