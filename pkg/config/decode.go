@@ -9,20 +9,18 @@ import (
 	"regexp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // Documents are the documents of one carrier, valid each by itself.
 type Documents struct {
 	templates      []sourced[*devices.Template]
-	configurations []sourced[*configuration]
+	configurations []sourced[*v1alpha1.KwokDRAConfiguration]
 }
 
 // merge adds the documents of another source of the same carrier.
@@ -35,11 +33,6 @@ func (d *Documents) merge(other *Documents) {
 type sourced[T any] struct {
 	value  T
 	source string
-}
-
-// configuration is a KwokDRAConfiguration made ready for use.
-type configuration struct {
-	publishWhen, retireWhen *lifecycle.Selector
 }
 
 // Decode reads all YAML or JSON documents of one source, a file or the key of a
@@ -115,26 +108,13 @@ func (d *Documents) addConfiguration(source string, data []byte) error {
 	if err := decodeStrict(data, document); err != nil {
 		return fmt.Errorf("%s: %s %q: %w", source, v1alpha1.KwokDRAConfigurationKind, document.Name, err)
 	}
-	compiled, errs := compile(document)
+	_, errs := newConfiguration(document)
 	errs = append(document.Validate(), errs...)
 	if len(errs) > 0 {
 		return fmt.Errorf("%s: %s %q: %w", source, v1alpha1.KwokDRAConfigurationKind, document.Name, errs.ToAggregate())
 	}
-	d.configurations = append(d.configurations, sourced[*configuration]{compiled, source})
+	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{document, source})
 	return nil
-}
-
-// compile fills in the defaults and compiles the selectors.
-func compile(document *v1alpha1.KwokDRAConfiguration) (*configuration, field.ErrorList) {
-	document.SetDefaults()
-	spec := field.NewPath("spec")
-	publishWhen, errs := lifecycle.CompileForNode(document.Spec.PublishWhen, spec.Child("publishWhen"))
-	compiled := &configuration{publishWhen: publishWhen}
-	if selector := document.Spec.RetireWhen; selector != nil {
-		retireWhen, problems := lifecycle.CompileForNode(selector, spec.Child("retireWhen"))
-		compiled.retireWhen, errs = retireWhen, append(errs, problems...)
-	}
-	return compiled, errs
 }
 
 // decodeStrict refuses unknown and doubled fields and those in the wrong case.

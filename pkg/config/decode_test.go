@@ -105,6 +105,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"second after an end":  {template("a") + "...\n# b\n" + template("b"), "file.yaml, document 1: there is text after the end of the document"},
 		"configuration":        {configured("c", "publishwhen: {}"), `file.yaml, document 1: KwokDRAConfiguration "c": unknown field "spec.publishwhen"`},
 		"configuration, jq":    {configured("c", "retireWhen: {matchExpressions: [{key: '[', operator: Exists}]}"), `spec.retireWhen.matchExpressions[0]`},
+		"configuration, pod":   {configured("c", "failWhen: {matchExpressions: [{cel: {expression: self.status.capacity}}]}"), `spec.failWhen.matchExpressions[0]`},
+		"pod status":           {configured("c", "podStatus: Full"), `spec.podStatus: Unsupported value: "Full": supported values: "Faithful", "Minimal"`},
+		"retry interval":       {configured("c", "retryInterval: 0s"), `spec.retryInterval: Invalid value: "0s": must be more than 0`},
+		"binding delay":        {configured("c", "bindingDelay: -1s"), `spec.bindingDelay: Invalid value: "-1s": must not be less than 0`},
+		"claim status mode":    {template("a", "  claimStatus: {mode: Done}\n"), `spec.claimStatus.mode: Unsupported value: "Done"`},
+		"claim data":           {template("a", "  claimStatus: {data: [1]}\n"), `spec.claimStatus.data: Invalid value: "[1]": must be an object, or a template that yields one`},
+		"claim template":       {template("a", "  claimStatus: {data: {a: '{{ x }}'}}\n"), `spec.claimStatus.data[a]: Invalid value: "{{ x }}": is no valid template`},
+		"claim IPs":            {template("a", "  claimStatus: {networkData: {ips: [10.0.0.1]}}\n"), `spec.claimStatus.networkData.ips[0]: Invalid value: "10.0.0.1"`},
+		"health":               {template("a", "  health: Good\n"), `spec.health: Unsupported value: "Good"`},
 		"nameless":             {configured("''", ""), `KwokDRAConfiguration "": metadata.name: Required value`},
 	} {
 		t.Run(name, func(t *testing.T) {

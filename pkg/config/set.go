@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -14,8 +15,12 @@ import (
 type Set struct {
 	// Templates are the templates of all carriers.
 	Templates []*devices.Template
+	*Configuration
+}
 
-	publishWhen, retireWhen *lifecycle.Selector
+// Names tells whether any template is of the driver.
+func (s *Set) Names(driver string) bool {
+	return slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver })
 }
 
 // PublishWhen is the selector that says when the template's pool is first
@@ -37,12 +42,13 @@ func (s *Set) RetireWhen(t *devices.Template) *lifecycle.Selector {
 }
 
 // newSet puts the documents of all carriers together. Two templates of one
-// name, or two configurations, are an error that names both sources.
+// name, or two configurations that set the same field, are an error that names
+// both sources.
 func newSet(carriers ...*Documents) (*Set, error) {
 	set := &Set{}
 	var errs []error
 	templates := map[string]string{}
-	configurationSource := ""
+	var configurations []sourced[*v1alpha1.KwokDRAConfiguration]
 	for _, documents := range carriers {
 		for _, t := range documents.templates {
 			if other, taken := templates[t.value.Name]; taken {
@@ -52,19 +58,11 @@ func newSet(carriers ...*Documents) (*Set, error) {
 			templates[t.value.Name] = t.source
 			set.Templates = append(set.Templates, t.value)
 		}
-		for _, c := range documents.configurations {
-			if configurationSource != "" {
-				errs = append(errs, fmt.Errorf("%s: %s: there is one already in %s: remove one",
-					c.source, v1alpha1.KwokDRAConfigurationKind, configurationSource))
-			}
-			configurationSource = c.source
-			set.publishWhen, set.retireWhen = c.value.publishWhen, c.value.retireWhen
-		}
+		configurations = append(configurations, documents.configurations...)
 	}
-	if configurationSource == "" {
-		defaults, problems := compile(&v1alpha1.KwokDRAConfiguration{})
-		errs = append(errs, problems.ToAggregate())
-		set.publishWhen, set.retireWhen = defaults.publishWhen, defaults.retireWhen
-	}
-	return set, errors.Join(errs...)
+	document, err := mergeConfigurations(configurations)
+	errs = append(errs, err)
+	compiled, invalid := newConfiguration(document)
+	set.Configuration = compiled
+	return set, errors.Join(append(errs, invalid.ToAggregate())...)
 }

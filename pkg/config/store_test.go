@@ -3,6 +3,7 @@ package config
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -69,11 +70,39 @@ func TestDuplicatesNameBothSources(t *testing.T) {
 		require.NoError(t, err)
 		return documents
 	}
-	_, err := newSet(read("x.yaml", template("a")+"---\n"+configured("c", "")), read("w.yaml", template("a")+"---\n"+configured("c", "")))
+	_, err := newSet(read("x.yaml", template("a")+"---\n"+configured("c", "retireWhen: {}")), read("w.yaml", template("a")+"---\n"+configured("d", "retireWhen: {}")))
 	require.ErrorContains(t, err, `w.yaml, document 1: ResourcePoolTemplate "a": metadata.name: also in x.yaml, document 1: rename one`)
-	require.ErrorContains(t, err, "w.yaml, document 2: KwokDRAConfiguration: there is one already in x.yaml, document 2: remove one")
+	require.ErrorContains(t, err, `w.yaml, document 2: KwokDRAConfiguration "d": spec.retireWhen: also set in x.yaml, document 2: remove one`)
 	_, err = newSet(read("x.yaml", template("a")+"---\n"+template("a")))
 	require.ErrorContains(t, err, `x.yaml, document 2: ResourcePoolTemplate "a": metadata.name: also in x.yaml, document 1`)
+}
+
+// TestConfigurationsAddUp: several documents may each set some fields.
+func TestConfigurationsAddUp(t *testing.T) {
+	t.Parallel()
+	set, err := newSet(
+		decode(t, configured("nodes", "retireWhen: {}")),
+		decode(t, configured("pods", "failWhen: {}, podStatus: Faithful, retryInterval: 5s, bindingDelay: 2s")),
+		decode(t, configured("empty", "")),
+	)
+	require.NoError(t, err)
+	require.NotNil(t, set.retireWhen)
+	require.NotNil(t, set.FailWhen)
+	require.True(t, set.Faithful)
+	require.Equal(t, 5*time.Second, set.RetryInterval)
+	require.Equal(t, 2*time.Second, set.BindingDelay)
+
+	defaults, err := newSet()
+	require.NoError(t, err)
+	require.False(t, defaults.Faithful)
+	require.Equal(t, time.Minute, defaults.RetryInterval)
+	require.Zero(t, defaults.BindingDelay)
+	require.Nil(t, defaults.FailWhen)
+	for name, selector := range map[string]*lifecycle.Selector{"prepareWhen": defaults.PrepareWhen, "unprepareWhen": defaults.UnprepareWhen} {
+		matched, err := selector.Matches(t.Context(), lifecycle.PodObject(&corev1.Pod{}))
+		require.NoError(t, err)
+		require.True(t, matched, name)
+	}
 }
 
 func TestSelectorsOfASet(t *testing.T) {
