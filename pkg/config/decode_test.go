@@ -106,7 +106,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"configuration":        {configured("c", "publishwhen: {}"), `file.yaml, document 1: KwokDRAConfiguration "c": unknown field "spec.publishwhen"`},
 		"configuration, jq":    {configured("c", "retireWhen: {matchExpressions: [{key: '[', operator: Exists}]}"), `spec.retireWhen.matchExpressions[0]`},
 		"configuration, pod":   {configured("c", "failWhen: {matchExpressions: [{cel: {expression: self.status.capacity}}]}"), `spec.failWhen.matchExpressions[0]`},
-		"pod status":           {configured("c", "podStatus: Full"), `spec.podStatus: Unsupported value: "Full": supported values: "Faithful", "Minimal"`},
+		"pod status":           {configured("c", "podStatus: Full"), `spec.podStatus: Unsupported value: "Full": supported values: "Minimal", "Faithful"`},
 		"retry interval":       {configured("c", "retryInterval: 0s"), `spec.retryInterval: Invalid value: "0s": must be more than 0`},
 		"binding delay":        {configured("c", "bindingDelay: -1s"), `spec.bindingDelay: Invalid value: "-1s": must not be less than 0`},
 		"claim status mode":    {template("a", "  claimStatus: {mode: Done}\n"), `spec.claimStatus.mode: Unsupported value: "Done"`},
