@@ -19,7 +19,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/claims"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
@@ -69,8 +71,13 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	registry.MustRegister(store, publisher.Metrics())
-	s := &sidecar{options: o, client: client, store: store, publisher: publisher}
+	nodes := lifecycle.NewNodes(client, &o.Managed)
+	preparer, err := claims.New(claims.Options{Client: client, Config: store, Nodes: nodes, Published: publisher.Published, Events: events})
+	if err != nil {
+		return err
+	}
+	registry.MustRegister(store, publisher.Metrics(), preparer.Metrics())
+	s := &sidecar{options: o, client: client, store: store, nodes: nodes, publisher: publisher, preparer: preparer}
 	return s.run(ctx, registry, recorder)
 }
 
@@ -111,12 +118,14 @@ type sidecar struct {
 	options   *Options
 	client    kubernetes.Interface
 	store     *config.Store
+	nodes     *lifecycle.Nodes
 	publisher *slices.Publisher
+	preparer  *claims.Preparer
 }
 
 func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry, recorder record.EventRecorder) error {
 	logger := klog.FromContext(ctx)
-	synced := s.publisher.Synced()
+	synced := append(s.publisher.Synced(), s.preparer.Synced()...)
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -143,6 +152,8 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry, record
 
 	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
 		"workers", s.options.Workers, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
+	running.Go(func() { s.nodes.Run(ctx) })
+	running.Go(func() { s.preparer.Run(ctx, s.options.Workers) })
 	s.publisher.Run(ctx, s.options.Workers)
 	logger.Info("Stopped")
 	return nil

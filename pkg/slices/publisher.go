@@ -99,6 +99,12 @@ func (p *Publisher) Synced() []cache.DoneChecker {
 	return p.synced
 }
 
+// Published tells whether a driver has slices on a node, by what the cache says.
+func (p *Publisher) Published(node, driver string) bool {
+	existing, err := p.slices.GetTypedIndexer().ByTypedIndex(byNode, node)
+	return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == driver })
+}
+
 // Run publishes with that many workers until ctx ends, and returns when all
 // that it started has stopped.
 func (p *Publisher) Run(ctx context.Context, workers int) {

@@ -1,0 +1,135 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
+)
+
+// The field managers of kwok-dra in ResourceClaims. Binding conditions have one
+// of their own: they are set before the claim is prepared, and stay then.
+const (
+	fieldManager   = "kwok-dra"
+	bindingManager = "kwok-dra-binding"
+)
+
+// applyEntries makes the entries a field manager's only ones in a claim. Entries
+// of others are not touched. The UID keeps it from another claim of that name.
+func (p *Preparer) applyEntries(ctx context.Context, manager string, claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus) (*resourcev1.ResourceClaim, error) {
+	now := metav1.Now()
+	status := resourcev1ac.ResourceClaimStatus()
+	for i := range entries {
+		status.WithDevices(applyEntry(claim, &entries[i], now))
+	}
+	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithStatus(status)
+	stored, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if err != nil {
+		return nil, err
+	}
+	return slimClaim(stored), nil
+}
+
+func applyEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus, now metav1.Time) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
+	config := resourcev1ac.AllocatedDeviceStatus().WithDriver(entry.Driver).WithPool(entry.Pool).WithDevice(entry.Device)
+	if entry.ShareID != nil {
+		config.WithShareID(*entry.ShareID)
+	}
+	for _, condition := range entry.Conditions {
+		config.WithConditions(metav1ac.Condition().
+			WithType(condition.Type).
+			WithStatus(condition.Status).
+			WithReason(condition.Reason).
+			WithMessage(condition.Message).
+			WithLastTransitionTime(since(claim, entryID(entry), condition, now)))
+	}
+	if entry.Data != nil {
+		config.WithData(*entry.Data)
+	}
+	if network := entry.NetworkData; network != nil {
+		config.WithNetworkData(&resourcev1ac.NetworkDeviceDataApplyConfiguration{
+			InterfaceName: notEmpty(network.InterfaceName), IPs: network.IPs, HardwareAddress: notEmpty(network.HardwareAddress),
+		})
+	}
+	return config
+}
+
+func notEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// write brings a claim to what is wanted. Pods that share a claim write it one
+// after the other, so the second finds it written.
+func (p *Preparer) write(ctx context.Context, want *desired) error {
+	state := p.states.claim(want.claim.UID)
+	state.Lock()
+	defer state.Unlock()
+	state.unused = time.Time{}
+	want.claim = state.latest(want.claim)
+	return p.writeLocked(ctx, state, want)
+}
+
+// writeLocked writes unless the claim shows already what is wanted.
+func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *desired) error {
+	if want.claim.Status.Allocation == nil || want.shows() {
+		return nil
+	}
+	stored, err := p.applyEntries(ctx, fieldManager, want.claim, want.entries)
+	p.metrics.wroteClaim("prepare", err)
+	if err != nil {
+		return fmt.Errorf("prepare ResourceClaim %s: %w", keyOf(want.claim), err)
+	}
+	state.answer = stored
+	return nil
+}
+
+// latest returns the API server's answer to the last write where the claim is
+// older than that.
+func (s *claimState) latest(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	if s.answer != nil && older(claim.ResourceVersion, s.answer.ResourceVersion) {
+		return s.answer
+	}
+	s.answer = nil
+	return claim
+}
+
+// withdraw takes a field manager's entries away.
+func (p *Preparer) withdraw(ctx context.Context, state *claimState, manager string, claim *resourcev1.ResourceClaim) error {
+	stored, err := p.applyEntries(ctx, manager, claim, nil)
+	p.metrics.wroteClaim("withdraw", err)
+	if err != nil {
+		return fmt.Errorf("withdraw from ResourceClaim %s: %w", keyOf(claim), err)
+	}
+	state.answer = stored
+	return nil
+}
+
+// patchStatus writes a part of a Pod's status, and returns the Pod as it is then.
+func (p *Preparer) patchStatus(ctx context.Context, a *attempt, operation string, status corev1.PodStatus) error {
+	patch, err := newStatusPatch(a.pod, status)
+	if err != nil {
+		return err
+	}
+	return p.patchPod(ctx, a, operation, types.StrategicMergePatchType, patch)
+}
+
+func (p *Preparer) patchPod(ctx context.Context, a *attempt, operation string, kind types.PatchType, patch []byte) error {
+	stored, err := p.client.CoreV1().Pods(a.pod.Namespace).Patch(ctx, a.pod.Name, kind, patch, metav1.PatchOptions{}, "status")
+	p.metrics.wrotePod(operation, err)
+	if err != nil {
+		return fmt.Errorf("write status of pod %s: %w", a.key, err)
+	}
+	stored.ManagedFields = nil
+	a.state.written = stored.ResourceVersion
+	a.see(stored)
+	return nil
+}

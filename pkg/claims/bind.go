@@ -1,0 +1,163 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// The reasons of binding conditions.
+const (
+	reasonBound         = "Bound"
+	reasonBindingFailed = "BindingFailed"
+)
+
+func hasBindingConditions(claim *resourcev1.ResourceClaim) bool {
+	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
+		func(result resourcev1.DeviceRequestAllocationResult) bool { return len(result.BindingConditions) > 0 })
+}
+
+// bind sets the binding conditions of devices that a Pod is being bound for
+// (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
+// devices back when a failure condition is.
+func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim) error {
+	if !hasBindingConditions(claim) || p.nodes.Get(nodeOf(claim)) == nil || len(pendingBindings(claim, set.Names)) == 0 {
+		return nil
+	}
+	if left := set.BindingDelay - sinceAllocation(claim); left > 0 {
+		p.claimLoop.AddAfter(keyOf(claim), left)
+		return nil
+	}
+	failure, err := p.bindingFailure(ctx, set, claim)
+	if err != nil {
+		return err
+	}
+	var entries []resourcev1.AllocatedDeviceStatus
+	for _, result := range bindings(claim, set.Names) {
+		entries = append(entries, bindingEntry(&result, failure))
+	}
+	stored, err := p.applyEntries(ctx, bindingManager, claim, entries)
+	p.metrics.wroteClaim("bind", err)
+	if err != nil {
+		return fmt.Errorf("set binding conditions of ResourceClaim %s: %w", keyOf(claim), err)
+	}
+	state.answer = stored
+	return nil
+}
+
+// sinceAllocation is how long ago a claim was allocated. The scheduler notes the
+// time wherever there are binding conditions.
+func sinceAllocation(claim *resourcev1.ResourceClaim) time.Duration {
+	if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
+		return time.Since(at.Time)
+	}
+	return 0
+}
+
+// bindings are the results with binding conditions that are ours to set.
+func bindings(claim *resourcev1.ResourceClaim, named func(driver string) bool) []resourcev1.DeviceRequestAllocationResult {
+	var ours []resourcev1.DeviceRequestAllocationResult
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if len(result.BindingConditions) > 0 && named(result.Driver) {
+			ours = append(ours, result)
+		}
+	}
+	return ours
+}
+
+// pendingBindings are those that the scheduler still waits for.
+func pendingBindings(claim *resourcev1.ResourceClaim, named func(driver string) bool) []resourcev1.DeviceRequestAllocationResult {
+	return slices.DeleteFunc(bindings(claim, named), func(result resourcev1.DeviceRequestAllocationResult) bool {
+		id := resultID(&result)
+		entry := slices.IndexFunc(claim.Status.Devices, func(e resourcev1.AllocatedDeviceStatus) bool { return entryID(&e) == id })
+		if entry < 0 {
+			return false
+		}
+		isTrue := func(kind string) bool {
+			return slices.ContainsFunc(claim.Status.Devices[entry].Conditions, func(c metav1.Condition) bool {
+				return c.Type == kind && c.Status == metav1.ConditionTrue
+			})
+		}
+		missing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
+		return !missing || slices.ContainsFunc(result.BindingFailureConditions, isTrue)
+	})
+}
+
+// bindingEntry sets all conditions, or with a failure the first of those that
+// tell of one.
+func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
+	id := resultID(result)
+	entry := resourcev1.AllocatedDeviceStatus{Driver: id.driver, Pool: id.pool, Device: id.device}
+	if result.ShareID != nil {
+		entry.ShareID = new(id.share)
+	}
+	kinds, reason, message := result.BindingConditions, reasonBound, "device is ready to be bound"
+	if failure != "" && len(result.BindingFailureConditions) > 0 {
+		kinds, reason, message = result.BindingFailureConditions[:1], reasonBindingFailed, failure
+	}
+	for _, kind := range kinds {
+		entry.Conditions = append(entry.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		})
+	}
+	return entry
+}
+
+// bindingFailure asks failWhen about the Pods that the claim is reserved for. They
+// are not bound, so the cache does not have them.
+func (p *Preparer) bindingFailure(ctx context.Context, set *config.Set, claim *resourcev1.ResourceClaim) (string, error) {
+	if set.FailWhen == nil {
+		return "", nil
+	}
+	pods, err := p.unboundConsumers(ctx, claim)
+	if err != nil {
+		return "", err
+	}
+	for _, pod := range pods {
+		fail, err := set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+		if err != nil {
+			return "", fmt.Errorf("pod %s: %w", keyOf(pod), err)
+		}
+		if fail {
+			return failureOf(pod), nil
+		}
+	}
+	return "", nil
+}
+
+// beingBound tells whether the scheduler is about to bind a Pod that uses the
+// claim.
+func (p *Preparer) beingBound(ctx context.Context, claim *resourcev1.ResourceClaim) (bool, error) {
+	pods, err := p.unboundConsumers(ctx, claim)
+	return len(pods) > 0, err
+}
+
+func (p *Preparer) unboundConsumers(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
+	var unbound []*corev1.Pod
+	for _, consumer := range claim.Status.ReservedFor {
+		if consumer.APIGroup != "" || consumer.Resource != "pods" {
+			continue
+		}
+		pod, err := p.client.CoreV1().Pods(claim.Namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get pod %s/%s: %w", claim.Namespace, consumer.Name, err)
+		}
+		if pod.UID == consumer.UID && pod.Spec.NodeName == "" && !terminal(pod) {
+			pod.ManagedFields = nil
+			unbound = append(unbound, pod)
+		}
+	}
+	return unbound, nil
+}

@@ -1,0 +1,196 @@
+package claims
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// The indices of Pods.
+const (
+	byNode  = "node"
+	byClaim = "claim"
+)
+
+// newPodInformer watches the Pods that are bound to a node.
+func newPodInformer(client kubernetes.Interface) coreinformers.PodIndexInformer {
+	informer := coreinformers.NewTypedFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexers[*corev1.Pod]{
+		byNode: func(pod *corev1.Pod) ([]string, error) { return []string{pod.Spec.NodeName}, nil },
+		byClaim: func(pod *corev1.Pod) ([]string, error) {
+			var names []string
+			for _, key := range claimsOf(pod) {
+				names = append(names, key.String())
+			}
+			return names, nil
+		},
+	}, func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" })
+	mustTransform(informer, slimPod)
+	return informer
+}
+
+// slimPod drops what selectors and templates do not see, and of Pods without
+// claims all but the name.
+func slimPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	if usesClaims(pod) {
+		pod.ManagedFields = nil
+		return pod, nil
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}}, nil
+}
+
+func newClaimInformer(client kubernetes.Interface) resourceinformers.ResourceClaimIndexInformer {
+	informer := resourceinformers.NewTypedResourceClaimInformer(client, metav1.NamespaceAll, 0, nil)
+	mustTransform(informer, func(object any) (any, error) {
+		if claim, ok := object.(*resourcev1.ResourceClaim); ok {
+			return slimClaim(claim), nil
+		}
+		return object, nil
+	})
+	return informer
+}
+
+// slimClaim keeps of a claim what preparing needs: whose it is, its status, and
+// who of kwok-dra has written to that.
+func slimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	slim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            claim.Name,
+			Namespace:       claim.Namespace,
+			UID:             claim.UID,
+			ResourceVersion: claim.ResourceVersion,
+			OwnerReferences: claim.OwnerReferences,
+		},
+		Status: claim.Status,
+	}
+	for _, field := range claim.ManagedFields {
+		if field.Subresource == "status" && (field.Manager == fieldManager || field.Manager == bindingManager) {
+			slim.ManagedFields = append(slim.ManagedFields, metav1.ManagedFieldsEntry{Manager: field.Manager})
+		}
+	}
+	return slim
+}
+
+func mustTransform(informer cache.SharedIndexInformer, transform cache.TransformFunc) {
+	if err := informer.SetTransform(transform); err != nil {
+		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
+	}
+}
+
+func (p *Preparer) addHandlers() error {
+	nodes, err := p.nodes.Handle(p.nodeChanged)
+	if err != nil {
+		return err
+	}
+	pods, err := p.pods.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*corev1.Pod]{
+		AddFunc: func(pod *corev1.Pod, isInInitialList bool) {
+			if !isInInitialList {
+				p.states.bound(pod, time.Now())
+			}
+			p.podChanged(pod)
+		},
+		UpdateFunc: func(_, pod *corev1.Pod) { p.podChanged(pod) },
+		DeleteFunc: func(deleted cache.DeletedObject[*corev1.Pod]) {
+			p.podLoop.Add(types.NamespacedName(deleted.GetObjectName()))
+			if deleted.OptionalObj != nil {
+				p.enqueueClaims(deleted.OptionalObj)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	claims, err := p.claims.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*resourcev1.ResourceClaim]{
+		AddFunc:    p.claimChanged,
+		UpdateFunc: func(_, claim *resourcev1.ResourceClaim) { p.claimChanged(claim) },
+		DeleteFunc: func(deleted cache.DeletedObject[*resourcev1.ResourceClaim]) {
+			if deleted.OptionalObj != nil {
+				p.states.forgetClaim(deleted.OptionalObj.UID)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch claims: %w", err)
+	}
+	p.synced = []cache.DoneChecker{nodes, pods.HasSyncedChecker(), claims.HasSyncedChecker()}
+	return nil
+}
+
+func keyOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// podChanged queues a Pod, and its claims where it no longer uses them.
+func (p *Preparer) podChanged(pod *corev1.Pod) {
+	if !usesClaims(pod) {
+		return
+	}
+	p.podLoop.Add(keyOf(pod))
+	if terminal(pod) {
+		p.enqueueClaims(pod)
+	}
+}
+
+// claimChanged queues a claim that there may be something to do about.
+func (p *Preparer) claimChanged(claim *resourcev1.ResourceClaim) {
+	if len(claim.ManagedFields) > 0 || hasBindingConditions(claim) {
+		p.claimLoop.Add(keyOf(claim))
+	}
+}
+
+// nodeChanged queues the Pods of a node that comes or goes, or whose devices
+// turn healthy or unhealthy.
+func (p *Preparer) nodeChanged(name string, old, node *corev1.Node) {
+	if old != nil && node != nil && p.sameToPods(old, node) {
+		return
+	}
+	for _, pod := range p.podsBy(byNode, name) {
+		p.podChanged(pod)
+		p.enqueueClaims(pod)
+	}
+}
+
+// sameToPods tells whether a change of a node matters to none of its Pods.
+func (p *Preparer) sameToPods(old, node *corev1.Node) bool {
+	return old.UID == node.UID && p.nodes.Fake(old) == p.nodes.Fake(node) &&
+		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
+}
+
+func (p *Preparer) enqueueClaims(pod *corev1.Pod) {
+	for _, key := range claimsOf(pod) {
+		p.claimLoop.Add(key)
+	}
+}
+
+// enqueueAll queues everything, since the configuration has changed.
+func (p *Preparer) enqueueAll() {
+	for _, pod := range p.pods.GetStore().List() {
+		p.podChanged(pod.(*corev1.Pod))
+	}
+	for _, claim := range p.claims.GetStore().List() {
+		p.claimChanged(claim.(*resourcev1.ResourceClaim))
+	}
+}
+
+func (p *Preparer) podsBy(index, value string) []*corev1.Pod {
+	pods, err := p.pods.GetTypedIndexer().ByTypedIndex(index, value)
+	if err != nil {
+		panic(fmt.Sprintf("list pods by %s: %v", index, err)) // there is no such index
+	}
+	return pods
+}

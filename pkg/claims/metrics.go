@@ -1,0 +1,95 @@
+package claims
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// metrics are the metrics of preparing.
+type metrics struct {
+	prepares, unprepares prometheus.Counter
+	failures             *prometheus.CounterVec
+	latency              prometheus.Histogram
+	claimWrites          *prometheus.CounterVec
+	podWrites            *prometheus.CounterVec
+	prepared             prometheus.GaugeFunc
+}
+
+func newMetrics(prepared func() int) *metrics {
+	return &metrics{
+		prepares: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kwok_dra_claim_prepares_total",
+			Help: "ResourceClaims that were prepared; one that Pods share counts once. A restart counts those in use anew.",
+		}),
+		unprepares: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kwok_dra_claim_unprepares_total",
+			Help: "ResourceClaims that were unprepared: their last Pod ended.",
+		}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_prepare_failures_total",
+			Help: "Attempts to prepare the claims of a Pod that failed, by reason.",
+		}, []string{"reason"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kwok_dra_prepare_duration_seconds",
+			Help:    "Time from the event of a Pod's binding to the API server's answer to PodReadyToStartContainers=True.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18),
+		}),
+		claimWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_claim_writes_total",
+			Help: "Writes of ResourceClaims, by operation (prepare, withdraw, bind) and result (ok or the API server's reason).",
+		}, []string{"operation", "result"}),
+		podWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kwok_dra_pod_writes_total",
+			Help: "Writes of Pods, by operation (waiting, ready, unprepared, health) and result (ok or the API server's reason).",
+		}, []string{"operation", "result"}),
+		prepared: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "kwok_dra_prepared_claims",
+			Help: "ResourceClaims that are prepared for a Pod now.",
+		}, func() float64 { return float64(prepared()) }),
+	}
+}
+
+// ready notes that a Pod's containers can be started.
+func (m *metrics) ready(bound time.Time) {
+	if !bound.IsZero() {
+		m.latency.Observe(time.Since(bound).Seconds())
+	}
+}
+
+func (m *metrics) wroteClaim(operation string, err error) {
+	m.claimWrites.WithLabelValues(operation, result(err)).Inc()
+}
+
+func (m *metrics) wrotePod(operation string, err error) {
+	m.podWrites.WithLabelValues(operation, result(err)).Inc()
+}
+
+func result(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "error"
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, m.prepared}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(ch)
+	}
+}

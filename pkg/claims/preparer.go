@@ -1,0 +1,235 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+)
+
+// Preparer prepares and unprepares the claims of Pods on fake nodes.
+type Preparer struct {
+	client    kubernetes.Interface
+	config    *config.Store
+	nodes     *lifecycle.Nodes
+	published func(node, driver string) bool
+	events    record.EventBroadcaster
+
+	pods      coreinformers.PodIndexInformer
+	claims    resourceinformers.ResourceClaimIndexInformer
+	synced    []cache.DoneChecker
+	podLoop   *loop.Loop[types.NamespacedName]
+	claimLoop *loop.Loop[types.NamespacedName]
+	states    *states
+	metrics   *metrics
+	health    healthFields
+}
+
+// Options are what a Preparer works with. All are required.
+type Options struct {
+	Client kubernetes.Interface
+	Config *config.Store
+	// Nodes are run by the caller.
+	Nodes *lifecycle.Nodes
+	// Published tells whether a driver has a pool on a node by what the cache says.
+	Published func(node, driver string) bool
+	Events    record.EventBroadcaster
+}
+
+// New makes a Preparer; Run starts it.
+func New(o Options) (*Preparer, error) {
+	p := &Preparer{
+		client:    o.Client,
+		config:    o.Config,
+		nodes:     o.Nodes,
+		published: o.Published,
+		events:    o.Events,
+		pods:      newPodInformer(o.Client),
+		claims:    newClaimInformer(o.Client),
+		states:    newStates(),
+	}
+	p.podLoop = loop.New("pods", p.reconcilePod)
+	p.claimLoop = loop.New("claims", p.reconcileClaim)
+	p.metrics = newMetrics(p.states.prepared)
+	o.Config.OnChange(p.enqueueAll)
+	return p, p.addHandlers()
+}
+
+// Metrics is the collector of the Preparer's metrics.
+func (p *Preparer) Metrics() prometheus.Collector {
+	return p.metrics
+}
+
+// Synced are done when the caches are complete.
+func (p *Preparer) Synced() []cache.DoneChecker {
+	return p.synced
+}
+
+// Run prepares with that many workers for Pods, and as many for claims, until
+// ctx ends, and returns when all that it started has stopped.
+func (p *Preparer) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	running.Go(func() { p.pods.RunWithContext(ctx) })
+	running.Go(func() { p.claims.RunWithContext(ctx) })
+	cache.WaitFor(ctx, "caches", p.synced...)
+	running.Go(func() { p.claimLoop.Run(ctx, workers) })
+	p.podLoop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
+	running.Wait()
+}
+
+// attempt is one look at a Pod.
+type attempt struct {
+	key    types.NamespacedName
+	set    *config.Set
+	node   *corev1.Node
+	state  *podState
+	lookup *devices.Lookup
+
+	pod    *corev1.Pod
+	object *lifecycle.Object
+}
+
+// see goes on with a newer version of the Pod.
+func (a *attempt) see(pod *corev1.Pod) {
+	a.pod, a.object = pod, lifecycle.PodObject(pod)
+}
+
+// reconcilePod brings a Pod as far as it can come now.
+func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) error {
+	pod := p.pod(key)
+	if pod == nil {
+		p.release(p.states.forgetPod(key))
+		return nil
+	}
+	state, former := p.states.pod(key, pod.UID)
+	p.release(former)
+	set, node := p.config.Current(), p.nodes.Get(pod.Spec.NodeName)
+	if node == nil {
+		p.release(state)
+	}
+	if set == nil || node == nil || older(pod.ResourceVersion, state.written) {
+		return nil
+	}
+	a := &attempt{key: key, set: set, node: node, state: state, lookup: devices.NewLookup(set.Templates, node)}
+	a.see(pod)
+	return p.report(ctx, a, p.advance(ctx, a))
+}
+
+func (p *Preparer) advance(ctx context.Context, a *attempt) error {
+	switch {
+	case ending(a.pod):
+		return p.unprepare(ctx, a)
+	case readyToStart(a.pod) == corev1.ConditionTrue:
+		p.use(a, p.preparedClaims(a.pod))
+		return p.showHealth(ctx, a)
+	}
+	return p.prepare(ctx, a)
+}
+
+// pod returns a Pod with claims, or nil.
+func (p *Preparer) pod(key types.NamespacedName) *corev1.Pod {
+	object, exists, err := p.pods.GetStore().GetByKey(key.String())
+	if err != nil || !exists {
+		return nil
+	}
+	pod := object.(*corev1.Pod)
+	if !usesClaims(pod) {
+		return nil
+	}
+	return pod
+}
+
+// claim returns a claim from the cache.
+func (p *Preparer) claim(key types.NamespacedName) (*resourcev1.ResourceClaim, error) {
+	object, exists, err := p.claims.GetStore().GetByKey(key.String())
+	if err != nil {
+		return nil, fmt.Errorf("find claim %s: %w", key, err)
+	}
+	if !exists {
+		return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
+	}
+	return object.(*resourcev1.ResourceClaim), nil
+}
+
+// cached looks at the caches, live asks the API server. A failure by the caches
+// is none yet: they may lag behind.
+func (p *Preparer) cached(a *attempt) view {
+	return view{
+		claim: func(name string) (*resourcev1.ResourceClaim, error) {
+			return p.claim(types.NamespacedName{Namespace: a.key.Namespace, Name: name})
+		},
+		registered: func(driver string) (bool, error) {
+			return p.registered(a, driver, func() (bool, error) { return p.published(a.node.Name, driver), nil })
+		},
+	}
+}
+
+func (p *Preparer) live(ctx context.Context, a *attempt) view {
+	return view{
+		claim: func(name string) (*resourcev1.ResourceClaim, error) {
+			claim, err := p.client.ResourceV1().ResourceClaims(a.key.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return slimClaim(claim), nil
+		},
+		registered: func(driver string) (bool, error) {
+			return p.registered(a, driver, func() (bool, error) { return p.publishedLive(ctx, a.node.Name, driver) })
+		},
+	}
+}
+
+// registered tells whether a driver has registered with the node's kubelet: one
+// that no template names always has, others are known by their slices.
+func (p *Preparer) registered(a *attempt, driver string, published func() (bool, error)) (bool, error) {
+	if !a.set.Names(driver) {
+		return true, nil
+	}
+	if pluginOf(a.node) == pluginGone {
+		return false, nil
+	}
+	return published()
+}
+
+func (p *Preparer) publishedLive(ctx context.Context, node, driver string) (bool, error) {
+	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: node, resourcev1.ResourceSliceSelectorDriver: driver}
+	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("list slices of driver %s on node %s: %w", driver, node, err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+// check makes the kubelet's checks, by the caches first.
+func (p *Preparer) check(ctx context.Context, a *attempt) ([]*resourcev1.ResourceClaim, error) {
+	claims, err := check(a.pod, p.cached(a))
+	var failure *prepareError
+	if errors.As(err, &failure) {
+		return check(a.pod, p.live(ctx, a))
+	}
+	return claims, err
+}
+
+// recorder makes events in the name of the node's kubelet.
+func (p *Preparer) recorder(node string) record.EventRecorder {
+	return p.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
+}

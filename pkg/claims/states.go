@@ -1,0 +1,159 @@
+package claims
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// states is what is remembered of Pods and claims between two looks at them. All
+// of it can be lost: it keeps writes from being repeated before the cache has
+// seen them, and failures from being retried too early.
+type states struct {
+	mu     sync.Mutex
+	pods   map[types.NamespacedName]*podState
+	claims map[types.UID]*claimState
+	// users maps claims to the Pods that they are prepared for, as the kubelet's
+	// checkpoint does.
+	users map[types.UID]map[types.UID]bool
+}
+
+// podState belongs to the worker that has the Pod's key.
+type podState struct {
+	uid types.UID
+	// bound is when the Pod was first seen bound, or zero if that is not known.
+	bound time.Time
+	// written is the resource version of the last write. Until the cache has it,
+	// what the cache says of the Pod is out of date.
+	written string
+	failure *failure
+	// claims are those that are prepared for the Pod.
+	claims []types.UID
+}
+
+// failure is a prepare that failed.
+type failure struct {
+	retry time.Time
+	// simulated tells that failWhen made it fail.
+	simulated bool
+	// version tells a Pod that has been edited since.
+	version podVersion
+}
+
+// claimState is locked while the claim is written, so that Pods that share a
+// claim have it written once.
+type claimState struct {
+	sync.Mutex
+	// answer is what the API server answered to the last write, as long as the cache
+	// is older.
+	answer *resourcev1.ResourceClaim
+	// unused is since when no Pod uses the claim.
+	unused time.Time
+}
+
+func newStates() *states {
+	return &states{
+		pods:   map[types.NamespacedName]*podState{},
+		claims: map[types.UID]*claimState{},
+		users:  map[types.UID]map[types.UID]bool{},
+	}
+}
+
+// bound notes when a Pod was bound to its node.
+func (s *states) bound(pod *corev1.Pod, now time.Time) {
+	if !usesClaims(pod) {
+		return
+	}
+	state, _ := s.pod(keyOf(pod), pod.UID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state.bound = now
+}
+
+// pod returns the state of a Pod, and that of a Pod that had its name before.
+func (s *states) pod(key types.NamespacedName, uid types.UID) (current, former *podState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.pods[key]
+	if state != nil && state.uid == uid {
+		return state, nil
+	}
+	s.pods[key] = &podState{uid: uid}
+	return s.pods[key], state
+}
+
+// forgetPod drops the state of a Pod and returns it.
+func (s *states) forgetPod(key types.NamespacedName) *podState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.pods[key]
+	delete(s.pods, key)
+	return state
+}
+
+func (s *states) claim(uid types.UID) *claimState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.claims[uid] == nil {
+		s.claims[uid] = &claimState{}
+	}
+	return s.claims[uid]
+}
+
+func (s *states) forgetClaim(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.claims, uid)
+}
+
+// use notes that a claim is prepared for a Pod, and tells whether it is the
+// claim's first one.
+func (s *states) use(claim, pod types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[claim] == nil {
+		s.users[claim] = map[types.UID]bool{}
+	}
+	s.users[claim][pod] = true
+	return len(s.users[claim]) == 1
+}
+
+// unuse notes that a claim is no longer prepared for a Pod, and tells whether it
+// was the claim's last one.
+func (s *states) unuse(claim, pod types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.users[claim][pod] {
+		return false
+	}
+	delete(s.users[claim], pod)
+	if len(s.users[claim]) > 0 {
+		return false
+	}
+	delete(s.users, claim)
+	return true
+}
+
+// uses tells whether a claim is prepared for a Pod.
+func (s *states) uses(claim, pod types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users[claim][pod]
+}
+
+// prepared counts the claims that are prepared for a Pod.
+func (s *states) prepared() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.users)
+}
+
+// older tells whether one resource version is older than another.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}

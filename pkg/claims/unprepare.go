@@ -1,0 +1,171 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// withdrawDelay is how long a claim that no Pod uses keeps its entries. As a
+// rule the claim controller deallocates it by then, and the API server drops the
+// entries of devices that are not allocated.
+const withdrawDelay = 5 * time.Second
+
+// unprepare unprepares the claims of a Pod that ends. As a driver, it writes
+// nothing to the claims; the kubelet tells so in the Pod's status.
+func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
+	ready := readyToStart(a.pod) == corev1.ConditionTrue
+	if ready {
+		p.use(a, p.preparedClaims(a.pod))
+	}
+	if ready && a.set.Faithful {
+		matched, err := a.set.UnprepareWhen.Matches(ctx, a.object)
+		if err != nil {
+			return &prepareError{reasonSelector, err}
+		}
+		if !matched {
+			return nil
+		}
+		if err := p.patchStatus(ctx, a, "unprepared", startStatus(a.pod, corev1.ConditionFalse, time.Now())); err != nil {
+			return err
+		}
+	}
+	if a.set.Faithful || terminal(a.pod) {
+		p.release(a.state)
+	}
+	return nil
+}
+
+// use notes that the claims are prepared for the Pod, as the kubelet's
+// checkpoint does.
+func (p *Preparer) use(a *attempt, claims []*resourcev1.ResourceClaim) {
+	for _, claim := range claims {
+		if slices.Contains(a.state.claims, claim.UID) {
+			continue
+		}
+		a.state.claims = append(a.state.claims, claim.UID)
+		if p.states.use(claim.UID, a.pod.UID) {
+			p.metrics.prepares.Inc()
+		}
+	}
+}
+
+// preparedClaims are the claims of a Pod that has been prepared.
+func (p *Preparer) preparedClaims(pod *corev1.Pod) []*resourcev1.ResourceClaim {
+	var claims []*resourcev1.ResourceClaim
+	for _, key := range claimsOf(pod) {
+		if claim, err := p.claim(key); err == nil {
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// release notes that no claim is prepared for the Pod any more.
+func (p *Preparer) release(state *podState) {
+	if state == nil {
+		return
+	}
+	for _, claim := range state.claims {
+		if p.states.unuse(claim, state.uid) {
+			p.metrics.unprepares.Inc()
+		}
+	}
+	state.claims = nil
+}
+
+// consumers are the Pods on fake nodes that a claim is reserved for and that have
+// not ended.
+func (p *Preparer) consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
+	var live []*corev1.Pod
+	for _, pod := range p.podsBy(byClaim, keyOf(claim).String()) {
+		if !terminal(pod) && p.nodes.Get(pod.Spec.NodeName) != nil && resourceclaim.IsReservedForPod(pod, claim, true) {
+			live = append(live, pod)
+		}
+	}
+	return live
+}
+
+// users are the consumers that a claim is prepared for.
+func (p *Preparer) users(claim *resourcev1.ResourceClaim) []devices.Object {
+	var prepared []*corev1.Pod
+	for _, pod := range p.consumers(claim) {
+		if readyToStart(pod) == corev1.ConditionTrue || p.states.uses(claim.UID, pod.UID) {
+			prepared = append(prepared, pod)
+		}
+	}
+	return objectsOf(prepared)
+}
+
+// reconcileClaim brings the entries of a claim to the Pods that use it.
+func (p *Preparer) reconcileClaim(ctx context.Context, key types.NamespacedName) error {
+	claim, err := p.claim(key)
+	set := p.config.Current()
+	if apierrors.IsNotFound(err) || err == nil && set == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	state := p.states.claim(claim.UID)
+	state.Lock()
+	defer state.Unlock()
+	claim = state.latest(claim)
+	return errors.Join(p.bind(ctx, set, state, claim), p.settle(ctx, set, state, claim))
+}
+
+// settle withdraws from a claim that no Pod uses, and keeps the Pods up to date
+// in entries that name them.
+func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim) error {
+	prepared, binding := managedBy(claim, fieldManager), managedBy(claim, bindingManager)
+	if !prepared && !binding {
+		state.unused = time.Time{}
+		return nil
+	}
+	if pods := p.consumers(claim); len(pods) > 0 {
+		state.unused = time.Time{}
+		return p.rename(ctx, set, state, claim, pods[0].Spec.NodeName)
+	}
+	if !p.nodes.Known(nodeOf(claim)) {
+		return nil // another kwok-dra acts for the node
+	}
+	if state.unused.IsZero() {
+		state.unused = time.Now()
+	}
+	if left := withdrawDelay - time.Since(state.unused); left > 0 {
+		p.claimLoop.AddAfter(keyOf(claim), left)
+		return nil
+	}
+	if prepared {
+		return p.withdraw(ctx, state, fieldManager, claim) // its event brings us back for the binding conditions
+	}
+	bound, err := p.beingBound(ctx, claim)
+	if err != nil || bound {
+		return err
+	}
+	return p.withdraw(ctx, state, bindingManager, claim)
+}
+
+// rename writes a claim whose entries name other Pods than it is prepared for.
+func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim, nodeName string) error {
+	node := p.nodes.Get(nodeName)
+	if node == nil || claim.Status.Allocation == nil || !managedBy(claim, fieldManager) {
+		return nil
+	}
+	pods := p.users(claim)
+	want, err := desire(claim, source{lookup: devices.NewLookup(set.Templates, node), named: set.Names, pods: pods})
+	if err != nil || len(pods) == 0 || !want.namesPods {
+		return nil // where templates have changed since, what was reported stays
+	}
+	return p.writeLocked(ctx, state, want)
+}
