@@ -112,12 +112,13 @@ func (w *poolWatcher) finish() {
 // node that a CEL expression selects, and returns the claim.
 func (h *harness) allocate(node, expression string) *resourcev1.ResourceClaim {
 	h.Helper()
+	h.deviceClass(node, driver)
 	claim := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name: "all",
 			Exactly: &resourcev1.ExactDeviceRequest{
-				DeviceClassName: h.deviceClass(),
+				DeviceClassName: node,
 				AllocationMode:  resourcev1.DeviceAllocationModeAll,
 				Selectors:       []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}},
 			},
@@ -146,17 +147,4 @@ func (h *harness) allocate(node, expression string) *resourcev1.ResourceClaim {
 		return ""
 	})
 	return claim
-}
-
-func (h *harness) deviceClass() string {
-	h.Helper()
-	class := &resourcev1.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "all-"},
-		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
-			CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + driver + `"`},
-		}}},
-	}
-	class, err := h.client.ResourceV1().DeviceClasses().Create(h.Context(), class, metav1.CreateOptions{})
-	require.NoError(h, err)
-	return class.Name
 }
