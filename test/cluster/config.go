@@ -63,12 +63,19 @@ type extraArg struct {
 	Value string `json:"value"`
 }
 
-// auditPolicy logs what was asked for and by whom, once per request and without
-// the objects.
+// auditPolicy logs what was asked for and by whom, once per request, and of what
+// a kubelet or a DRA driver would write also the content.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
+- level: Request
+  verbs: [create, update, patch, delete]
+  resources:
+  - group: ""
+    resources: [pods/status]
+  - group: resource.k8s.io
+    resources: [resourceclaims/status]
 - level: Metadata
 `
 

@@ -18,6 +18,12 @@ type auditEvent struct {
 	ObjectRef  struct{ Resource, Name string }
 }
 
+// writesTo are the sidecar's writes to one object, of any namespace.
+func (h *harness) writesTo(resource, name string) []auditEvent {
+	h.Helper()
+	return slices.DeleteFunc(h.writes(resource), func(event auditEvent) bool { return event.ObjectRef.Name != name })
+}
+
 // writes are the mutating requests to a resource that the sidecar has made, of
 // all of its processes; "" stands for any resource.
 func (h *harness) writes(resource string) []auditEvent {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -227,6 +228,67 @@ func (h *harness) failedPrepare(namespace, pod string) corev1.Event {
 		return ""
 	})
 	return event
+}
+
+// messages are those of all events about an object with a reason.
+func (h *harness) messages(namespace, object, reason string) string {
+	h.Helper()
+	list, err := h.client.CoreV1().Events(namespace).List(h.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.name=" + object + ",reason=" + reason,
+	})
+	require.NoError(h, err)
+	var messages []string
+	for _, event := range list.Items {
+		messages = append(messages, event.Message)
+	}
+	return strings.Join(messages, "; ")
+}
+
+// bind binds a Pod in the scheduler's place.
+func (h *harness) bind(namespace, pod, node string) {
+	h.Helper()
+	require.NoError(h, h.client.CoreV1().Pods(namespace).Bind(h.Context(), &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: pod}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{}))
+}
+
+// foreignSlice publishes a device in another driver's place.
+func (h *harness) foreignSlice(node, driver string) {
+	h.Helper()
+	_, err := h.client.ResourceV1().ResourceSlices().Create(h.Context(), &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "foreign-"},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: driver, NodeName: &node,
+			Pool:    resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: "foreign-0"}, {Name: "foreign-1"}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(h, err)
+}
+
+// reportForeign writes a claim's entry in another driver's place.
+func (h *harness) reportForeign(namespace, name, driver string) {
+	h.Helper()
+	claim := h.claim(namespace, name)
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver == driver {
+			claim.Status.Devices = append(claim.Status.Devices, resourcev1.AllocatedDeviceStatus{
+				Driver: driver, Pool: result.Pool, Device: result.Device,
+				Conditions: []metav1.Condition{{Type: "Foreign", Status: metav1.ConditionTrue, Reason: "Foreign", LastTransitionTime: metav1.Now()}},
+			})
+		}
+	}
+	_, err := h.client.ResourceV1().ResourceClaims(namespace).UpdateStatus(h.Context(), claim, metav1.UpdateOptions{})
+	require.NoError(h, err)
+}
+
+func foreignEntry(claim *resourcev1.ResourceClaim, driver string) resourcev1.AllocatedDeviceStatus {
+	for _, entry := range claim.Status.Devices {
+		if entry.Driver == driver {
+			return entry
+		}
+	}
+	return resourcev1.AllocatedDeviceStatus{}
 }
 
 func (h *harness) patchPod(namespace, name, patch string, subresources ...string) {
