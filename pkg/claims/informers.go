@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -66,7 +67,7 @@ func newClaimInformer(client kubernetes.Interface) resourceinformers.ResourceCla
 }
 
 // slimClaim keeps of a claim what preparing needs: whose it is, its status, and
-// who of kwok-dra has written to that.
+// who of kwok-dra has written to that. An informer may hand it its own result.
 func slimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -79,11 +80,20 @@ func slimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 		Status: claim.Status,
 	}
 	for _, field := range claim.ManagedFields {
-		if field.Subresource == "status" && (field.Manager == fieldManager || field.Manager == bindingManager) {
-			slim.ManagedFields = append(slim.ManagedFields, metav1.ManagedFieldsEntry{Manager: field.Manager})
+		if ownsEntries(&field) {
+			slim.ManagedFields = append(slim.ManagedFields, metav1.ManagedFieldsEntry{Manager: field.Manager, Subresource: field.Subresource})
 		}
 	}
 	return slim
+}
+
+// ownsEntries tells whether a field manager of kwok-dra has entries. One that has
+// withdrawn them all is still listed, without fields.
+func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
+	if field.Subresource != "status" || field.Manager != fieldManager && field.Manager != bindingManager {
+		return false
+	}
+	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.Raw, []byte(`"f:devices"`))
 }
 
 func mustTransform(informer cache.SharedIndexInformer, transform cache.TransformFunc) {

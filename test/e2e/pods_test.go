@@ -252,15 +252,19 @@ func (h *harness) bind(namespace, pod, node string) {
 	}, metav1.CreateOptions{}))
 }
 
-// foreignSlice publishes a device in another driver's place.
+// foreignSlice publishes eight devices in another driver's place.
 func (h *harness) foreignSlice(node, driver string) {
 	h.Helper()
+	var devices []resourcev1.Device
+	for i := range 8 {
+		devices = append(devices, resourcev1.Device{Name: fmt.Sprint("foreign-", i)})
+	}
 	_, err := h.client.ResourceV1().ResourceSlices().Create(h.Context(), &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "foreign-"},
 		Spec: resourcev1.ResourceSliceSpec{
 			Driver: driver, NodeName: &node,
 			Pool:    resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
-			Devices: []resourcev1.Device{{Name: "foreign-0"}, {Name: "foreign-1"}},
+			Devices: devices,
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(h, err)
