@@ -69,7 +69,7 @@ const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
-- level: Request
+- level: RequestResponse
   verbs: [create, update, patch, delete]
   resources:
   - group: ""

@@ -12,10 +12,12 @@ import (
 
 // auditEvent is a request as the API server's audit log has it.
 type auditEvent struct {
-	Verb       string
-	RequestURI string
-	UserAgent  string
-	ObjectRef  struct{ Resource, Name string }
+	Verb           string
+	RequestURI     string
+	UserAgent      string
+	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus struct{ Code int }
+	ResponseObject json.RawMessage
 }
 
 // writesTo are the sidecar's writes to one object, of any namespace.

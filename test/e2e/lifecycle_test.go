@@ -122,15 +122,20 @@ func (h *harness) pluginRegistered(node, status string) {
 
 func (h *harness) nodeReady(name string, want corev1.ConditionStatus) {
 	h.Helper()
+	h.nodeCondition(name, corev1.NodeReady, want)
+}
+
+func (h *harness) nodeCondition(name string, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
+	h.Helper()
 	h.eventually(patience, func() string {
 		node, err := h.client.CoreV1().Nodes().Get(h.Context(), name, metav1.GetOptions{})
 		require.NoError(h, err)
 		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Status == want {
+			if condition.Type == kind && condition.Status == want {
 				return ""
 			}
 		}
-		return fmt.Sprintf("Ready of node %s is not %s", name, want)
+		return fmt.Sprintf("%s of node %s is not %s", kind, name, want)
 	})
 }
 

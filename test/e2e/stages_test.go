@@ -47,20 +47,20 @@ func TestStages(t *testing.T) {
 
 // stagedNode creates a node on which what takes half a minute by default takes
 // half a second.
-func (h *harness) stagedNode(name string) {
+func (h *harness) stagedNode(name, kind string, devices int) {
 	h.Helper()
-	node := fakeNode(name, "stages")
+	node := fakeNode(name, kind)
 	for _, stage := range []string{"node-dra-plugin-register", "node-dra-plugin-unregister", "node-dra-plugin-crash"} {
 		node.Annotations[stage+".stage.kwok.x-k8s.io/delay"] = "500ms"
 	}
 	_, err := h.client.CoreV1().Nodes().Create(h.Context(), node, metav1.CreateOptions{})
 	require.NoError(h, err)
 	h.nodeReady(name, corev1.ConditionTrue)
-	h.published(name, driver, 8)
+	h.published(name, driver, devices)
 }
 
 func testPluginCrash(h *harness) {
-	h.stagedNode("crash")
+	h.stagedNode("crash", "stages", 8)
 	h.label("crash", "node-dra-plugin-crash.stage.kwok.x-k8s.io", "true")
 	h.retired("crash")
 	h.label("crash", "node-dra-plugin-crash.stage.kwok.x-k8s.io", nil)
@@ -68,7 +68,7 @@ func testPluginCrash(h *harness) {
 }
 
 func testPluginUnregister(h *harness) {
-	h.stagedNode("unregister")
+	h.stagedNode("unregister", "stages", 8)
 	h.label("unregister", "node-dra-plugin-unregister.stage.kwok.x-k8s.io", "true")
 	h.retired("unregister")
 	h.label("unregister", "node-dra-plugin-unregister.stage.kwok.x-k8s.io", nil)
@@ -78,7 +78,7 @@ func testPluginUnregister(h *harness) {
 // testKubeletRestart sees new slices while the label stays: a restart is over
 // by itself.
 func testKubeletRestart(h *harness) {
-	h.stagedNode("restart")
+	h.stagedNode("restart", "stages", 8)
 	before := h.slicesOf("restart")[0].UID
 	h.label("restart", "node-kubelet-restart.stage.kwok.x-k8s.io", "true")
 	h.eventually(patience, func() string {
