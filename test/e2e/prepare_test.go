@@ -37,6 +37,7 @@ func TestPrepare(t *testing.T) {
 		"SecondClaimNotAllocated": testSecondClaimNotAllocated,
 		"ExtendedResource":        testExtendedResource,
 		"TwoDriversOneForeign":    testTwoDriversOneForeign,
+		"TwoDriversOneFails":      testTwoDriversOneFails,
 		"RealNode":                testRealNode,
 		"DriverNotRegistered":     testDriverNotRegistered,
 		"SimulatedFailure":        testSimulatedFailure,
@@ -214,6 +215,37 @@ func testTwoDriversOneForeign(h *harness) {
 	h.createPod("beside", newPod("pod-2", "beside", "foreign"))
 	require.True(h, isReady(h.running("beside", "pod-2")), "a driver without a template counts as prepared")
 	require.Empty(h, h.writesTo("resourceclaims", "foreign"))
+}
+
+// testTwoDriversOneFails has two drivers with templates, one of which is down: none
+// of the Pod's claims is prepared until it is back.
+func testTwoDriversOneFails(h *harness) {
+	const other = "other.example.com"
+	h.sceneOf("pair", driver, gpus(8), "")
+	h.configure("pair-other", withSpec(template("pair-other", other, "pair", gpus(8)), `retireWhen: {matchLabels: {retired: "true"}}`))
+	h.eventually(patience, func() string { return h.complete("pair", map[string]int{driver: 8, other: 8}) })
+	h.deviceClass("pair-other", other)
+	h.createClaim("pair", "pair-1", claimSpec("pair"))
+	h.createClaim("pair", "pair-2", claimSpec("pair-other", "pair"))
+	h.createPod("pair", newPod("first", "pair", "pair-1", "pair-2"))
+	h.running("pair", "first")
+	h.entries("pair", "pair-1", 1)
+	h.entries("pair", "pair-2", 2)
+	h.deletePod("pair", "first", 0)
+	h.entries("pair", "pair-2", 0)
+
+	held := newPod("second", "pair", "pair-1", "pair-2")
+	held.Labels = map[string]string{"hold": "true"}
+	h.createPod("pair", held)
+	h.podEventually("pair", "second", func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
+	h.label("pair", "retired", "true")
+	h.eventually(patience, func() string { return h.complete("pair", map[string]int{driver: 8}) })
+	h.patchPod("pair", "second", `{"metadata": {"labels": {"hold": null}}}`)
+	require.Contains(h, h.failedPrepare("pair", "second").Message, "DRA driver "+other+" is not registered")
+	require.Empty(h, h.claim("pair", "pair-1").Status.Devices, "all of a Pod's claims or none")
+	h.label("pair", "retired", nil)
+	h.running("pair", "second")
+	h.entries("pair", "pair-2", 2)
 }
 
 // testRealNode has a node that kwok does not play, with a template that selects

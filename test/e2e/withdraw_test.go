@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
@@ -64,6 +65,54 @@ func (h *harness) preparedBeside(name, foreign string) {
 	h.running("left", name)
 	h.reportForeign("left", name, foreign)
 	h.entries("left", name, 2)
+}
+
+// TestWhileDown has Pods come, go and fail while the sidecar is down, as a kubelet
+// that restarts would find them.
+func TestWhileDown(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, cluster.Options{Config: fastStages(t), Audit: true})
+	h.configure("configuration", knobs)
+	process := h.sidecar()
+	h.scene("down", "")
+	labelled := func(name, label string) {
+		pod := newPod(name, "down", fromTemplate)
+		pod.Labels = map[string]string{label: "true"}
+		pod.Finalizers = []string{"example.com/keep"}
+		h.createPod("down", pod)
+		h.podEventually("down", name, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
+	}
+	labelled("failing", "fail")
+	h.failedPrepare("down", "failing")
+	labelled("deleted", "hold")
+	h.createPod("down", newPod("runs", "down", fromTemplate))
+	h.running("down", "runs")
+	require.NoError(t, process.Stop())
+
+	before := len(h.writes(""))
+	h.createPod("down", newPod("created", "down", fromTemplate))
+	h.deletePod("down", "deleted", 1)
+	h.patchPod("down", "deleted", `{"metadata": {"labels": null}}`)
+	h.patchPod("down", "failing", `{"metadata": {"labels": null}}`)
+	claim := h.claimOf("down", "deleted").Name
+	process = h.sidecar()
+	for _, pod := range []string{"created", "failing"} {
+		h.running("down", pod)
+		require.Len(t, h.claimOf("down", pod).Status.Devices, 1)
+	}
+	settled(h)
+	require.Empty(t, h.writesTo("resourceclaims", claim), "a deleted Pod is not prepared")
+	require.Len(t, h.writes("")[before:], 2*2, "two Pods were owed a claim and a condition each")
+	require.InDelta(t, 3, h.metric(process, "kwok_dra_prepared_claims"), 0)
+	require.InDelta(t, 3, h.metric(process, "kwok_dra_claim_prepares_total"), 0)
+	h.deletePod("down", "runs", 0)
+	h.gone("down", "runs")
+	h.eventually(patience, func() string {
+		if n := h.metric(process, "kwok_dra_claim_unprepares_total"); n != 1 {
+			return fmt.Sprintf("%v claims were unprepared, want 1", n)
+		}
+		return ""
+	})
 }
 
 // TestPreparingSurvivesKills kills the sidecar while 1,000 Pods start: all run,
