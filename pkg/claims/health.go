@@ -141,8 +141,8 @@ func (h *healthReport) add(status *corev1.ResourceStatus, claim *resourcev1.Reso
 		return nil
 	}
 	health := corev1.ResourceHealthStatusUnknown
-	if template.ReportsHealth {
-		h.show = true
+	h.show = h.show || template.ReportsHealth
+	if template.ReportsHealth && pluginOf(h.a.node) == pluginUp {
 		device, err := h.a.lookup.Device(result)
 		if err != nil {
 			return err

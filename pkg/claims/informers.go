@@ -177,7 +177,7 @@ func (p *Preparer) nodeChanged(name string, old, node *corev1.Node) {
 
 // sameToPods tells whether a change of a node matters to none of its Pods.
 func (p *Preparer) sameToPods(old, node *corev1.Node) bool {
-	return old.UID == node.UID && p.nodes.Fake(old) == p.nodes.Fake(node) &&
+	return old.UID == node.UID && p.nodes.Fake(old) == p.nodes.Fake(node) && pluginOf(old) == pluginOf(node) &&
 		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
 }
 
