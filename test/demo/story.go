@@ -35,7 +35,11 @@ type story struct {
 
 func (s *story) startCluster(ctx context.Context) error {
 	chapter("A control plane with kwok, all of it real, on loopback")
-	c, _, err := cluster.Up(ctx, cluster.Options{Name: name, Output: os.Stdout})
+	stages, err := stageFiles(ctx)
+	if err != nil {
+		return err
+	}
+	c, _, err := cluster.Up(ctx, cluster.Options{Name: name, Config: stages, Output: os.Stdout})
 	if err != nil {
 		return err
 	}
@@ -46,6 +50,23 @@ func (s *story) startCluster(ctx context.Context) error {
 	}
 	s.client, err = kubernetes.NewForConfig(config)
 	return err
+}
+
+// stageFiles are kwok's fast Stages, but for pod-ready the project's own, which
+// holds back Pods until their claims are prepared.
+func stageFiles(ctx context.Context) ([]string, error) {
+	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
+	if err != nil {
+		return nil, err
+	}
+	stages := filepath.Join(kwok, "kustomize", "stage")
+	return []string{
+		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
+		filepath.Join(stages, "node", "heartbeat-with-lease", "node-heartbeat-with-lease.yaml"),
+		filepath.Join(stages, "pod", "fast", "pod-complete.yaml"),
+		filepath.Join(stages, "pod", "fast", "pod-delete.yaml"),
+		filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"),
+	}, nil
 }
 
 func (s *story) startSidecar(ctx context.Context) error {
@@ -113,42 +134,18 @@ func (s *story) runPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	devices, err := s.devicesByClaim(ctx)
-	if err != nil {
-		return err
-	}
-	table := newTable("POD", "STATUS", "NODE", "DEVICE", "PRODUCT", "UUID")
+	table := newTable("POD", "STATUS", "NODE", "DEVICE", "PREPARED", "REPORTED BY THE DRIVER")
 	for _, pod := range pods.Items {
-		device := devices[*pod.Status.ResourceClaimStatuses[0].ResourceClaimName]
-		table.row(pod.Name, pod.Status.Phase, pod.Spec.NodeName, device.Name,
-			*device.Attributes["productName"].StringValue, *device.Attributes["uuid"].StringValue)
+		claim, err := s.client.ResourceV1().ResourceClaims("default").Get(ctx, *pod.Status.ResourceClaimStatuses[0].ResourceClaimName, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("get claim: %w", err)
+		}
+		for _, device := range claim.Status.Devices {
+			table.row(pod.Name, pod.Status.Phase, pod.Spec.NodeName, device.Device, device.Conditions[0].Status, string(device.Data.Raw))
+		}
 	}
 	table.print()
 	return nil
-}
-
-// devicesByClaim finds the devices that the scheduler allocated, by claim.
-func (s *story) devicesByClaim(ctx context.Context) (map[string]resourcev1.Device, error) {
-	all, err := s.slices(ctx)
-	if err != nil {
-		return nil, err
-	}
-	published := map[string]resourcev1.Device{}
-	for _, slice := range all {
-		for _, device := range slice.Spec.Devices {
-			published[slice.Spec.Pool.Name+"/"+device.Name] = device
-		}
-	}
-	claims, err := s.client.ResourceV1().ResourceClaims("default").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list claims: %w", err)
-	}
-	devices := map[string]resourcev1.Device{}
-	for _, claim := range claims.Items {
-		result := claim.Status.Allocation.Devices.Results[0]
-		devices[claim.Name] = published[result.Pool+"/"+result.Device]
-	}
-	return devices, nil
 }
 
 func (s *story) deleteNode(ctx context.Context) error {
@@ -177,6 +174,7 @@ func (s *story) sayWhatIsNext() {
   export KUBECONFIG=%s
   export PATH=%s:$PATH
   kubectl get resourceslices -o wide
+  kubectl get resourceclaims -o yaml
   kubectl -n kube-system edit configmap kwok-dra    # change the devices, live
   tail -f %s
 
