@@ -65,20 +65,13 @@ func Run(ctx context.Context, o *Options) error {
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 
-	publisher, err := slices.New(slices.Options{Client: client, Config: store, Managed: &o.Managed, Recorder: recorder})
+	s, err := newSidecar(o, client, store, events)
 	if err != nil {
 		return err
 	}
-	nodes := lifecycle.NewNodes(client, &o.Managed)
-	preparer, err := claims.New(claims.Options{Client: client, Config: store, Nodes: nodes, Published: publisher.Published, Events: events})
-	if err != nil {
-		return err
-	}
-	registry.MustRegister(store, publisher.Metrics(), preparer.Metrics())
-	s := &sidecar{options: o, client: client, store: store, nodes: nodes, publisher: publisher, preparer: preparer}
-	return s.run(ctx, registry, recorder)
+	registry.MustRegister(s.collectors()...)
+	return s.run(ctx, registry)
 }
 
 // newStore makes the store with the configuration files in it.
@@ -114,16 +107,38 @@ func tune(c *rest.Config, qps float32) *rest.Config {
 	return c
 }
 
+// sidecar is all that runs, and what it runs with.
 type sidecar struct {
 	options   *Options
 	client    kubernetes.Interface
 	store     *config.Store
+	recorder  record.EventRecorder
 	nodes     *lifecycle.Nodes
 	publisher *slices.Publisher
 	preparer  *claims.Preparer
 }
 
-func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry, recorder record.EventRecorder) error {
+func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, events record.EventBroadcaster) (*sidecar, error) {
+	s := &sidecar{
+		options:  o,
+		client:   client,
+		store:    store,
+		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
+		nodes:    lifecycle.NewNodes(client, &o.Managed),
+	}
+	var err error
+	if s.publisher, err = slices.New(slices.Options{Client: client, Config: store, Nodes: s.nodes, Recorder: s.recorder}); err != nil {
+		return nil, err
+	}
+	s.preparer, err = claims.New(claims.Options{Client: client, Config: store, Nodes: s.nodes, Published: s.publisher.Published, Events: events})
+	return s, err
+}
+
+func (s *sidecar) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.store, s.publisher.Metrics(), s.preparer.Metrics()}
+}
+
+func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error {
 	logger := klog.FromContext(ctx)
 	synced := append(s.publisher.Synced(), s.preparer.Synced()...)
 	var running sync.WaitGroup
@@ -132,7 +147,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry, record
 	defer cancel()
 
 	if name := s.options.configMap; name != nil {
-		configMap, err := config.NewConfigMap(ctx, s.client, *name, s.store, recorder)
+		configMap, err := config.NewConfigMap(ctx, s.client, *name, s.store, s.recorder)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
 // TestReadme holds the README's tables against the flags and metrics there are.
@@ -33,15 +32,16 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, options.Complete())
 	store, err := newStore(NewOptions())
 	require.NoError(t, err)
-	publisher, err := slices.New(slices.Options{
-		Client: fake.NewClientset(), Config: store, Managed: &options.Managed, Recorder: record.NewFakeRecorder(1),
-	})
+	events := record.NewBroadcaster()
+	defer events.Shutdown()
+	s, err := newSidecar(options, fake.NewClientset(), store, events)
 	require.NoError(t, err)
-	// Only a publisher that has run has shut down its queue.
+	// Only what has run has shut down its queues.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	publisher.Run(ctx, 1)
-	for _, collector := range []prometheus.Collector{store, publisher.Metrics()} {
+	s.publisher.Run(ctx, 1)
+	s.preparer.Run(ctx, 1)
+	for _, collector := range s.collectors() {
 		for _, name := range metricNames(collector) {
 			require.Contains(t, readme, "| `"+name+"` |")
 		}

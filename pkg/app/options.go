@@ -52,12 +52,12 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; negative: none")
-	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes that are dealt with at a time")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes, Pods and claims that are dealt with at a time, each")
 	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where /healthz, /readyz and /metrics are served; empty: nowhere")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
 	verbosity := pflag.PFlagFromGoFlag(logging.Lookup("v"))
-	verbosity.Usage = "verbosity of the log: 0 start, stop and configuration; 2 each node's slices"
+	verbosity.Usage = "verbosity of the log: 0 start, stop and configuration; 2 each node's slices and each Pod's claims"
 	flags.AddFlag(verbosity)
 	flags.BoolVar(&o.Version, "version", o.Version, "print the version and exit")
 	return flags

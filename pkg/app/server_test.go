@@ -20,7 +20,6 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
 func quiet(t *testing.T) context.Context {
@@ -157,21 +156,20 @@ func TestSidecar(t *testing.T) {
 		documents, err := config.Decode("file", []byte(strings.ReplaceAll(document, "NAME", "of-the-file")))
 		require.NoError(t, err)
 		require.NoError(t, store.Replace(config.FilesCarrier, documents))
-		recorder := record.NewFakeRecorder(10)
-		publisher, err := slices.New(slices.Options{Client: client, Config: store, Managed: &o.Managed, Recorder: recorder})
+		events := record.NewBroadcaster()
+		defer events.Shutdown()
+		s, err := newSidecar(o, client, store, events)
 		require.NoError(t, err)
-		s := &sidecar{options: o, client: client, store: store, publisher: publisher}
 
 		ctx, cancel := context.WithCancel(quiet(t))
 		ended := make(chan error)
-		go func() { ended <- s.run(ctx, prometheus.NewRegistry(), recorder) }()
+		go func() { ended <- s.run(ctx, prometheus.NewRegistry()) }()
 		synctest.Wait()
 		published, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Len(t, published.Items, 2)
 		cancel()
 		require.NoError(t, <-ended)
-		require.Empty(t, recorder.Events)
 	})
 }
 

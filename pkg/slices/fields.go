@@ -28,6 +28,21 @@ var gatedFields = []gatedField{{
 	gate:  "DRADeviceTaints",
 	used:  func(device *resourcev1.Device) bool { return len(device.Taints) > 0 },
 	clear: func(device *resourcev1.Device) { device.Taints = nil },
+}, {
+	name:  "allowMultipleAllocations",
+	gate:  "DRAConsumableCapacity",
+	used:  func(device *resourcev1.Device) bool { return device.AllowMultipleAllocations != nil },
+	clear: func(device *resourcev1.Device) { device.AllowMultipleAllocations = nil },
+}, {
+	// The gate is one for all three, and bindsToNode may be there alone.
+	name: "bindingConditions",
+	gate: "DRADeviceBindingConditions",
+	used: func(device *resourcev1.Device) bool {
+		return device.BindsToNode != nil || len(device.BindingConditions)+len(device.BindingFailureConditions) > 0
+	},
+	clear: func(device *resourcev1.Device) {
+		device.BindsToNode, device.BindingConditions, device.BindingFailureConditions = nil, nil, nil
+	},
 }}
 
 // serverFields knows which gated fields the API server keeps. The version does

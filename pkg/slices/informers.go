@@ -12,36 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // byNode indexes slices by the name of their node.
 const byNode = "node"
-
-func newNodeInformer(client kubernetes.Interface, managed *lifecycle.ManagedNodes) cache.TypedSharedIndexInformer[*corev1.Node] {
-	informer := coreinformers.NewTypedFilteredNodeInformer(client, 0, nil, managed.Tweak)
-	mustTransform(informer, slimNode)
-	return informer
-}
-
-// slimNode drops what selectors and templates do not see: managedFields, and
-// heartbeats, which would make every renewal a change.
-func slimNode(object any) (any, error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return object, nil
-	}
-	node.ManagedFields = nil
-	for i := range node.Status.Conditions {
-		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
-	}
-	return node, nil
-}
 
 // newSliceInformer watches the slices that kwok-dra owns.
 func newSliceInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*Observed] {
@@ -77,17 +55,13 @@ func mustTransform(informer cache.SharedIndexInformer, transform cache.Transform
 }
 
 func (p *Publisher) addHandlers() error {
-	nodes, err := p.nodes.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Node]{
-		AddFunc: func(node *corev1.Node) { p.nodeChanged(node.Name) },
-		UpdateFunc: func(old, node *corev1.Node) {
-			if !sameNode(old, node) {
-				p.nodeChanged(node.Name)
-			}
-		},
-		DeleteFunc: func(deleted cache.DeletedObject[*corev1.Node]) { p.nodeChanged(deleted.GetObjectName().Name) },
+	nodes, err := p.nodes.Handle(func(name string, old, node *corev1.Node) {
+		if old == nil || node == nil || !sameNode(old, node) {
+			p.nodeChanged(name)
+		}
 	})
 	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
+		return err
 	}
 	slices, err := p.slices.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*Observed]{
 		AddFunc:    p.sliceChanged,
@@ -97,7 +71,7 @@ func (p *Publisher) addHandlers() error {
 	if err != nil {
 		return fmt.Errorf("watch slices: %w", err)
 	}
-	p.synced = []cache.DoneChecker{nodes.HasSyncedChecker(), slices.HasSyncedChecker()}
+	p.synced = []cache.DoneChecker{nodes, slices.HasSyncedChecker()}
 	return nil
 }
 
@@ -117,18 +91,7 @@ func sameNode(old, node *corev1.Node) bool {
 
 func (p *Publisher) nodeChanged(name string) {
 	p.putBackChanged(name, time.Now())
-	p.mu.Lock()
-	p.listed[name] = true
-	p.mu.Unlock()
 	p.loop.Add(name)
-}
-
-// mayRetire tells whether slices of a node that is not listed may be deleted.
-// Where only some nodes are listed, those that never were are someone else's.
-func (p *Publisher) mayRetire(name string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.managed.Narrow() || p.listed[name]
 }
 
 // takeChanged returns the time of the node's first event that has not been
@@ -169,7 +132,7 @@ func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*Observed]) {
 
 // enqueueAll queues every node that exists or has slices.
 func (p *Publisher) enqueueAll() {
-	for _, name := range p.nodes.GetStore().ListKeys() {
+	for _, name := range p.nodes.Names() {
 		p.loop.Add(name)
 	}
 	for _, name := range p.slices.GetIndexer().ListIndexFuncValues(byNode) {

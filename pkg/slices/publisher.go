@@ -39,10 +39,9 @@ const patience = 5
 type Publisher struct {
 	client   resourceclient.ResourceSliceInterface
 	config   *config.Store
-	managed  *lifecycle.ManagedNodes
+	nodes    *lifecycle.Nodes
 	recorder record.EventRecorder
 
-	nodes   cache.TypedSharedIndexInformer[*corev1.Node]
 	slices  cache.TypedSharedIndexInformer[*Observed]
 	synced  []cache.DoneChecker
 	loop    *loop.Loop[string]
@@ -54,17 +53,16 @@ type Publisher struct {
 	// changed maps nodes to the time of their first event that has not been
 	// dealt with.
 	changed map[string]time.Time
-	// listed are the names of all nodes that have been listed.
-	listed map[string]bool
 	// known maps nodes to the pools that they were last to have.
 	known map[string]map[poolID]bool
 }
 
 // Options are what a Publisher works with. All are required.
 type Options struct {
-	Client   kubernetes.Interface
-	Config   *config.Store
-	Managed  *lifecycle.ManagedNodes
+	Client kubernetes.Interface
+	Config *config.Store
+	// Nodes are run by the caller.
+	Nodes    *lifecycle.Nodes
 	Recorder record.EventRecorder
 }
 
@@ -73,13 +71,11 @@ func New(o Options) (*Publisher, error) {
 	p := &Publisher{
 		client:   o.Client.ResourceV1().ResourceSlices(),
 		config:   o.Config,
-		managed:  o.Managed,
+		nodes:    o.Nodes,
 		recorder: o.Recorder,
-		nodes:    newNodeInformer(o.Client, o.Managed),
 		slices:   newSliceInformer(o.Client),
 		pending:  newPending(),
 		changed:  map[string]time.Time{},
-		listed:   map[string]bool{},
 		known:    map[string]map[poolID]bool{},
 	}
 	p.loop = loop.New("slices", p.reconcile)
@@ -109,7 +105,6 @@ func (p *Publisher) Published(node, driver string) bool {
 // that it started has stopped.
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
-	running.Go(func() { p.nodes.RunWithContext(ctx) })
 	running.Go(func() { p.slices.RunWithContext(ctx) })
 	cache.WaitFor(ctx, "caches", p.synced...)
 	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
@@ -131,8 +126,8 @@ func (p *Publisher) reconcile(ctx context.Context, name string) error {
 		return loop.Terminal(fmt.Errorf("list slices of node %s: %w", name, err))
 	}
 	since := p.takeChanged(name)
-	node := p.node(name)
-	if node == nil && !p.mayRetire(name) {
+	node := p.nodes.Get(name)
+	if node == nil && !p.nodes.Known(name) {
 		return nil
 	}
 	want := p.desire(ctx, set, node, name, existing)
@@ -215,19 +210,6 @@ func (p *Publisher) bringDriver(ctx context.Context, name string, node *corev1.N
 	klog.FromContext(ctx).V(2).Info("Brought the slices of the node up to date", "node", name,
 		"created", len(writes.Create), "updated", len(writes.Update), "deleted", len(writes.Delete))
 	return true, nil
-}
-
-// node returns the node, or nil where it does not exist or is not fake.
-func (p *Publisher) node(name string) *corev1.Node {
-	object, exists, err := p.nodes.GetStore().GetByKey(name)
-	if err != nil || !exists {
-		return nil
-	}
-	node := object.(*corev1.Node)
-	if !p.managed.Matches(node) {
-		return nil
-	}
-	return node
 }
 
 // refused reports templates that cannot be rendered for the node. Only a change

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,14 +49,18 @@ func (w *world) start() {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(w.t, managed.Complete())
 	w.recorder = record.NewFakeRecorder(1000)
-	publisher, err := New(Options{Client: w.server, Config: w.store, Managed: managed, Recorder: w.recorder})
+	nodes := lifecycle.NewNodes(w.server, managed)
+	publisher, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Recorder: w.recorder})
 	require.NoError(w.t, err)
 	w.publisher = publisher
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		var running sync.WaitGroup
+		running.Go(func() { nodes.Run(ctx) })
 		publisher.Run(ctx, 4)
+		running.Wait()
 	}()
 	w.stop = func() {
 		cancel()
