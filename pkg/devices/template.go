@@ -106,7 +106,13 @@ func (t *Template) compileSelectors(source *v1alpha1.ResourcePoolTemplate, spec 
 }
 
 func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) (group, field.ErrorList) {
-	g := group{names: d.Names(), prototype: resourcev1.Device{Taints: d.Taints}}
+	g := group{names: d.Names(), prototype: resourcev1.Device{
+		Taints:                   d.Taints,
+		AllowMultipleAllocations: d.AllowMultipleAllocations,
+		BindsToNode:              d.BindsToNode,
+		BindingConditions:        d.BindingConditions,
+		BindingFailureConditions: d.BindingFailureConditions,
+	}}
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 		attribute := d.Attributes[name]

@@ -132,6 +132,10 @@ devices:
   taints: [{key: a, effect: NoSchedule}]
 - name: nic
   attributes: {index: {int: "{{ .Index }}"}}
+  allowMultipleAllocations: true
+  bindsToNode: false
+  bindingConditions: [example.com/attached]
+  bindingFailureConditions: [example.com/failed, example.com/gone]
 `)
 	node := newNode("n1", map[string]string{"zone": "z1", "example.com/rack": "r1"})
 	node.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
@@ -163,7 +167,11 @@ devices:
 	want := []resourcev1.Device{
 		gpu("gpu-0", 0, "1.1.0", "2G"),
 		gpu("gpu-1", 1, "1.2.0", "4G"),
-		{Name: "nic", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"index": {IntValue: new(int64(0))}}},
+		{
+			Name: "nic", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"index": {IntValue: new(int64(0))}},
+			AllowMultipleAllocations: new(true), BindsToNode: new(false), BindingConditions: []string{"example.com/attached"},
+			BindingFailureConditions: []string{"example.com/failed", "example.com/gone"},
+		},
 	}
 	require.Empty(t, cmp.Diff(want, pools[0].Devices))
 }

@@ -159,7 +159,7 @@ func TestLostRace(t *testing.T) {
 func TestDroppedField(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true), fakeNode("m", true))
-		w.dropTaints = true
+		w.off = []string{"DRADeviceTaints"}
 		replace(t, w.store, template("a", "d", tainted))
 		w.wrote("dry-run 1, create 2")
 		events := w.events()
@@ -174,7 +174,7 @@ func TestDroppedField(t *testing.T) {
 func TestAdmissionThatChangesSlices(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
-		w.dropTaints = true
+		w.off = []string{"DRADeviceTaints"}
 		w.publisher.fields.kept["taints"] = true
 		replace(t, w.store, template("a", "d", tainted))
 		time.Sleep(time.Hour)

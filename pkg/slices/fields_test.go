@@ -40,6 +40,9 @@ func template(name, driver, devices string) string {
 const (
 	plain   = "{name: plain}"
 	tainted = "{name: tainted, count: 2, taints: [{key: k, effect: NoSchedule}]}"
+	shared  = "{name: shared, allowMultipleAllocations: false}"
+	binding = "{name: binding, bindsToNode: true, bindingConditions: [a, b], bindingFailureConditions: [c]}"
+	bound   = "{name: bound, bindsToNode: false}"
 )
 
 func rendered(t testing.TB, store *config.Store, node *corev1.Node) []devices.Pool {
@@ -65,44 +68,77 @@ func (r *reports) report(_ context.Context, _ *corev1.Node, template string, fie
 }
 
 func taintCount(pools []devices.Pool) int {
-	count := 0
-	for _, pool := range pools {
-		for _, device := range pool.Devices {
-			count += len(device.Taints)
+	return gated(pools)["taints"]
+}
+
+// gated counts what the devices have of gated fields.
+func gated(pools []devices.Pool) map[string]int {
+	counts := map[string]int{}
+	count := func(name string, n int) {
+		if n > 0 {
+			counts[name] += n
 		}
 	}
-	return count
+	present := func(value *bool) int {
+		if value == nil {
+			return 0
+		}
+		return 1
+	}
+	for _, pool := range pools {
+		for _, device := range pool.Devices {
+			count("taints", len(device.Taints))
+			count("shared", present(device.AllowMultipleAllocations))
+			count("bound", present(device.BindsToNode))
+			count("conditions", len(device.BindingConditions))
+			count("failures", len(device.BindingFailureConditions))
+		}
+	}
+	return counts
 }
 
 func TestServerFields(t *testing.T) {
 	t.Parallel()
+	const taints, capacity, conditions = "DRADeviceTaints", "DRAConsumableCapacity", "DRADeviceBindingConditions"
 	for name, test := range map[string]struct {
 		documents string
-		drops     bool
-		taints    int
-		writes    map[string]int
+		off       []string
+		want      map[string]int
+		asks      int
 		reports   []string
 	}{
-		"not used":      {template("a", "d", plain), true, 0, map[string]int{}, nil},
-		"kept":          {template("a", "d", tainted), false, 2, map[string]int{"dry-run": 1}, nil},
-		"dropped":       {template("a", "d", plain+", "+tainted), true, 0, map[string]int{"dry-run": 1}, []string{"a taints"}},
-		"two templates": {template("a", "d", plain) + template("b", "d", tainted), true, 0, map[string]int{"dry-run": 1}, []string{"b taints"}},
-		"two drivers":   {template("a", "d", tainted) + template("b", "e", tainted), true, 0, map[string]int{"dry-run": 1}, []string{"a taints", "b taints"}},
+		"not used":      {template("a", "d", plain), []string{taints, capacity, conditions}, map[string]int{}, 0, nil},
+		"kept":          {template("a", "d", tainted), nil, map[string]int{"taints": 2}, 1, nil},
+		"dropped":       {template("a", "d", plain+", "+tainted), []string{taints}, map[string]int{}, 1, []string{"a taints"}},
+		"two templates": {template("a", "d", plain) + template("b", "d", tainted), []string{taints}, map[string]int{}, 1, []string{"b taints"}},
+		"two drivers":   {template("a", "d", tainted) + template("b", "e", tainted), []string{taints}, map[string]int{}, 1, []string{"a taints", "b taints"}},
+		"all kept": {
+			template("a", "d", tainted+", "+shared+", "+binding), nil,
+			map[string]int{"taints": 2, "shared": 1, "bound": 1, "conditions": 2, "failures": 1}, 3, nil,
+		},
+		"shared dropped": {
+			template("a", "d", tainted+", "+shared), []string{capacity}, map[string]int{"taints": 2}, 2, []string{"a allowMultipleAllocations"},
+		},
+		"binding dropped as one": {
+			template("a", "d", shared+", "+binding), []string{conditions}, map[string]int{"shared": 1}, 2, []string{"a bindingConditions"},
+		},
+		"bindsToNode alone kept":    {template("a", "d", bound), nil, map[string]int{"bound": 1}, 1, nil},
+		"bindsToNode alone dropped": {template("a", "d", bound), []string{conditions}, map[string]int{}, 1, []string{"a bindingConditions"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, r := newServer(), &reports{}
-			s.dropTaints = test.drops
+			s.off = test.off
 			fields := newServerFields(s.ResourceV1().ResourceSlices(), r.report)
 			store := storeOf(t, test.documents)
 			for _, name := range []string{"n1", "n2", "n1"} {
 				node := fakeNode(name, true)
 				pools := rendered(t, store, node)
 				require.NoError(t, fields.apply(t.Context(), node, pools))
-				require.Equal(t, test.taints, taintCount(pools))
+				require.Equal(t, test.want, gated(pools))
 			}
-			require.Equal(t, test.writes, s.takeWrites(), "asked once")
-			require.ElementsMatch(t, test.reports, r.names, "reported once for each template")
+			require.Equal(t, test.asks, s.takeWrites()["dry-run"], "asked once for each field")
+			require.ElementsMatch(t, test.reports, r.names, "reported once for each template and field")
 			require.Empty(t, s.list(t), "a dry run stores nothing")
 		})
 	}
@@ -113,7 +149,7 @@ func TestServerFields(t *testing.T) {
 func TestServerFieldsClearsACopy(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	s.dropTaints = true
+	s.off = []string{"DRADeviceTaints"}
 	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
 	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
 	pools := rendered(t, store, node)
@@ -140,7 +176,7 @@ func TestServerFieldsAsksAgainAfterAnError(t *testing.T) {
 func TestServerFieldsAsksOnceForAFleet(t *testing.T) {
 	t.Parallel()
 	s, r := newServer(), &reports{}
-	s.dropTaints = true
+	s.off = []string{"DRADeviceTaints"}
 	fields := newServerFields(s.ResourceV1().ResourceSlices(), r.report)
 	store := storeOf(t, template("a", "d", tainted))
 	var running sync.WaitGroup

@@ -32,8 +32,8 @@ type server struct {
 	writes  []string
 	// fail, if set, may refuse a write.
 	fail func(verb, name string) error
-	// dropTaints has the server behave as one without DRADeviceTaints.
-	dropTaints bool
+	// off are the feature gates that are off.
+	off []string
 }
 
 func newServer(objects ...runtime.Object) *server {
@@ -98,8 +98,15 @@ func (s *server) create(slice *resourcev1.ResourceSlice, options metav1.CreateOp
 
 func (s *server) drop(slice *resourcev1.ResourceSlice) {
 	for i := range slice.Spec.Devices {
-		if s.dropTaints {
-			slice.Spec.Devices[i].Taints = nil
+		device := &slice.Spec.Devices[i]
+		if slices.Contains(s.off, "DRADeviceTaints") {
+			device.Taints = nil
+		}
+		if slices.Contains(s.off, "DRAConsumableCapacity") {
+			device.AllowMultipleAllocations = nil
+		}
+		if slices.Contains(s.off, "DRADeviceBindingConditions") {
+			device.BindsToNode, device.BindingConditions, device.BindingFailureConditions = nil, nil, nil
 		}
 	}
 }

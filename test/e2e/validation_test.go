@@ -102,7 +102,38 @@ func validationCases() map[string]*resourcev1.ResourceSlice {
 		})
 	}
 	addTaints(add)
+	addBinding(add)
 	return cases
+}
+
+func addBinding(add func(string, func(*resourcev1.ResourceSliceSpec))) {
+	for _, value := range []bool{false, true} {
+		add(fmt.Sprint("bindsToNode ", value), func(s *resourcev1.ResourceSliceSpec) { s.Devices[0].BindsToNode = &value })
+		add(fmt.Sprint("allowMultipleAllocations ", value), func(s *resourcev1.ResourceSliceSpec) {
+			s.Devices[0].AllowMultipleAllocations = &value
+		})
+	}
+	for name, lists := range map[string][2][]string{
+		"one each":               {{"example.com/attached"}, {"example.com/failed"}},
+		"four each":              {{"a", "b", "c", "d"}, {"e", "f", "g", "h"}},
+		"five conditions":        {{"a", "b", "c", "d", "e"}, {"f"}},
+		"five failures":          {{"a"}, {"b", "c", "d", "e", "f"}},
+		"no failures":            {{"a"}, nil},
+		"no conditions":          {nil, {"a"}},
+		"in both":                {{"a", "b"}, {"b"}},
+		"condition twice":        {{"a", "a"}, {"b"}},
+		"failure twice":          {{"a"}, {"b", "b"}},
+		"unlike in case":         {{"A"}, {"a"}},
+		"empty condition":        {{""}, {"a"}},
+		"condition with a space": {{"a b"}, {"a"}},
+		"failure with a slash":   {{"a"}, {"b/"}},
+		"two slashes":            {{"a/b/c"}, {"b"}},
+		"capital domain":         {{"A.b/c"}, {"b"}},
+	} {
+		add("binding "+name, func(s *resourcev1.ResourceSliceSpec) {
+			s.Devices[0].BindingConditions, s.Devices[0].BindingFailureConditions = lists[0], lists[1]
+		})
+	}
 }
 
 func addTaints(add func(string, func(*resourcev1.ResourceSliceSpec))) {

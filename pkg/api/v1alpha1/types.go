@@ -120,6 +120,26 @@ type DeviceTemplate struct {
 
 	// Taints as in resource.k8s.io/v1.
 	Taints []resourcev1.DeviceTaint `json:"taints,omitempty"`
+
+	// AllowMultipleAllocations as in resource.k8s.io/v1: whether several requests
+	// may share the device, each with a part of its capacity. Default: false.
+	AllowMultipleAllocations *bool `json:"allowMultipleAllocations,omitempty"`
+
+	// BindsToNode as in resource.k8s.io/v1: whether an allocation of the device is
+	// good on the node only for which it was made. Default: false; but devices of
+	// a pool on a node are good only there anyway.
+	BindsToNode *bool `json:"bindsToNode,omitempty"`
+
+	// BindingConditions as in resource.k8s.io/v1: the types of the conditions that
+	// must be True of an allocated device before its Pod is bound. Qualified names,
+	// at most 4. Default: none, and the Pod is bound at once.
+	BindingConditions []string `json:"bindingConditions,omitempty"`
+
+	// BindingFailureConditions as in resource.k8s.io/v1: the types of the
+	// conditions any of which, when True, has the scheduler give up the allocation.
+	// Qualified names other than those of BindingConditions, at most 4. Required
+	// where there are BindingConditions, and otherwise forbidden.
+	BindingFailureConditions []string `json:"bindingFailureConditions,omitempty"`
 }
 
 // Names lists the names of the devices of the group, in order.

@@ -141,7 +141,8 @@ func validateDevice(device *DeviceTemplate, path *field.Path) field.ErrorList {
 	for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
 		errs = append(errs, validateCapacity(name, device.Capacity[name], path.Child("capacity").Key(string(name)))...)
 	}
-	return append(errs, validateTaints(device.Taints, path.Child("taints"))...)
+	errs = append(errs, validateTaints(device.Taints, path.Child("taints"))...)
+	return append(errs, validateBinding(device, path)...)
 }
 
 func validateDeviceName(device *DeviceTemplate, path *field.Path) field.ErrorList {
@@ -202,14 +203,19 @@ func validateTaints(taints []resourcev1.DeviceTaint, path *field.Path) field.Err
 	if len(taints) > resourcev1.DeviceTaintsMaxLength {
 		errs = append(errs, field.TooMany(path, len(taints), resourcev1.DeviceTaintsMaxLength))
 	}
-	for i, taint := range taints {
-		item := path.Index(i)
-		errs = append(errs, invalid(item.Child("key"), taint.Key, validation.IsQualifiedName(taint.Key))...)
-		errs = append(errs, invalid(item.Child("value"), taint.Value, validation.IsValidLabelValue(taint.Value))...)
-		if !taintEffects[taint.Effect] {
-			errs = append(errs, field.NotSupported(item.Child("effect"), taint.Effect,
-				[]resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone}))
-		}
+	for i := range taints {
+		errs = append(errs, ValidateTaint(&taints[i], path.Index(i))...)
+	}
+	return errs
+}
+
+// ValidateTaint applies the API server's rules for the taint of a device.
+func ValidateTaint(taint *resourcev1.DeviceTaint, path *field.Path) field.ErrorList {
+	errs := invalid(path.Child("key"), taint.Key, validation.IsQualifiedName(taint.Key))
+	errs = append(errs, invalid(path.Child("value"), taint.Value, validation.IsValidLabelValue(taint.Value))...)
+	if !taintEffects[taint.Effect] {
+		errs = append(errs, field.NotSupported(path.Child("effect"), taint.Effect,
+			[]resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone}))
 	}
 	return errs
 }
@@ -218,6 +224,39 @@ var taintEffects = map[resourcev1.DeviceTaintEffect]bool{
 	resourcev1.DeviceTaintEffectNone:       true,
 	resourcev1.DeviceTaintEffectNoSchedule: true,
 	resourcev1.DeviceTaintEffectNoExecute:  true,
+}
+
+// validateBinding wants both lists of conditions or none, with nothing in both.
+func validateBinding(device *DeviceTemplate, path *field.Path) field.ErrorList {
+	conditions, failures := path.Child("bindingConditions"), path.Child("bindingFailureConditions")
+	errs := validateConditionTypes(device.BindingConditions, resourcev1.BindingConditionsMaxSize, conditions)
+	errs = append(errs, validateConditionTypes(device.BindingFailureConditions, resourcev1.BindingFailureConditionsMaxSize, failures)...)
+	for i, name := range device.BindingFailureConditions {
+		if slices.Contains(device.BindingConditions, name) {
+			errs = append(errs, field.Invalid(failures.Index(i), name, "must not be one of bindingConditions as well"))
+		}
+	}
+	switch hasConditions := len(device.BindingConditions) > 0; {
+	case hasConditions && len(device.BindingFailureConditions) == 0:
+		errs = append(errs, field.Required(failures, "bindingConditions need at least one, for example example.com/attach-failed"))
+	case !hasConditions && len(device.BindingFailureConditions) > 0:
+		errs = append(errs, field.Required(conditions, "bindingFailureConditions need at least one, for example example.com/attached"))
+	}
+	return errs
+}
+
+func validateConditionTypes(names []string, limit int, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(names) > limit {
+		errs = append(errs, field.TooMany(path, len(names), limit))
+	}
+	for i, name := range names {
+		errs = append(errs, invalid(path.Index(i), name, validation.IsQualifiedName(name))...)
+		if slices.Contains(names[:i], name) {
+			errs = append(errs, field.Duplicate(path.Index(i), name))
+		}
+	}
+	return errs
 }
 
 func tooLong(path *field.Path, value string, limit int) field.ErrorList {

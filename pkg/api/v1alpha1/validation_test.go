@@ -63,6 +63,10 @@ func taints(n int) []resourcev1.DeviceTaint {
 	return made
 }
 
+func bind(t *ResourcePoolTemplate, conditions, failures []string) {
+	device(t).BindingConditions, device(t).BindingFailureConditions = conditions, failures
+}
+
 func nodeSelector(operator corev1.NodeSelectorOperator, values ...string) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: values}},
@@ -95,7 +99,12 @@ func TestValidTemplates(t *testing.T) {
 		"taint without effect on pods": func(t *ResourcePoolTemplate) {
 			device(t).Taints = []resourcev1.DeviceTaint{{Key: "a", Value: "b", Effect: resourcev1.DeviceTaintEffectNone}}
 		},
-		"node selector": func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn, "a") },
+		"binds to node":         func(t *ResourcePoolTemplate) { device(t).BindsToNode = new(true) },
+		"shared":                func(t *ResourcePoolTemplate) { device(t).AllowMultipleAllocations = new(true) },
+		"binding conditions":    func(t *ResourcePoolTemplate) { bind(t, numbered("example.com/a", 4), numbered("b", 4)) },
+		"no conditions":         func(t *ResourcePoolTemplate) { bind(t, []string{}, []string{}) },
+		"condition in capitals": func(t *ResourcePoolTemplate) { bind(t, []string{"Is.it_A-b"}, []string{"is.it_A-b"}) },
+		"node selector":         func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn, "a") },
 		"names that only look alike": func(t *ResourcePoolTemplate) {
 			t.Spec.Devices = []DeviceTemplate{{Name: "gpu", Count: new(int32(2))}, {Name: "gpu"}, {Name: "gpu-2"}}
 		},
@@ -159,6 +168,34 @@ func TestInvalidTemplates(t *testing.T) {
 			device(t).Taints = taints(2)
 			device(t).Taints[1].Effect = "PreferNoSchedule"
 		}, problems{dev + ".taints[1].effect": `"NoSchedule", "NoExecute", "None"`}},
+		"5 binding conditions": {
+			func(t *ResourcePoolTemplate) { bind(t, numbered("a", 5), numbered("b", 1)) },
+			problems{dev + ".bindingConditions": "at most 4"},
+		},
+		"5 binding failure conditions": {
+			func(t *ResourcePoolTemplate) { bind(t, numbered("a", 1), numbered("b", 5)) },
+			problems{dev + ".bindingFailureConditions": "at most 4"},
+		},
+		"only binding conditions": {
+			func(t *ResourcePoolTemplate) { bind(t, numbered("a", 1), nil) },
+			problems{dev + ".bindingFailureConditions": "bindingConditions need at least one"},
+		},
+		"only binding failure conditions": {
+			func(t *ResourcePoolTemplate) { bind(t, nil, numbered("b", 1)) },
+			problems{dev + ".bindingConditions": "bindingFailureConditions need at least one"},
+		},
+		"condition in both": {
+			func(t *ResourcePoolTemplate) { bind(t, []string{"a", "b"}, []string{"c", "b"}) },
+			problems{dev + ".bindingFailureConditions[1]": "must not be one of bindingConditions"},
+		},
+		"conditions twice": {
+			func(t *ResourcePoolTemplate) { bind(t, []string{"a", "b", "a"}, []string{"c", "c"}) },
+			problems{dev + ".bindingConditions[2]": `Duplicate value: "a"`, dev + ".bindingFailureConditions[1]": `Duplicate value: "c"`},
+		},
+		"no condition names": {
+			func(t *ResourcePoolTemplate) { bind(t, []string{"a", "b c"}, []string{"/d"}) },
+			problems{dev + ".bindingConditions[1]": "name part must consist of", dev + ".bindingFailureConditions[0]": "prefix part must be non-empty"},
+		},
 		"no terms":      {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = &corev1.NodeSelector{} }, problems{"spec.nodeSelector.nodeSelectorTerms": "leave nodeSelector out"}},
 		"bad operator":  {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector("Near", "a") }, problems{"spec.nodeSelector": `"Near"`}},
 		"In of nothing": {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn) }, problems{"spec.nodeSelector": "values set can't be empty"}},
