@@ -69,12 +69,19 @@ func notEmpty(text string) *string {
 
 // write brings a claim to what is wanted. Pods that share a claim write it one
 // after the other, so the second finds it written.
-func (p *Preparer) write(ctx context.Context, want *desired) error {
+func (p *Preparer) write(ctx context.Context, a *attempt, want *desired) error {
 	state := p.states.claim(want.claim.UID)
 	state.Lock()
 	defer state.Unlock()
 	state.unused = time.Time{}
-	want.claim = state.latest(want.claim)
+	want.claim = p.latest(state, want.claim)
+	if want.namesPods && want.claim.Status.Allocation != nil {
+		renewed, err := p.desire(a, want.claim) // other Pods may have joined since it was planned
+		if err != nil {
+			return failed(reasonTemplate, "NodePrepareResources failed for ResourceClaim %s: %w", want.claim.Name, err)
+		}
+		want = renewed
+	}
 	return p.writeLocked(ctx, state, want)
 }
 
@@ -92,14 +99,29 @@ func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *des
 	return nil
 }
 
-// latest returns the API server's answer to the last write where the claim is
-// older than that.
-func (s *claimState) latest(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	if s.answer != nil && older(claim.ResourceVersion, s.answer.ResourceVersion) {
-		return s.answer
+// latest returns the newest known version of a claim. What was read before the
+// state was locked may be out of date by now, as may be the cache: then the API
+// server's answer to the last write is newer.
+func (p *Preparer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	cached, err := p.claim(keyOf(claim))
+	if err == nil && cached.UID == claim.UID {
+		claim = newer(claim, cached)
 	}
-	s.answer = nil
+	if state.answer == nil {
+		return claim
+	}
+	claim = newer(claim, state.answer)
+	if err == nil && !older(cached.ResourceVersion, state.answer.ResourceVersion) {
+		state.answer = nil
+	}
 	return claim
+}
+
+func newer(a, b *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	if older(a.ResourceVersion, b.ResourceVersion) {
+		return b
+	}
+	return a
 }
 
 // withdraw takes a field manager's entries away.

@@ -83,7 +83,7 @@ func (p *Preparer) prepare(ctx context.Context, a *attempt) error {
 		return err
 	}
 	for _, want := range wanted {
-		if err := p.write(ctx, want); err != nil {
+		if err := p.write(ctx, a, want); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (p *Preparer) start(ctx context.Context, a *attempt) error {
 		return err
 	}
 	a.state.failure = nil
-	p.metrics.ready(a.state.bound)
+	p.metrics.ready(p.states.boundAt(a.state))
 	klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", a.key, "node", a.node.Name)
 	return p.showHealth(ctx, a)
 }

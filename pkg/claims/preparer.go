@@ -193,7 +193,12 @@ func (p *Preparer) live(ctx context.Context, a *attempt) view {
 			return slimClaim(claim), nil
 		},
 		registered: func(driver string) (bool, error) {
-			return p.registered(a, driver, func() (bool, error) { return p.publishedLive(ctx, a.node.Name, driver) })
+			return p.registered(a, driver, func() (bool, error) {
+				if p.published(a.node.Name, driver) {
+					return true, nil
+				}
+				return p.publishedLive(ctx, a.node.Name, driver)
+			})
 		},
 	}
 }

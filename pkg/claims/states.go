@@ -25,6 +25,8 @@ type states struct {
 // podState belongs to the worker that has the Pod's key.
 type podState struct {
 	uid types.UID
+	// former is the state of the Pod that had the name before, until it is released.
+	former *podState
 	// bound is when the Pod was first seen bound, or zero if that is not known.
 	bound time.Time
 	// written is the resource version of the last write. Until the cache has it,
@@ -68,22 +70,33 @@ func (s *states) bound(pod *corev1.Pod, now time.Time) {
 	if !usesClaims(pod) {
 		return
 	}
-	state, _ := s.pod(keyOf(pod), pod.UID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state.bound = now
+	s.current(keyOf(pod), pod.UID).bound = now
 }
 
-// pod returns the state of a Pod, and that of a Pod that had its name before.
+// boundAt is when a Pod was bound, or zero if that is not known.
+func (s *states) boundAt(state *podState) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return state.bound
+}
+
+// pod returns the state of a Pod, and, once, that of a Pod that had its name
+// before.
 func (s *states) pod(key types.NamespacedName, uid types.UID) (current, former *podState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := s.pods[key]
-	if state != nil && state.uid == uid {
-		return state, nil
+	current = s.current(key, uid)
+	former, current.former = current.former, nil
+	return current, former
+}
+
+func (s *states) current(key types.NamespacedName, uid types.UID) *podState {
+	if state := s.pods[key]; state == nil || state.uid != uid {
+		s.pods[key] = &podState{uid: uid, former: state}
 	}
-	s.pods[key] = &podState{uid: uid}
-	return s.pods[key], state
+	return s.pods[key]
 }
 
 // forgetPod drops the state of a Pod and returns it.

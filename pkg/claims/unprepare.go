@@ -71,17 +71,17 @@ func (p *Preparer) preparedClaims(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	return claims
 }
 
-// release notes that no claim is prepared for the Pod any more.
+// release notes that no claim is prepared any more for the Pod, nor for those
+// that had its name before.
 func (p *Preparer) release(state *podState) {
-	if state == nil {
-		return
-	}
-	for _, claim := range state.claims {
-		if p.states.unuse(claim, state.uid) {
-			p.metrics.unprepares.Inc()
+	for ; state != nil; state = state.former {
+		for _, claim := range state.claims {
+			if p.states.unuse(claim, state.uid) {
+				p.metrics.unprepares.Inc()
+			}
 		}
+		state.claims = nil
 	}
-	state.claims = nil
 }
 
 // consumers are the Pods on fake nodes that a claim is reserved for and that have
@@ -120,7 +120,7 @@ func (p *Preparer) reconcileClaim(ctx context.Context, key types.NamespacedName)
 	state := p.states.claim(claim.UID)
 	state.Lock()
 	defer state.Unlock()
-	claim = state.latest(claim)
+	claim = p.latest(state, claim)
 	return errors.Join(p.bind(ctx, set, state, claim), p.settle(ctx, set, state, claim))
 }
 

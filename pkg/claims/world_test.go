@@ -1,0 +1,217 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// world is a Preparer at work on a server, in a bubble.
+type world struct {
+	*server
+	t       *testing.T
+	store   *config.Store
+	managed lifecycle.ManagedNodes
+	// published tells whether a driver has a pool on a node by the cache.
+	published func(node, driver string) bool
+	events    *eventLog
+	preparer  *Preparer
+	stop      func()
+}
+
+// newWorld starts a Preparer with the documents on a server with the objects.
+// With no documents there is no configuration yet.
+func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
+	t.Helper()
+	w := idleWorld(t, documents, objects...)
+	w.start()
+	return w
+}
+
+// idleWorld is one whose Preparer has not been started.
+func idleWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{
+		server:    newServer(objects...),
+		t:         t,
+		store:     config.NewStore("test"),
+		published: func(string, string) bool { return true },
+		events:    &eventLog{},
+		stop:      func() {},
+	}
+	if documents != "" {
+		replace(t, w.store, documents)
+	}
+	return w
+}
+
+// start starts a Preparer, as a restart of the sidecar does after stop.
+func (w *world) start() {
+	w.t.Helper()
+	require.NoError(w.t, w.managed.Complete())
+	nodes := lifecycle.NewNodes(w.server, &w.managed)
+	preparer, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Published: w.published, Events: w.events})
+	require.NoError(w.t, err)
+	w.preparer = preparer
+	ctx, cancel := context.WithCancel(quiet(w.t))
+	var running sync.WaitGroup
+	running.Go(func() { nodes.Run(ctx) })
+	running.Go(func() { preparer.Run(ctx, 4) })
+	w.stop = func() {
+		cancel()
+		running.Wait()
+	}
+	w.t.Cleanup(func() { w.stop() })
+	synctest.Wait()
+}
+
+// takeCalls returns the calls since the last time: writes, or reads.
+func (w *world) takeCalls(reads bool) []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var taken, left []string
+	for _, call := range w.calls {
+		if reads == (strings.HasPrefix(call, "get") || strings.HasPrefix(call, "list")) {
+			taken = append(taken, call)
+		} else {
+			left = append(left, call)
+		}
+	}
+	w.calls = left
+	return taken
+}
+
+// wrote checks the writes since the last time, in their order: "prepare c,
+// ready p".
+func (w *world) wrote(want string) {
+	w.t.Helper()
+	require.Equal(w.t, want, strings.Join(w.takeCalls(false), ", "))
+}
+
+// read checks the reads that are not those of the caches.
+func (w *world) read(want string) {
+	w.t.Helper()
+	require.Equal(w.t, want, strings.Join(w.takeCalls(true), ", "))
+}
+
+// counted checks writes whose order does not matter.
+func (w *world) counted(want map[string]int) {
+	w.t.Helper()
+	got := map[string]int{}
+	for _, call := range w.takeCalls(false) {
+		got[call]++
+	}
+	require.Equal(w.t, want, got)
+}
+
+// settled checks that nothing is written any more, whatever time passes.
+func (w *world) settled() {
+	w.t.Helper()
+	time.Sleep(10 * time.Minute)
+	w.wrote("")
+}
+
+// fail has calls fail, until it is called with nil.
+func (w *world) fail(refuse func(call string) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = refuse
+}
+
+// ready tells whether the containers of a Pod can be started.
+func (w *world) ready(pod string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return readyToStart(w.pod(pod)) == corev1.ConditionTrue
+}
+
+// shown are the devices of a claim's entries.
+func (w *world) shown(claim string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for _, entry := range w.claim(claim).Status.Devices {
+		all = append(all, entry.Driver+"/"+entry.Pool+"/"+entry.Device)
+	}
+	return all
+}
+
+// data are the data of a claim's first entry.
+func (w *world) data(claim string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.claim(claim).Status.Devices[0].Data.Raw)
+}
+
+// eventLog is a broadcaster that keeps the events.
+type eventLog struct {
+	record.EventBroadcaster
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *eventLog) NewRecorder(_ *runtime.Scheme, source corev1.EventSource) record.EventRecorderLogger {
+	return eventRecorder{log: l, source: source}
+}
+
+type eventRecorder struct {
+	record.EventRecorderLogger
+	log    *eventLog
+	source corev1.EventSource
+}
+
+func (r eventRecorder) Event(object runtime.Object, kind, reason, message string) {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	name := object.(metav1.Object).GetName()
+	r.log.all = append(r.log.all, strings.Join([]string{r.source.Component, r.source.Host, name, kind, reason, message}, " | "))
+}
+
+// failures checks the events since the last time: kubelet's, of the Pod p, with
+// these errors.
+func (w *world) failures(want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.events.mu.Lock()
+	defer w.events.mu.Unlock()
+	for i := range want {
+		want[i] = "kubelet | n | p | Warning | FailedPrepareDynamicResources | Failed to prepare dynamic resources: prepare dynamic resources: " + want[i]
+	}
+	require.Equal(w.t, want, slices.Clone(w.events.all))
+	w.events.all = nil
+}
+
+var errBroken = errors.New("connection refused")
+
+// failing fails that many calls of one kind.
+func failing(times int, call string, err error) func(string) error {
+	return func(made string) error {
+		if made != call || times == 0 {
+			return nil
+		}
+		times--
+		return err
+	}
+}
+
+// inBubble runs a test in a bubble of its own.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
