@@ -82,7 +82,11 @@ func (p *Preparer) write(ctx context.Context, a *attempt, want *desired) error {
 		}
 		want = renewed
 	}
-	return p.writeLocked(ctx, state, want)
+	if err := p.writeLocked(ctx, state, want); err != nil {
+		return err
+	}
+	p.use(a, []*resourcev1.ResourceClaim{want.claim})
+	return nil
 }
 
 // writeLocked writes unless the claim shows already what is wanted.

@@ -77,7 +77,6 @@ func (p *Preparer) prepare(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	p.use(a, claims)
 	wanted, err := p.plan(a, claims, gate)
 	if err != nil {
 		return err
@@ -121,9 +120,9 @@ func (a *attempt) answer(claim *resourcev1.ResourceClaim, gate gate) error {
 	return nil
 }
 
-// desire counts the Pod among those that the claim is prepared for, see use.
+// desire counts the Pod among those that the claim is prepared for.
 func (p *Preparer) desire(a *attempt, claim *resourcev1.ResourceClaim) (*desired, error) {
-	return desire(claim, source{lookup: a.lookup, named: a.set.Names, pods: p.users(claim)})
+	return desire(claim, source{lookup: a.lookup, named: a.set.Names, pods: p.users(claim, a.pod.UID)})
 }
 
 // start tells that the Pod's containers can be started.

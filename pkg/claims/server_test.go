@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,10 +85,7 @@ func (noDefaults) Default(runtime.Object) {}
 
 // call notes a call and may fail it.
 func (s *server) call(words ...string) error {
-	call := fmt.Sprint(words[0])
-	for _, word := range words[1:] {
-		call += " " + word
-	}
+	call := strings.TrimSpace(strings.Join(words, " "))
 	s.calls = append(s.calls, call)
 	if s.refuse != nil {
 		return s.refuse(call)

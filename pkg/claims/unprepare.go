@@ -96,11 +96,12 @@ func (p *Preparer) consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 	return live
 }
 
-// users are the consumers that a claim is prepared for.
-func (p *Preparer) users(claim *resourcev1.ResourceClaim) []devices.Object {
+// users are the consumers that a claim is prepared for, and the one that it is
+// being prepared for, if any.
+func (p *Preparer) users(claim *resourcev1.ResourceClaim, joining types.UID) []devices.Object {
 	var prepared []*corev1.Pod
 	for _, pod := range p.consumers(claim) {
-		if readyToStart(pod) == corev1.ConditionTrue || p.states.uses(claim.UID, pod.UID) {
+		if pod.UID == joining || readyToStart(pod) == corev1.ConditionTrue || p.states.uses(claim.UID, pod.UID) {
 			prepared = append(prepared, pod)
 		}
 	}
@@ -162,7 +163,7 @@ func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimStat
 	if node == nil || claim.Status.Allocation == nil || !managedBy(claim, fieldManager) {
 		return nil
 	}
-	pods := p.users(claim)
+	pods := p.users(claim, "")
 	want, err := desire(claim, source{lookup: devices.NewLookup(set.Templates, node), named: set.Names, pods: pods})
 	if err != nil || len(pods) == 0 || !want.namesPods {
 		return nil // where templates have changed since, what was reported stays
