@@ -30,7 +30,7 @@ type healthFields struct {
 // and its Stages write whole lists of container statuses without it, so it is
 // looked after at every change of the Pod.
 func (p *Preparer) showHealth(ctx context.Context, a *attempt) error {
-	if p.health.dropped.Load() || a.pod.Status.Phase != corev1.PodRunning {
+	if p.health.dropped.Load() || a.pod.Status.Phase != corev1.PodRunning || !a.showsHealth() {
 		return nil
 	}
 	want, err := p.healthOf(a)
@@ -51,6 +51,12 @@ func (p *Preparer) showHealth(ctx context.Context, a *attempt) error {
 		klog.FromContext(ctx).Info("The API server does not keep allocatedResourcesStatus of Pods: its feature gate ResourceHealthStatus is off")
 	}
 	return err
+}
+
+// showsHealth tells whether Pods may have any health to show: with minimal status
+// only where a driver reports it.
+func (a *attempt) showsHealth() bool {
+	return a.set.Faithful || slices.ContainsFunc(a.set.Templates, func(t *devices.Template) bool { return t.ReportsHealth })
 }
 
 func hasResources(status corev1.ContainerStatus) bool {
