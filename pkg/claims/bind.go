@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -37,7 +38,14 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 		p.claimLoop.AddAfter(keyOf(claim), left)
 		return nil
 	}
-	failure, err := p.bindingFailure(ctx, set, claim)
+	pods, err := p.unboundConsumers(ctx, claim)
+	if err != nil {
+		return err
+	}
+	if !beingBound(claim, pods) && len(p.consumers(claim)) == 0 {
+		return nil // nobody waits for them, and they would be withdrawn again
+	}
+	failure, err := bindingFailure(ctx, set, pods)
 	if err != nil {
 		return err
 	}
@@ -55,12 +63,12 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 }
 
 // sinceAllocation is how long ago a claim was allocated. The scheduler notes the
-// time wherever there are binding conditions.
+// time wherever there are binding conditions; without it, long ago.
 func sinceAllocation(claim *resourcev1.ResourceClaim) time.Duration {
 	if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
 		return time.Since(at.Time)
 	}
-	return 0
+	return math.MaxInt64
 }
 
 // bindings are the results with binding conditions that are ours to set.
@@ -112,16 +120,8 @@ func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure stri
 	return entry
 }
 
-// bindingFailure asks failWhen about the Pods that the claim is reserved for. They
-// are not bound, so the cache does not have them.
-func (p *Preparer) bindingFailure(ctx context.Context, set *config.Set, claim *resourcev1.ResourceClaim) (string, error) {
-	if set.FailWhen == nil {
-		return "", nil
-	}
-	pods, err := p.unboundConsumers(ctx, claim)
-	if err != nil {
-		return "", err
-	}
+// bindingFailure asks failWhen about the Pods that are being bound.
+func bindingFailure(ctx context.Context, set *config.Set, pods []*corev1.Pod) (string, error) {
 	for _, pod := range pods {
 		fail, err := set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
 		if err != nil {
@@ -134,17 +134,22 @@ func (p *Preparer) bindingFailure(ctx context.Context, set *config.Set, claim *r
 	return "", nil
 }
 
-// beingBound tells whether the scheduler is about to bind a Pod that uses the
-// claim.
-func (p *Preparer) beingBound(ctx context.Context, claim *resourcev1.ResourceClaim) (bool, error) {
-	pods, err := p.unboundConsumers(ctx, claim)
-	return len(pods) > 0, err
+// beingBound tells whether the scheduler may be about to bind a Pod that uses the
+// claim: one of its consumers that are not bound, or one of a PodGroup.
+func beingBound(claim *resourcev1.ResourceClaim, unbound []*corev1.Pod) bool {
+	return len(unbound) > 0 || slices.ContainsFunc(claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !isPod(c) })
 }
 
+func isPod(consumer resourcev1.ResourceClaimConsumerReference) bool {
+	return consumer.APIGroup == "" && consumer.Resource == "pods"
+}
+
+// unboundConsumers are the Pods that the claim is reserved for and that are not
+// bound. The cache does not have them.
 func (p *Preparer) unboundConsumers(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
 	var unbound []*corev1.Pod
 	for _, consumer := range claim.Status.ReservedFor {
-		if consumer.APIGroup != "" || consumer.Resource != "pods" {
+		if !isPod(consumer) {
 			continue
 		}
 		pod, err := p.client.CoreV1().Pods(claim.Namespace).Get(ctx, consumer.Name, metav1.GetOptions{})

@@ -150,8 +150,8 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 	if prepared {
 		return p.withdraw(ctx, state, fieldManager, claim) // its event brings us back for the binding conditions
 	}
-	bound, err := p.beingBound(ctx, claim)
-	if err != nil || bound {
+	pods, err := p.unboundConsumers(ctx, claim)
+	if err != nil || beingBound(claim, pods) {
 		return err
 	}
 	return p.withdraw(ctx, state, bindingManager, claim)

@@ -1,0 +1,250 @@
+package claims
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// prepared is a Pod p, and a Pod q if it is shared, with the claim c, which is
+// prepared.
+func prepared(t *testing.T, documents string, shared bool) *world {
+	t.Helper()
+	p, q := newPod("p", "c"), newPod("q", "c")
+	w := newWorld(t, template("d", "")+documents, newNode("n"), p, allocated("c", p, q))
+	if shared {
+		w.add(q)
+	}
+	require.Contains(t, w.takeCalls(false), "prepare c")
+	return w
+}
+
+func setPhase(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Phase = phase }
+}
+
+// TestWithdrawing: where nobody deallocates a claim, its entries go some seconds
+// after its last consumer on a fake node.
+func TestWithdrawing(t *testing.T) {
+	for name, end := range map[string]func(w *world){
+		"deleted":   func(w *world) { w.remove(newPod("p")) },
+		"succeeded": func(w *world) { w.editPod("p", setPhase(corev1.PodSucceeded)) },
+		"failed":    func(w *world) { w.editPod("p", setPhase(corev1.PodFailed)) },
+		"node gone": func(w *world) { w.remove(newNode("n")) },
+		"node no longer fake": func(w *world) {
+			w.editNode("n", func(node *corev1.Node) { node.Annotations = nil })
+		},
+		"unreserved": func(w *world) { w.unreserve("c", "uid-of-p") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := prepared(t, "", false)
+				end(w)
+				time.Sleep(withdrawDelay - time.Millisecond)
+				w.wrote("")
+				time.Sleep(time.Millisecond)
+				w.wrote("withdraw c")
+				require.Empty(t, w.shown("c"))
+				w.settled()
+				w.read("")
+			})
+		})
+	}
+}
+
+// TestDeallocatedClaimIsNotWritten: the API server has dropped the entries.
+func TestDeallocatedClaimIsNotWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.remove(newPod("p"))
+		time.Sleep(withdrawDelay - time.Second)
+		w.deallocate("c")
+		w.settled()
+		require.Zero(t, w.preparer.states.prepared())
+		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.unprepares), 0)
+	})
+}
+
+func TestLastConsumerWithdraws(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", true)
+		w.remove(newPod("p"))
+		w.settled()
+		require.Equal(t, 1, w.preparer.states.prepared())
+		w.remove(newPod("q"))
+		time.Sleep(time.Minute)
+		w.wrote("withdraw c")
+		require.Zero(t, w.preparer.states.prepared())
+	})
+}
+
+// TestConsumerElsewhere: entries exist only as long as a consumer on one of our
+// nodes lives.
+func TestConsumerElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		elsewhere := newPod("q", "c")
+		elsewhere.Spec.NodeName = "real"
+		w.add(realNode("real"))
+		w.add(elsewhere)
+		w.remove(newPod("p"))
+		time.Sleep(time.Minute)
+		w.wrote("withdraw c")
+		w.settled()
+	})
+}
+
+// TestNextConsumerInTime keeps the entries; one that comes later has them
+// written again.
+func TestNextConsumerInTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		after time.Duration
+		want  string
+	}{
+		"in time": {withdrawDelay - time.Second, "ready q"},
+		"late":    {withdrawDelay + time.Second, "withdraw c, prepare c, ready q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := prepared(t, "", false)
+				w.remove(newPod("p"))
+				time.Sleep(test.after)
+				w.add(newPod("q", "c"))
+				w.wrote(test.want)
+				require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
+				w.settled()
+				w.remove(newPod("q"))
+				time.Sleep(withdrawDelay - time.Millisecond)
+				w.wrote("")
+				time.Sleep(time.Millisecond)
+				w.wrote("withdraw c")
+			})
+		})
+	}
+}
+
+func TestDeletedWhileItWasDown(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.stop()
+		w.remove(newPod("p"))
+		w.start()
+		w.wrote("")
+		time.Sleep(withdrawDelay)
+		w.wrote("withdraw c")
+		w.stop()
+		w.start()
+		w.settled()
+	})
+}
+
+func TestWithdrawingIsRetried(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.fail(failing(2, "withdraw c", apierrors.NewInternalError(errBroken)))
+		w.remove(newPod("p"))
+		time.Sleep(time.Minute)
+		w.wrote("withdraw c, withdraw c, withdraw c")
+		w.settled()
+		w.failures()
+	})
+}
+
+// TestReallocatedClaim: what one Pod got is written anew for the next.
+func TestReallocatedClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.remove(newPod("p"))
+		w.deallocate("c")
+		q := newPod("q", "c")
+		w.reserve("c", q)
+		w.editClaim("c", allocateLate)
+		w.add(q)
+		w.wrote("prepare c, ready q")
+		require.Equal(t, []string{"d/n/gpu-1"}, w.shown("c"))
+		w.settled()
+	})
+}
+
+const unprepareWhen = `{podStatus: Faithful, unprepareWhen: {matchLabels: {stopped: "yes"}}}`
+
+// TestFaithfulEnd: the Pod's status tells that its claims are unprepared.
+func TestFaithfulEnd(t *testing.T) {
+	for name, end := range map[string]func(*corev1.Pod){
+		"deleted":   func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) },
+		"succeeded": setPhase(corev1.PodSucceeded),
+		"completed": func(pod *corev1.Pod) {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := prepared(t, configuration(faithful), false)
+				w.editPod("p", end)
+				w.wrote("unprepared p")
+				require.Equal(t, corev1.ConditionFalse, readyToStart(w.pod("p")))
+				require.Zero(t, w.preparer.states.prepared())
+				w.deallocate("c")
+				w.settled()
+			})
+		})
+	}
+}
+
+func TestUnprepareWhen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, configuration(unprepareWhen), false)
+		w.editPod("p", func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
+		w.settled()
+		require.Equal(t, 1, w.preparer.states.prepared())
+		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"stopped": "yes"} })
+		w.wrote("unprepared p")
+		w.settled()
+		require.Zero(t, w.preparer.states.prepared())
+	})
+}
+
+func TestMinimalEndWritesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.editPod("p", func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
+		w.settled()
+		w.editPod("p", setPhase(corev1.PodSucceeded))
+		w.deallocate("c")
+		w.settled()
+		require.Zero(t, w.preparer.states.prepared())
+	})
+}
+
+// TestEndBeforeThePodWasPrepared: nothing is prepared any more, nor unprepared.
+func TestEndBeforeThePodWasPrepared(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := halfAllocated(t, configuration(faithful))
+		w.editPod("p", func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
+		w.editClaim("b", allocateLate)
+		w.settled()
+		w.remove(newPod("p"))
+		w.settled()
+		w.failures()
+	})
+}
+
+// TestConfigurationWithoutTheTemplate: what was prepared is withdrawn all the
+// same when its Pod is gone.
+func TestConfigurationWithoutTheTemplate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		replace(t, w.store, "")
+		w.settled()
+		w.remove(newPod("p"))
+		time.Sleep(withdrawDelay)
+		w.wrote("withdraw c")
+		w.settled()
+	})
+}
