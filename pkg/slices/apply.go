@@ -153,5 +153,6 @@ func (p *Publisher) create(ctx context.Context, slice *resourcev1.ResourceSlice)
 		return nil, fmt.Errorf("take over slice %s: %w", slice.Name, err)
 	}
 	existing := &Observed{ObjectMeta: metav1.ObjectMeta{UID: live.UID, ResourceVersion: live.ResourceVersion}}
+	slice.Spec.Devices = timesOf(live.Spec.Devices).on(slice.Spec.Devices)
 	return p.update(ctx, Update{Existing: existing, Slice: slice})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,8 @@ func poolOf(name string, versions ...int) devices.Pool {
 	return pool
 }
 
-// model is an API server's ResourceSlices without the rest of it.
+// model is an API server's ResourceSlices without the rest of it. Its clock
+// goes on by a second with each write.
 type model struct {
 	t       testing.TB
 	version int
@@ -81,6 +83,7 @@ func (m *model) store(slice *resourcev1.ResourceSlice) {
 	m.version++
 	slice = slice.DeepCopy()
 	slice.ResourceVersion = strconv.Itoa(m.version)
+	addTimes(slice, time.Unix(int64(m.version), 0))
 	if slice.UID == "" {
 		slice.UID = types.UID("slice-" + slice.ResourceVersion)
 	}

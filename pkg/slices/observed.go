@@ -10,7 +10,8 @@ import (
 )
 
 // Observed is what the cache keeps of a ResourceSlice. A full slice takes 35 KB
-// of memory for 3.5 KB on the wire, so of the devices only a hash is kept.
+// of memory for 3.5 KB on the wire, so of the devices only a hash is kept, and
+// the times of their taints.
 type Observed struct {
 	metav1.ObjectMeta
 
@@ -18,6 +19,7 @@ type Observed struct {
 	Pool             resourcev1.ResourcePool
 	Devices          int
 	Content          Content
+	Taints           taintTimes
 }
 
 // Content is a hash of all that a slice says but its generation and the pool's
@@ -75,6 +77,7 @@ func observe(object any) (any, error) {
 		Pool:    slice.Spec.Pool,
 		Devices: len(slice.Spec.Devices),
 		Content: content,
+		Taints:  timesOf(slice.Spec.Devices),
 	}
 	if slice.Spec.NodeName != nil {
 		observed.NodeName = *slice.Spec.NodeName

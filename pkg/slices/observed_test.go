@@ -132,11 +132,14 @@ func TestObserve(t *testing.T) {
 		},
 		Spec: *fullSpec(),
 	}
+	added := metav1.Unix(9, 0)
+	slice.Spec.Devices[0].Taints[0].TimeAdded = &added
 	content, err := ContentOf(&slice.Spec)
 	require.NoError(t, err)
 	want := &Observed{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u", ResourceVersion: "7", OwnerReferences: []metav1.OwnerReference{{Name: "n"}}},
 		NodeName:   "n", Driver: "d", Pool: slice.Spec.Pool, Devices: 2, Content: content,
+		Taints: taintTimes{{"a", "k", "v", resourcev1.DeviceTaintEffectNoSchedule}: added},
 	}
 	got, err := observe(slice)
 	require.NoError(t, err)
@@ -145,10 +148,11 @@ func TestObserve(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, got, again, "the informer may pass it its own result")
 
-	slice.Spec.NodeName = nil
+	slice.Spec.NodeName, slice.Spec.Devices[0].Taints = nil, nil
 	got, err = observe(slice)
 	require.NoError(t, err)
 	require.Empty(t, got.(*Observed).NodeName)
+	require.Nil(t, got.(*Observed).Taints, "most devices are not tainted")
 }
 
 // BenchmarkContentOf hashes 8 devices as drivers publish them.

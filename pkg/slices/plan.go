@@ -65,7 +65,7 @@ func Plan(node *corev1.Node, pools []devices.Pool, existing []*Observed) (Writes
 // addPool plans one pool by the rules of the upstream resourceslice controller
 // (syncPool in k8s.io/dynamic-resource-allocation/resourceslice).
 func (w *Writes) addPool(node *corev1.Node, pool *devices.Pool, existing []*Observed) error {
-	state := matchExisting(node, pool, existing)
+	state := matchExisting(node, timesOnNode(node, existing).keep(pool), existing)
 	w.Delete = append(w.Delete, state.obsolete...)
 	changed, err := state.countChanged()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -23,7 +24,7 @@ var sliceResource = resourcev1.SchemeGroupVersion.WithResource("resourceslices")
 
 // server is a fake clientset that treats ResourceSlices as an API server does,
 // where the fakes do not: resource versions, UIDs, preconditions, conflicts,
-// generated names, dry runs and fields that are dropped.
+// generated names, dry runs, fields that are dropped and the times of taints.
 type server struct {
 	*fake.Clientset
 
@@ -84,6 +85,7 @@ func (s *server) write(verb, name string, call func() (runtime.Object, error)) (
 
 func (s *server) create(slice *resourcev1.ResourceSlice, options metav1.CreateOptions) (runtime.Object, error) {
 	s.drop(slice)
+	addTimes(slice, time.Now())
 	s.version++
 	slice.ResourceVersion = strconv.Itoa(s.version)
 	slice.UID = types.UID("slice-" + slice.ResourceVersion)
@@ -111,6 +113,17 @@ func (s *server) drop(slice *resourcev1.ResourceSlice) {
 	}
 }
 
+// addTimes gives a time to the taints that have none.
+func addTimes(slice *resourcev1.ResourceSlice, now time.Time) {
+	for i := range slice.Spec.Devices {
+		for j := range slice.Spec.Devices[i].Taints {
+			if taint := &slice.Spec.Devices[i].Taints[j]; taint.TimeAdded == nil {
+				taint.TimeAdded = &metav1.Time{Time: now.Truncate(time.Second)}
+			}
+		}
+	}
+}
+
 func (s *server) get(name string) (*resourcev1.ResourceSlice, error) {
 	object, err := s.Tracker().Get(sliceResource, "", name)
 	if err != nil {
@@ -128,6 +141,7 @@ func (s *server) update(slice *resourcev1.ResourceSlice) (runtime.Object, error)
 		return nil, apierrors.NewConflict(sliceResource.GroupResource(), slice.Name, fmt.Errorf("it has changed"))
 	}
 	s.drop(slice)
+	addTimes(slice, time.Now())
 	s.version++
 	slice.ResourceVersion = strconv.Itoa(s.version)
 	return slice.DeepCopy(), s.Tracker().Update(sliceResource, slice, "")

@@ -1,0 +1,97 @@
+package slices
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// taintTimes tells when the taints of devices were added. The API server fills
+// that in for a taint that comes without, also where it was there before.
+type taintTimes map[taintKey]metav1.Time
+
+// taintKey is a taint of a device of a pool. One with another value is another,
+// as upstream (copyTaintTimeAdded in
+// k8s.io/dynamic-resource-allocation/resourceslice).
+type taintKey struct {
+	device, key, value string
+	effect             resourcev1.DeviceTaintEffect
+}
+
+func keyOf(device *resourcev1.Device, taint *resourcev1.DeviceTaint) taintKey {
+	return taintKey{device.Name, taint.Key, taint.Value, taint.Effect}
+}
+
+// timesOf is nil where no device is tainted.
+func timesOf(list []resourcev1.Device) taintTimes {
+	var times taintTimes
+	for i := range list {
+		for j := range list[i].Taints {
+			taint := &list[i].Taints[j]
+			if taint.TimeAdded == nil {
+				continue
+			}
+			if times == nil {
+				times = taintTimes{}
+			}
+			times[keyOf(&list[i], taint)] = *taint.TimeAdded
+		}
+	}
+	return times
+}
+
+// timesOnNode are the times in the slices of a pool. A device may come to be in
+// another slice, and after a crash be in two. What is left of an earlier node of
+// that name tells of other devices.
+func timesOnNode(node *corev1.Node, existing []*Observed) taintTimes {
+	times := taintTimes{}
+	for _, slice := range existing {
+		if ofAnother(slice, node) {
+			continue
+		}
+		for key, added := range slice.Taints {
+			if known, is := times[key]; !is || added.Before(&known) {
+				times[key] = added
+			}
+		}
+	}
+	return times
+}
+
+// ofAnother tells whether a slice belongs to a node other than this.
+func ofAnother(slice *Observed, node *corev1.Node) bool {
+	return slices.ContainsFunc(slice.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "Node" && owner.UID != node.UID
+	})
+}
+
+// keep puts the known times on the taints of a pool that say none. The pool
+// shares its taints with its template, so it is copied where there is something
+// to put.
+func (t taintTimes) keep(pool *devices.Pool) *devices.Pool {
+	if len(t) == 0 {
+		return pool
+	}
+	kept := *pool
+	kept.Devices = t.on(pool.Devices)
+	return &kept
+}
+
+func (t taintTimes) on(list []resourcev1.Device) []resourcev1.Device {
+	list = slices.Clone(list)
+	for i := range list {
+		device := &list[i]
+		device.Taints = slices.Clone(device.Taints)
+		for j := range device.Taints {
+			taint := &device.Taints[j]
+			if added, known := t[keyOf(device, taint)]; known && taint.TimeAdded == nil {
+				taint.TimeAdded = &added
+			}
+		}
+	}
+	return list
+}
