@@ -49,8 +49,13 @@ func ForDriver(templates []*Template, node *corev1.Node) map[string][]*Template 
 
 // Pools makes a driver's pools on a node from the templates that ForDriver
 // chose. Templates with the same pool name form one pool, their devices in the
-// order of the templates' names. Two devices of one name are an error.
+// order of the templates' names. Two devices of one name are an error. The taints
+// of the node's annotation are on the devices.
 func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
+	taints, err := TaintsOf(node)
+	if err != nil {
+		return nil, err
+	}
 	var pools []Pool
 	for _, t := range templates {
 		name, devices, err := t.render(node)
@@ -63,6 +68,11 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 			pools = append(pools, Pool{Driver: t.Driver, Name: name, owners: map[string]string{}})
 		}
 		if err := pools[i].add(t, devices); err != nil {
+			return nil, err
+		}
+	}
+	for i := range pools {
+		if err := taints.addTo(&pools[i]); err != nil {
 			return nil, err
 		}
 	}

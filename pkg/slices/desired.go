@@ -2,6 +2,7 @@ package slices
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ type desired struct {
 	// held are the drivers whose pools could not be worked out, with the cause.
 	// Their slices stay as they are.
 	held map[string]error
+	// taints is what is wrong with the node's annotation of device taints.
+	taints error
 }
 
 // poolID identifies a pool of a node, and of none that had its name before.
@@ -35,12 +38,18 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 	result := desired{held: map[string]error{}}
 	object := lifecycle.NodeObject(node)
 	byDriver := devices.ForDriver(set.Templates, node)
+	taints, err := devices.TaintsOf(object)
+	if err != nil {
+		return holdAll(byDriver, err)
+	}
+	var all []devices.Pool
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
 		pools, err := devices.Pools(byDriver[driver], object)
 		if err != nil {
 			result.held[driver] = err
 			continue
 		}
+		all = append(all, pools...)
 		wanted, err := inForce(ctx, set, pools, gate{node: node, object: object, existing: existing, known: known})
 		if err != nil {
 			result.held[driver] = err
@@ -48,7 +57,37 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 		}
 		result.pools = append(result.pools, wanted...)
 	}
+	result.taints = taints.Missing(all, result.held)
 	return result
+}
+
+// holdAll keeps everything on the node as it is: without the taints, devices
+// would look healthy that are not to be.
+func holdAll(byDriver map[string][]*devices.Template, taints error) desired {
+	result := desired{held: map[string]error{}, taints: taints}
+	for driver := range byDriver {
+		result.held[driver] = taints
+	}
+	return result
+}
+
+// problems are what is to be told of, by cause. What is wrong with the
+// annotation is told once, not for each driver that it holds.
+func (d *desired) problems() map[string]error {
+	var templates []error
+	for _, driver := range slices.Sorted(maps.Keys(d.held)) {
+		if !errors.Is(d.held[driver], d.taints) {
+			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.held[driver]))
+		}
+	}
+	problems := map[string]error{}
+	if len(templates) > 0 {
+		problems["template"] = errors.Join(templates...)
+	}
+	if d.taints != nil {
+		problems["annotation"] = d.taints
+	}
+	return problems
 }
 
 // gate decides whether a pool of a node is to exist now.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
@@ -49,8 +50,9 @@ var gatedFields = []gatedField{{
 // not tell, so it asks with a dry run, once for each field that is used.
 type serverFields struct {
 	client resourceclient.ResourceSliceInterface
-	// report is called once for each template and field that is dropped.
-	report func(ctx context.Context, node *corev1.Node, template string, field gatedField)
+	// report is called once for each source and field that is dropped. The source
+	// is the name of a template, or of the annotation with device taints.
+	report func(ctx context.Context, node *corev1.Node, source string, field gatedField)
 
 	mu       sync.Mutex
 	kept     map[string]bool
@@ -111,12 +113,27 @@ func (s *serverFields) keeps(ctx context.Context, node *corev1.Node, pool *devic
 func (s *serverFields) reportOnce(ctx context.Context, node *corev1.Node, pool *devices.Pool, field gatedField) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range pool.Templates {
-		key := [2]string{t.Name, field.name}
-		if s.reported[key] || !t.Uses(field.used) {
+	for _, source := range sources(pool, field) {
+		key := [2]string{source, field.name}
+		if s.reported[key] {
 			continue
 		}
 		s.reported[key] = true
-		s.report(ctx, node, t.Name, field)
+		s.report(ctx, node, source, field)
 	}
+}
+
+// sources are what the pool has the field from. What no template has is from the
+// annotation.
+func sources(pool *devices.Pool, field gatedField) []string {
+	var names []string
+	for _, t := range pool.Templates {
+		if t.Uses(field.used) {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{v1alpha1.DeviceTaintsAnnotation}
+	}
+	return names
 }

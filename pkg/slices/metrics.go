@@ -38,7 +38,7 @@ func newMetrics(cache cache.Store) *metrics {
 		}, []string{"template", "field"}),
 		failing: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kwok_dra_publish_failures_total",
-			Help: "Nodes that could not be brought to the desired state, by cause (template, api); each retry counts.",
+			Help: "Nodes that could not be brought to the desired state, by cause (template, annotation, api); each retry counts.",
 		}, []string{"cause"}),
 		slices:  prometheus.NewDesc("kwok_dra_slices", "ResourceSlices published now, by driver.", []string{"driver"}, nil),
 		devices: prometheus.NewDesc("kwok_dra_devices", "Devices published now, by driver.", []string{"driver"}, nil),

@@ -139,7 +139,7 @@ func (p *Publisher) reconcile(ctx context.Context, name string) error {
 	if wrote && !since.IsZero() {
 		p.metrics.published(since)
 	}
-	return p.refused(node, want.held)
+	return p.refused(node, want.problems())
 }
 
 // desire works out what a node should have, and remembers it. Node is nil where
@@ -212,20 +212,17 @@ func (p *Publisher) bringDriver(ctx context.Context, name string, node *corev1.N
 	return true, nil
 }
 
-// refused reports templates that cannot be rendered for the node. Only a change
-// of the node or the configuration can help.
-func (p *Publisher) refused(node *corev1.Node, held map[string]error) error {
-	if len(held) == 0 {
-		return nil
-	}
-	p.metrics.failing.WithLabelValues("template").Inc()
+// refused reports templates that cannot be rendered for the node, and what is
+// wrong with its annotation. Only a change of the node or the configuration can
+// help.
+func (p *Publisher) refused(node *corev1.Node, problems map[string]error) error {
 	var errs []error
-	for _, driver := range slices.Sorted(maps.Keys(held)) {
-		errs = append(errs, fmt.Errorf("driver %s: %w", driver, held[driver]))
+	for _, cause := range slices.Sorted(maps.Keys(problems)) {
+		p.metrics.failing.WithLabelValues(cause).Inc()
+		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(problems[cause]))
+		errs = append(errs, problems[cause])
 	}
-	err := errors.Join(errs...)
-	p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
-	return loop.Terminal(err)
+	return loop.Terminal(errors.Join(errs...))
 }
 
 // failed reports an API call that failed. What the API server refuses for good
@@ -242,10 +239,14 @@ func (p *Publisher) failed(node *corev1.Node, name string, err error) error {
 	return err
 }
 
-func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, template string, field gatedField) {
-	p.metrics.dropped.WithLabelValues(template, field.name).Set(1)
+func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source string, field gatedField) {
+	p.metrics.dropped.WithLabelValues(source, field.name).Set(1)
 	err := fmt.Errorf("the API server drops %s of the devices of template %s: turn on its feature gate %s, or take the field away",
-		field.name, template, field.gate)
+		field.name, source, field.gate)
+	if source == v1alpha1.DeviceTaintsAnnotation {
+		err = fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or take the annotation away",
+			source, field.gate)
+	}
 	klog.FromContext(ctx).Error(err, "Publishing without a field", "node", node.Name)
 	p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
 }
