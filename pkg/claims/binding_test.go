@@ -148,7 +148,9 @@ func TestBindingIsRetried(t *testing.T) {
 // TestBindingOfOthers is not ours.
 func TestBindingOfOthers(t *testing.T) {
 	for name, change := range map[string]func(pod *corev1.Pod, claim *resourcev1.ResourceClaim){
-		"another driver": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) { claim.Status.Allocation.Devices.Results[0].Driver = "other" },
+		"another driver": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
+			claim.Status.Allocation.Devices.Results[0].Driver = "other"
+		},
 		"a real node": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
 			claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "real"
 		},

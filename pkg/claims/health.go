@@ -162,7 +162,7 @@ func (h *healthReport) add(status *corev1.ResourceStatus, claim *resourcev1.Reso
 // resourceID is the first CDI device id that the driver gives, or else the
 // device's full name.
 func (h *healthReport) resourceID(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template) (corev1.ResourceID, error) {
-	report, err := source{lookup: h.a.lookup}.render(claim, result, template)
+	report, err := source{lookup: h.a.lookup, pods: objectsOf([]*corev1.Pod{h.a.pod})}.render(claim, result, template)
 	if err != nil {
 		return "", err
 	}

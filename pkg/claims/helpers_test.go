@@ -112,15 +112,19 @@ func setOf(t testing.TB, documents string) *config.Set {
 	return store.Current()
 }
 
+func lookupOf(set *config.Set, node *corev1.Node) *devices.Lookup {
+	return devices.NewLookup(set.Templates, node)
+}
+
 // sourceOf is what entries are made from on the node n.
 func sourceOf(set *config.Set, pods ...*corev1.Pod) source {
-	return source{lookup: devices.NewLookup(set.Templates, newNode("n")), named: set.Names, pods: objectsOf(pods)}
+	return source{lookup: lookupOf(set, newNode("n")), named: set.Names, pods: objectsOf(pods)}
 }
 
 // attemptOf is a look at a Pod on the node n.
 func attemptOf(set *config.Set, pod *corev1.Pod) *attempt {
 	a := &attempt{key: keyOf(pod), set: set, node: newNode("n"), state: &podState{uid: pod.UID}}
-	a.lookup = devices.NewLookup(set.Templates, a.node)
+	a.lookup = lookupOf(set, a.node)
 	a.see(pod)
 	return a
 }
