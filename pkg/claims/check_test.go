@@ -1,0 +1,191 @@
+package claims
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fixture is a Pod whose claims all pass: own, made from a template for it, and
+// shared.
+type fixture struct {
+	pod          *corev1.Pod
+	claims       map[string]*resourcev1.ResourceClaim
+	unregistered map[string]bool
+	asked        []string
+	err          error
+}
+
+func newFixture() *fixture {
+	pod := newPod("p", "shared")
+	pod.Spec.ResourceClaims = append([]corev1.PodResourceClaim{{Name: "own", ResourceClaimTemplateName: new("t")}}, pod.Spec.ResourceClaims...)
+	pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "own", ResourceClaimName: new("p-own-x")}}
+	own := allocated("p-own-x", pod)
+	own.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "p", UID: pod.UID, Controller: new(true)}}
+	return &fixture{pod: pod, claims: map[string]*resourcev1.ResourceClaim{"p-own-x": own, "shared": allocated("shared", pod)}, unregistered: map[string]bool{}}
+}
+
+func (f *fixture) view() view {
+	return view{
+		claim: func(name string) (*resourcev1.ResourceClaim, error) {
+			f.asked = append(f.asked, name)
+			if f.claims[name] == nil {
+				return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
+			}
+			return f.claims[name], f.err
+		},
+		registered: func(driver string) (bool, error) {
+			if driver == "unknown" {
+				return false, errBroken
+			}
+			return !f.unregistered[driver], nil
+		},
+	}
+}
+
+// TestCheck has the kubelet's error texts in the order in which it looks, from
+// Manager.prepareResources in pkg/kubelet/cm/dra/manager.go and resourceclaim.Name.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(f *fixture)
+		// reason is empty for an error that is no failure.
+		reason, want string
+		asked        []string
+	}{
+		"claim not created yet": {
+			func(f *fixture) { f.pod.Status.ResourceClaimStatuses = nil },
+			reasonNoClaim, `pod "default/p": ResourceClaim not created yet`, nil,
+		},
+		"no known source": {
+			func(f *fixture) { f.pod.Spec.ResourceClaims[0].ResourceClaimTemplateName = nil },
+			reasonNoClaim, `pod "default/p", spec.resourceClaim "own": none of the supported fields are set`, nil,
+		},
+		"not found": {
+			func(f *fixture) { delete(f.claims, "p-own-x") },
+			reasonNoClaim, `fetch ResourceClaim p-own-x: resourceclaims.resource.k8s.io "p-own-x" not found`, []string{"p-own-x"},
+		},
+		"not readable": {
+			func(f *fixture) { f.err = errBroken },
+			"", `fetch ResourceClaim p-own-x: connection refused`, []string{"p-own-x"},
+		},
+		"not owner, and nothing else": {
+			func(f *fixture) {
+				f.claims["p-own-x"] = &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "p-own-x", Namespace: "default"}}
+			},
+			reasonNotOwner, `ResourceClaim default/p-own-x was not created for Pod default/p (Pod is not owner)`, []string{"p-own-x"},
+		},
+		"not reserved, nor allocated": {
+			func(f *fixture) { f.claims["p-own-x"].Status = resourcev1.ResourceClaimStatus{} },
+			reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
+		},
+		"reserved for a Pod of that name": {
+			func(f *fixture) { f.claims["p-own-x"].Status.ReservedFor[0].UID = "another" },
+			reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
+		},
+		"not allocated": {
+			func(f *fixture) { f.claims["p-own-x"].Status.Allocation = nil },
+			reasonNotAllocated, `ResourceClaim p-own-x: not allocated`, []string{"p-own-x"},
+		},
+		"not registered": {
+			func(f *fixture) { f.unregistered["d"] = true },
+			reasonNotRegistered, `DRA driver d is not registered`, []string{"p-own-x"},
+		},
+		"second driver not registered": {
+			func(f *fixture) {
+				f.unregistered["e"] = true
+				allocate(f.claims["p-own-x"], device("d", "gpu-0"), device("e", "nic"))
+			},
+			reasonNotRegistered, `DRA driver e is not registered`, []string{"p-own-x"},
+		},
+		"slices not readable": {
+			func(f *fixture) { allocate(f.claims["p-own-x"], device("unknown", "gpu-0")) },
+			"", `connection refused`, []string{"p-own-x"},
+		},
+		"the second claim fails": {
+			func(f *fixture) { f.claims["shared"].Status.Allocation = nil },
+			reasonNotAllocated, `ResourceClaim shared: not allocated`, []string{"p-own-x", "shared"},
+		},
+		"the claim for extended resources comes last": {
+			func(f *fixture) {
+				f.pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"}
+			},
+			reasonNoClaim, `fetch ResourceClaim extended: resourceclaims.resource.k8s.io "extended" not found`, []string{"p-own-x", "shared", "extended"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture()
+			test.change(f)
+			claims, err := check(f.pod, f.view())
+			require.EqualError(t, err, test.want)
+			require.Empty(t, claims, "all or none")
+			require.Equal(t, test.asked, f.asked)
+			var failure *prepareError
+			require.Equal(t, test.reason != "", errors.As(err, &failure))
+			if failure != nil {
+				require.Equal(t, test.reason, failure.reason)
+			}
+		})
+	}
+}
+
+func TestCheckPasses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(f *fixture)
+		want   []string
+	}{
+		"all": {func(*fixture) {}, []string{"p-own-x", "shared"}},
+		"no claim was needed": {
+			func(f *fixture) { f.pod.Status.ResourceClaimStatuses[0].ResourceClaimName = nil },
+			[]string{"shared"},
+		},
+		"a shared claim needs no owner": {
+			func(f *fixture) {
+				f.claims["shared"].OwnerReferences = []metav1.OwnerReference{{Kind: "Other", UID: "o", Controller: new(true)}}
+			},
+			[]string{"p-own-x", "shared"},
+		},
+		"extended resources": {
+			func(f *fixture) {
+				f.pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"}
+				f.claims["extended"] = allocated("extended", f.pod)
+			},
+			[]string{"p-own-x", "shared", "extended"},
+		},
+		"of a PodGroup": {
+			func(f *fixture) {
+				f.pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("g")}
+				f.claims["p-own-x"].OwnerReferences = []metav1.OwnerReference{{APIVersion: "scheduling.k8s.io/v1beta1", Kind: "PodGroup", Name: "g", Controller: new(true)}}
+				f.claims["p-own-x"].Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "g"}}
+			},
+			[]string{"p-own-x", "shared"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture()
+			test.change(f)
+			claims, err := check(f.pod, f.view())
+			require.NoError(t, err)
+			var got []string
+			for _, claim := range claims {
+				got = append(got, claim.Name)
+			}
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+// TestFailureMessage: the event reads as the kubelet's.
+func TestFailureMessage(t *testing.T) {
+	t.Parallel()
+	require.EqualError(t, failureMessage(failed(reasonNotAllocated, "ResourceClaim %s: %w", "c", errNotAllocated)),
+		"Failed to prepare dynamic resources: prepare dynamic resources: ResourceClaim c: not allocated")
+}
