@@ -3,6 +3,7 @@ package claims
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -68,15 +69,34 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		InitContainerStatuses: waitingContainers(pod.Spec.InitContainers, podInitializing),
 		ContainerStatuses:     waitingContainers(pod.Spec.Containers, reason),
 	}
-	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: address.Address})
-		}
+	for _, ip := range hostIPs(node) {
+		status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: ip.String()})
 	}
 	if len(status.HostIPs) > 0 {
 		status.HostIP = status.HostIPs[0].IP
 	}
 	return status
+}
+
+// hostIPs are the node's first address, internal ones before external ones, and
+// the first one of the other family (GetNodeHostIPs in pkg/util/node). The API
+// server takes no more.
+func hostIPs(node *corev1.Node) []net.IP {
+	var all []net.IP
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, address := range node.Status.Addresses {
+			if ip := net.ParseIP(address.Address); address.Type == kind && ip != nil {
+				all = append(all, ip)
+			}
+		}
+	}
+	isIPv6 := func(ip net.IP) bool { return ip.To4() == nil }
+	for _, ip := range all {
+		if isIPv6(ip) != isIPv6(all[0]) {
+			return []net.IP{all[0], ip}
+		}
+	}
+	return all[:min(1, len(all))]
 }
 
 // conditionsAt completes conditions of a Pod. Their transition is now, unless the
