@@ -75,8 +75,12 @@ func TestWaitingStatusOfInitContainers(t *testing.T) {
 // of the other family. The API server refuses more.
 func TestHostIPs(t *testing.T) {
 	t.Parallel()
-	internal := func(ip string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip} }
-	external := func(ip string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: ip} }
+	internal := func(ip string) corev1.NodeAddress {
+		return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip}
+	}
+	external := func(ip string) corev1.NodeAddress {
+		return corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: ip}
+	}
 	for name, test := range map[string]struct {
 		addresses []corev1.NodeAddress
 		want      []string

@@ -16,8 +16,9 @@ import (
 func prepared(t *testing.T, documents string, shared bool) *world {
 	t.Helper()
 	p, q := newPod("p", "c"), newPod("q", "c")
-	w := newWorld(t, template("d", "")+documents, newNode("n"), p, allocated("c", p, q))
+	w := newWorld(t, template("d", "")+documents, newNode("n"), p, allocated("c", p))
 	if shared {
+		w.reserve("c", q)
 		w.add(q)
 	}
 	require.Contains(t, w.takeCalls(false), "prepare c")
@@ -90,6 +91,7 @@ func TestConsumerElsewhere(t *testing.T) {
 		w := prepared(t, "", false)
 		elsewhere := newPod("q", "c")
 		elsewhere.Spec.NodeName = "real"
+		w.reserve("c", elsewhere)
 		w.add(realNode("real"))
 		w.add(elsewhere)
 		w.remove(newPod("p"))
@@ -114,6 +116,7 @@ func TestNextConsumerInTime(t *testing.T) {
 				w := prepared(t, "", false)
 				w.remove(newPod("p"))
 				time.Sleep(test.after)
+				w.reserve("c", newPod("q"))
 				w.add(newPod("q", "c"))
 				w.wrote(test.want)
 				require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
