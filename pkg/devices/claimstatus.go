@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 	"sigs.k8s.io/yaml"
 
@@ -75,7 +76,7 @@ var sampleAllocated = map[string]any{
 func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatus, field.ErrorList) {
 	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, renderer: gotpl.NewRenderer(functions)}
 	if source.Data != nil {
-		if err := json.Unmarshal(source.Data.Raw, &c.data); err != nil {
+		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(source.Data.Raw, &c.data); err != nil {
 			return nil, field.ErrorList{field.Invalid(path.Child("data"), string(source.Data.Raw), err.Error())}
 		}
 	}
@@ -101,7 +102,7 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatu
 
 // everything finds a template that hands on all that it is given, or, within
 // range and with, a part of it.
-var everything = regexp.MustCompile(`(^|[\s({|])[.$]($|[\s)}|])`)
+var everything = regexp.MustCompile(`(^|[\s({|=])[.$]($|[\s)}|])`)
 
 // reads tells whether a template may read a field of what it is given. Rather
 // yes than no: that costs time, and no write.
@@ -214,7 +215,11 @@ func encodeData(data any, path *field.Path) (*runtime.RawExtension, error) {
 	}
 	if text, isText := data.(string); isText {
 		var object map[string]any
-		if err := yaml.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		asJSON, err := yaml.YAMLToJSON([]byte(text))
+		if err == nil {
+			err = sigsjson.UnmarshalCaseSensitivePreserveInts(asJSON, &object)
+		}
+		if err != nil || object == nil {
 			return nil, field.Invalid(path, text, "must yield an object in YAML or JSON")
 		}
 		data = object
