@@ -1,0 +1,152 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// watched is a Nodes at work in a bubble, and what its handler was told.
+type watched struct {
+	*Nodes
+	t      *testing.T
+	client *fake.Clientset
+
+	mu   sync.Mutex
+	told []string
+}
+
+func watch(t *testing.T, managed *ManagedNodes, objects ...runtime.Object) *watched {
+	t.Helper()
+	require.NoError(t, managed.Complete())
+	w := &watched{t: t, client: fake.NewClientset(objects...)}
+	w.Nodes = NewNodes(w.client, managed)
+	synced, err := w.Handle(w.tell)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	<-synced.Done()
+	return w
+}
+
+func (w *watched) tell(name string, old, node *corev1.Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, fmt.Sprintf("%s %t %t", name, old != nil, node != nil))
+}
+
+// heard checks what the handler was told since the last time: "<name> <was there>
+// <is there>".
+func (w *watched) heard(want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.Sort(w.told)
+	require.Equal(w.t, want, w.told)
+	w.told = nil
+}
+
+func (w *watched) set(name string, change func(node *corev1.Node)) {
+	w.t.Helper()
+	nodes := w.client.CoreV1().Nodes()
+	node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
+	require.NoError(w.t, err)
+	node = node.DeepCopy()
+	change(node)
+	_, err = nodes.Update(w.t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+func fakeNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}}}
+}
+
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &ManagedNodes{}, fakeNode("fake"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real"}})
+		w.heard("fake false true", "real false true")
+		require.Equal(t, "fake", w.Get("fake").Name)
+		require.Nil(t, w.Get("real"), "not fake")
+		require.Nil(t, w.Get("none"))
+		require.Nil(t, w.Get(""), "the node of a Pod that is not bound")
+		require.ElementsMatch(t, []string{"fake", "real"}, w.Names())
+
+		w.set("fake", func(node *corev1.Node) { node.Annotations = nil })
+		w.set("real", func(node *corev1.Node) { node.Annotations = fakeNode("").Annotations })
+		w.heard("fake true true", "real true true")
+		require.Nil(t, w.Get("fake"))
+		require.NotNil(t, w.Get("real"))
+
+		require.NoError(t, w.client.CoreV1().Nodes().Delete(t.Context(), "real", metav1.DeleteOptions{}))
+		w.heard("real true false")
+		require.Nil(t, w.Get("real"))
+		require.Equal(t, []string{"fake"}, w.Names())
+	})
+}
+
+// TestNodesWithoutHeartbeats: selectors and templates do not see them.
+func TestNodesWithoutHeartbeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		node := fakeNode("n")
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok"}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Unix(1, 0)}}
+		got := watch(t, &ManagedNodes{}, node).Get("n")
+		require.Empty(t, got.ManagedFields)
+		require.True(t, got.Status.Conditions[0].LastHeartbeatTime.IsZero())
+		require.False(t, got.Status.Conditions[0].LastTransitionTime.IsZero())
+	})
+	odd, err := slimNode("odd")
+	require.NoError(t, err)
+	require.Equal(t, "odd", odd)
+}
+
+// TestKnown: where the server lists some nodes only, others may exist.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		managed        ManagedNodes
+		listed, others bool
+	}{
+		"by annotation": {ManagedNodes{}, true, true},
+		"all":           {ManagedNodes{All: true}, true, true},
+		"by label":      {ManagedNodes{Labels: "a=b"}, true, false},
+		"single":        {ManagedNodes{Single: "n"}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				node := fakeNode("n")
+				node.Labels = map[string]string{"a": "b"}
+				w := watch(t, &test.managed, node)
+				require.Equal(t, test.listed, w.Known("n"))
+				require.Equal(t, test.others, w.Known("other"))
+				require.Equal(t, test.others, w.Known(""), "the node of a claim that several can use")
+				require.NoError(t, w.client.CoreV1().Nodes().Delete(t.Context(), "n", metav1.DeleteOptions{}))
+				synctest.Wait()
+				require.Nil(t, w.Get("n"))
+				require.True(t, w.Known("n"), "gone, and known to be")
+			})
+		})
+	}
+}
