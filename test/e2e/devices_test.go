@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -20,7 +19,7 @@ import (
 // conditions, on one cluster with the fast Stages.
 func TestDevices(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, cluster.Options{Config: fastStages(t), Audit: true})
+	h := newHarness(t, allFeatures(cluster.Options{Config: fastStages(t), Audit: true}))
 	h.configure("configuration", strings.Replace(knobs, "retryInterval: 2s", "retryInterval: 2s\n  bindingDelay: 1s", 1))
 	h.sidecar()
 	for name, test := range map[string]func(*harness){
@@ -79,8 +78,13 @@ func testHealthFollowsTaints(h *harness) {
 		Resources: []corev1.ResourceHealth{{ResourceID: corev1.ResourceID(driver + "/health/" + device), Health: corev1.ResourceHealthStatusUnhealthy}},
 	}}, pod.Status.ContainerStatuses[0].AllocatedResourcesStatus)
 	h.healthy("health", "well", corev1.ResourceHealthStatusHealthy)
-	h.eventually(patience, func() string { return completePool(h.slicesOf("health"), 70) })
-	require.Len(h, h.slicesOf("health"), 2, "the limit is 64 devices where one has a taint")
+	h.eventually(patience, func() string {
+		pool := h.slicesOf("health")
+		if len(pool) != 2 {
+			return fmt.Sprintf("%d slices, want 2: the limit is 64 devices where one has a taint", len(pool))
+		}
+		return completePool(pool, 70)
+	})
 
 	// KWOK writes whole lists of container statuses, without the health.
 	pod.Status.ContainerStatuses[0].AllocatedResourcesStatus = nil
@@ -191,7 +195,7 @@ func testBindingFailure(h *harness) {
 	h.createPod("broken", pod)
 	h.eventually(patience, func() string {
 		messages := h.messages("broken", "pod", "FailedScheduling")
-		if strings.Contains(messages, "device binding failed") && strings.Contains(messages, "BindingFailed") {
+		if strings.Contains(messages, "binding failed") && strings.Contains(messages, "BindingFailed") {
 			return ""
 		}
 		return "the scheduler has not been told: " + messages
@@ -200,21 +204,15 @@ func testBindingFailure(h *harness) {
 	h.running("broken", "pod")
 }
 
-// healthGateOff turns the gate off where it is on by default, from 1.36 on.
-func healthGateOff() map[string]bool {
-	for _, version := range []string{"1.34", "1.35"} {
-		if strings.HasPrefix(strings.TrimPrefix(os.Getenv("KUBERNETES_VERSION"), "v"), version) {
-			return nil
-		}
-	}
-	return map[string]bool{"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false}
-}
-
 // TestHealthGateOff has an API server that does not keep the health of devices:
 // it is not written again and again.
 func TestHealthGateOff(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, cluster.Options{Config: fastStages(t), Audit: true, FeatureGates: healthGateOff()})
+	options := cluster.Options{Config: fastStages(t), Audit: true}
+	if !alphaDevices() {
+		options.FeatureGates = map[string]bool{"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false}
+	}
+	h := newHarness(t, options)
 	h.sidecar()
 	h.sceneOf("gateless", driver, gpus(8), reportsHealth)
 	for i := range 3 {

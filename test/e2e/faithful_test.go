@@ -35,10 +35,10 @@ func generalStages(t *testing.T) []string {
 // to Pods and claims must be the same, in the same order.
 func TestFaithful(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, cluster.Options{
+	h := newHarness(t, allFeatures(cluster.Options{
 		Config: generalStages(t), Audit: true,
 		ExtraArgs: map[string][]string{cluster.Kwok: {"node-ip=10.1.2.3"}}, // or nodes have no address
-	})
+	}))
 	for _, folder := range []string{"node", "pod"} {
 		document, err := os.ReadFile(filepath.Join(sidecar.Root(), "stages", folder, "general", "kwok-dra-configuration.yaml"))
 		require.NoError(t, err)

@@ -64,11 +64,26 @@ func (t *teller) tell(event auditEvent) {
 	case "resourceclaims/ create":
 		t.add("claim", []string{"created"})
 	case "resourceclaims/ delete":
+		if _, known := t.claims[event.ObjectRef.Name]; !known {
+			t.forgetUnused()
+			return
+		}
 		t.add("claim", []string{"deleted"})
 	case "pods/ delete":
 		// The test's deletion only marks the Pod; KWOK's, with no grace, ends it.
 		if !strings.HasPrefix(event.UserAgent, "e2e.test/") {
 			t.add("pod "+event.ObjectRef.Name, []string{"deleted"})
+		}
+	}
+}
+
+// forgetUnused drops the creation of a claim that is deleted without having been
+// used: the claim controller may make one more for a Pod that has just ended.
+func (t *teller) forgetUnused() {
+	for i := len(t.steps) - 1; i >= 0; i-- {
+		if t.steps[i].object == "claim" && slices.Equal(t.steps[i].changes, []string{"created"}) {
+			t.steps = slices.Delete(t.steps, i, i+1)
+			return
 		}
 	}
 }

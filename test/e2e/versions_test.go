@@ -1,12 +1,33 @@
 package e2e
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
+
+// alphaDevices tells whether what devices can do is still behind gates that are
+// off by default, as before Kubernetes 1.36.
+func alphaDevices() bool {
+	version := strings.TrimPrefix(os.Getenv("KUBERNETES_VERSION"), "v")
+	return strings.HasPrefix(version, "1.34") || strings.HasPrefix(version, "1.35")
+}
+
+// allFeatures turns on what the tests need and older releases have off.
+func allFeatures(o cluster.Options) cluster.Options {
+	if alphaDevices() {
+		o.FeatureGates = map[string]bool{
+			"DRAConsumableCapacity": true, "DRADeviceBindingConditions": true, "DRADeviceTaints": true,
+			"DRAExtendedResource": true, "ResourceHealthStatus": true,
+		}
+		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
+	}
+	return o
+}
 
 // TestOlderKwok has Pods held back by the project's pod-ready with the kwok
 // releases whose own pod-ready is another.
