@@ -115,3 +115,14 @@ func dropFirst(pool devices.Pool) devices.Pool {
 	pool.Devices = pool.Devices[1:]
 	return pool
 }
+
+// TestTimesOnNode: of two times of one taint the earlier counts, in whatever
+// order the cache has the slices.
+func TestTimesOnNode(t *testing.T) {
+	t.Parallel()
+	key := taintKey{"gpu", "k", "v", resourcev1.DeviceTaintEffectNone}
+	early, late := &Observed{Taints: taintTimes{key: metav1.Unix(1, 0)}}, &Observed{Taints: taintTimes{key: metav1.Unix(2, 0)}}
+	for _, existing := range [][]*Observed{{early, late}, {late, early}} {
+		require.Equal(t, early.Taints, timesOnNode(fakeNode("n", true), existing))
+	}
+}
