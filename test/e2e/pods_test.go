@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,15 +20,7 @@ import (
 )
 
 // stageFiles are the Stages of a folder of the project.
-func (h *harness) stageFiles(folder string) []string {
-	h.Helper()
-	return stageFiles(h.T, folder)
-}
-
-func stageFiles(t interface {
-	require.TestingT
-	Helper()
-}, folder string) []string {
+func stageFiles(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(sidecar.Root(), "stages", folder, "*.yaml"))
 	require.NoError(t, err)
