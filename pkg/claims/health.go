@@ -146,17 +146,29 @@ func (h *healthReport) add(status *corev1.ResourceStatus, claim *resourcev1.Reso
 	if slices.ContainsFunc(status.Resources, func(r corev1.ResourceHealth) bool { return r.ResourceID == id }) {
 		return nil
 	}
-	health := corev1.ResourceHealthStatusUnknown
-	h.show = h.show || template.ReportsHealth
-	if template.ReportsHealth && pluginOf(h.a.node) == pluginUp {
-		device, err := h.a.lookup.Device(result)
-		if err != nil {
-			return err
-		}
-		health = healthOfDevice(device)
+	health, err := h.health(result, template)
+	if err != nil {
+		return err
 	}
 	status.Resources = append(status.Resources, corev1.ResourceHealth{ResourceID: id, Health: health})
 	return nil
+}
+
+// health is what the kubelet would know: nothing of a driver that does not report
+// health, or whose plugin is down.
+func (h *healthReport) health(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template) (corev1.ResourceHealthStatus, error) {
+	h.show = h.show || template.ReportsHealth
+	if !template.ReportsHealth || pluginOf(h.a.node) != pluginUp {
+		return corev1.ResourceHealthStatusUnknown, nil
+	}
+	device, err := h.a.lookup.Device(result)
+	if err != nil {
+		return "", err
+	}
+	if devices.Healthy(device) {
+		return corev1.ResourceHealthStatusHealthy, nil
+	}
+	return corev1.ResourceHealthStatusUnhealthy, nil
 }
 
 // resourceID is the first CDI device id that the driver gives, or else the
@@ -170,15 +182,6 @@ func (h *healthReport) resourceID(claim *resourcev1.ResourceClaim, result *resou
 		return corev1.ResourceID(report.CDIDeviceIDs[0]), nil
 	}
 	return corev1.ResourceID(result.Driver + "/" + result.Pool + "/" + result.Device), nil
-}
-
-func healthOfDevice(device *resourcev1.Device) corev1.ResourceHealthStatus {
-	for _, taint := range device.Taints {
-		if taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute {
-			return corev1.ResourceHealthStatusUnhealthy
-		}
-	}
-	return corev1.ResourceHealthStatusHealthy
 }
 
 // patchOperation is an operation of a JSON patch (RFC 6902).
