@@ -73,6 +73,20 @@ func TestFailureIsTriedAgainAndAgain(t *testing.T) {
 	})
 }
 
+// TestFailureOfRunningPod: a Pod that runs without having waited, under Stages
+// that do not know of claims, is not thrown back.
+func TestFailureOfRunningPod(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		run(pod)
+		claim := allocated("c", pod)
+		claim.Status.Allocation = nil
+		w := newWorld(t, template("d", "")+configuration(faithful), newNode("n"), pod, claim)
+		w.wrote("")
+		w.failures("ResourceClaim c: not allocated")
+	})
+}
+
 // TestEditedPodIsTriedAtOnce, as the kubelet syncs it.
 func TestEditedPodIsTriedAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {

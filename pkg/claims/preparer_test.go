@@ -307,36 +307,3 @@ func TestPodOfTheSameName(t *testing.T) {
 		w.settled()
 	})
 }
-
-// TestWatchThatLags: a claim that the cache does not have is read before a
-// failure is declared.
-func TestWatchThatLags(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, template("d", ""), newNode("n"))
-		w.lag = time.Minute
-		pod := newPod("p", "c")
-		w.add(allocated("c", pod))
-		w.add(pod)
-
-		w.wrote("prepare c, ready p")
-		w.read("get resourceclaims c")
-		w.settled()
-		w.failures()
-	})
-}
-
-// TestSecondPodWhileTheWatchLags finds by the answer to the first one's write
-// that the claim is prepared.
-func TestSecondPodWhileTheWatchLags(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		p, q := newPod("p", "c"), newPod("q", "c")
-		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", p, q))
-		w.lag = time.Minute
-		w.add(p)
-		w.wrote("prepare c, ready p")
-		w.add(q)
-		w.wrote("ready q")
-		w.read("")
-		w.settled()
-	})
-}

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -52,8 +53,8 @@ type server struct {
 	refuse func(call string) error
 	// dropHealth has the server behave as one without ResourceHealthStatus.
 	dropHealth bool
-	// lag is how late claims come to the caches.
-	lag time.Duration
+	// lag and podLag are how late claims and Pods come to the caches.
+	lag, podLag time.Duration
 }
 
 func newServer(objects ...runtime.Object) *server {
@@ -258,14 +259,19 @@ func equalButTimes(a, b runtime.Object) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// listPods leaves out Pods that are not bound.
+// bound is the one field selector that the server knows.
+const bound = "spec.nodeName!="
+
+// listPods leaves out Pods that are not bound if it is asked to.
 func (s *server) listPods(action clienttesting.Action) (bool, runtime.Object, error) {
 	object, err := s.tracker.List(podResource, corev1.SchemeGroupVersion.WithKind("Pod"), action.GetNamespace())
 	if err != nil {
 		return true, nil, err
 	}
 	list := object.(*corev1.PodList)
-	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" })
+	if action.(clienttesting.ListActionImpl).ListOptions.FieldSelector == bound {
+		list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" })
+	}
 	return true, list, nil
 }
 
@@ -275,20 +281,19 @@ func (s *server) watch(action clienttesting.Action) (bool, watch.Interface, erro
 	if err != nil {
 		return true, nil, err
 	}
-	r := &relay{source: source, result: make(chan watch.Event), done: make(chan struct{})}
-	if action.GetResource() == claimResource {
-		r.lag = func() time.Duration {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.lag
-		}
+	r := &relay{source: source, result: make(chan watch.Event), done: make(chan struct{}), bound: options.FieldSelector == bound}
+	r.lag = func() time.Duration {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return map[schema.GroupVersionResource]time.Duration{claimResource: s.lag, podResource: s.podLag}[action.GetResource()]
 	}
 	go r.run()
 	return true, r, nil
 }
 
-// relay is a watch that may be late, and leaves out Pods that are not bound.
+// relay is a watch that may be late, and may leave out Pods that are not bound.
 type relay struct {
+	bound  bool
 	source watch.Interface
 	result chan watch.Event
 	done   chan struct{}
@@ -298,12 +303,12 @@ type relay struct {
 
 func (r *relay) run() {
 	for event := range r.source.ResultChan() {
-		if pod, ok := event.Object.(*corev1.Pod); ok && pod.Spec.NodeName == "" {
+		if pod, ok := event.Object.(*corev1.Pod); ok && r.bound && pod.Spec.NodeName == "" {
 			continue
 		}
-		if r.lag != nil {
+		if lag := r.lag(); lag > 0 {
 			select {
-			case <-time.After(r.lag()):
+			case <-time.After(lag):
 			case <-r.done:
 			}
 		}

@@ -47,6 +47,15 @@ func TestHealthIsShownOnceRunning(t *testing.T) {
 	}
 }
 
+// TestHealthOfAnotherDriver does not matter to Pods that do not use it.
+func TestHealthOfAnotherDriver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, template("e", "  health: Report\n"), false)
+		w.editPod("p", run)
+		w.settled()
+	})
+}
+
 func TestHealthFollowsTaints(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "  health: Report\n", false)

@@ -62,6 +62,20 @@ func TestPodsOfOneName(t *testing.T) {
 	require.Empty(t, s.pods, "Pods without claims cost nothing")
 }
 
+// TestReleaseOfSeveral: each Pod that had the name is released.
+func TestReleaseOfSeveral(t *testing.T) {
+	t.Parallel()
+	p := &Preparer{states: newStates()}
+	p.metrics = newMetrics(p.states.prepared)
+	first := &podState{uid: "1", claims: []types.UID{"b"}}
+	second := &podState{uid: "2", claims: []types.UID{"c"}, former: first}
+	p.states.use("b", "1")
+	p.states.use("c", "2")
+	p.release(second)
+	require.Zero(t, p.states.prepared())
+	p.release(nil)
+}
+
 func TestClaimStates(t *testing.T) {
 	t.Parallel()
 	s := newStates()

@@ -53,6 +53,7 @@ func TestWithdrawing(t *testing.T) {
 				require.Empty(t, w.shown("c"))
 				w.settled()
 				w.read("")
+				require.Equal(t, name == "unreserved", w.preparer.states.prepared() == 1)
 			})
 		})
 	}
@@ -129,6 +130,22 @@ func TestNextConsumerInTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNodeBackInTime: the next time, the delay begins anew.
+func TestNodeBackInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.editNode("n", func(node *corev1.Node) { node.Annotations = nil })
+		time.Sleep(withdrawDelay - time.Second)
+		w.editNode("n", func(node *corev1.Node) { node.Annotations = newNode("n").Annotations })
+		w.settled()
+		w.remove(newPod("p"))
+		time.Sleep(withdrawDelay - time.Millisecond)
+		w.wrote("")
+		time.Sleep(time.Millisecond)
+		w.wrote("withdraw c")
+	})
 }
 
 func TestDeletedWhileItWasDown(t *testing.T) {

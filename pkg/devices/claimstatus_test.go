@@ -203,6 +203,9 @@ func TestNodeIsLeftOut(t *testing.T) {
 	given, err = claimStatusOf(t, `{data: {a: '{{ .Claim.name }}', b: '{{ toJson . }}'}}`).given(someAllocated())
 	require.NoError(t, err)
 	require.Contains(t, given, "Node")
+
+	status := claimStatusOf(t, `{data: {a: '{{ .Node.metadata.name }}{{ .Device.name }}{{ .Pods }}', b: '{{ .Claim.name }}'}}`)
+	require.True(t, status.UsesDevice && status.UsesPods && status.usesNode, "what one template reads counts for all")
 }
 
 // FuzzClaimStatus: whatever a template says, it is refused, fails or renders, the

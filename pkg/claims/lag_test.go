@@ -1,0 +1,65 @@
+package claims
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWatchThatLags: a claim that the cache does not have is read before a
+// failure is declared.
+func TestWatchThatLags(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, template("d", ""), newNode("n"))
+		w.lag = time.Minute
+		pod := newPod("p", "c")
+		w.add(allocated("c", pod))
+		w.add(pod)
+
+		w.wrote("prepare c, ready p")
+		w.read("get resourceclaims c")
+		w.settled()
+		w.failures()
+	})
+}
+
+// TestPodWatchThatLags: what the cache says of a Pod is not acted upon until it
+// has seen the last write.
+func TestPodWatchThatLags(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		w := idleWorld(t, template("d", "")+configuration(faithful), newNode("n"), pod, allocated("c", pod))
+		w.podLag = time.Minute
+		w.fail(failing(1, "prepare c", errBroken))
+		w.start()
+		time.Sleep(10 * time.Minute)
+		w.wrote("waiting p, prepare c, prepare c, ready p")
+	})
+}
+
+// TestPodsThatAreNotBound are not even in the cache: there are many.
+func TestPodsThatAreNotBound(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		pod.Spec.NodeName = ""
+		w := newWorld(t, template("d", ""), newNode("n"), pod)
+		require.Empty(t, w.preparer.pods.GetStore().List())
+	})
+}
+
+// TestSecondPodWhileTheWatchLags finds by the answer to the first one's write
+// that the claim is prepared.
+func TestSecondPodWhileTheWatchLags(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "c")
+		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", p, q))
+		w.lag = time.Minute
+		w.add(p)
+		w.wrote("prepare c, ready p")
+		w.add(q)
+		w.wrote("ready q")
+		w.read("")
+		w.settled()
+	})
+}
