@@ -48,76 +48,78 @@ func (f *fixture) view() view {
 	}
 }
 
-// TestCheck has the kubelet's error texts in the order in which it looks, from
+// refusals have the kubelet's error texts in the order in which it looks, from
 // Manager.prepareResources in pkg/kubelet/cm/dra/manager.go and resourceclaim.Name.
+var refusals = map[string]struct {
+	change func(f *fixture)
+	// reason is empty for an error that is no failure.
+	reason, want string
+	asked        []string
+}{
+	"claim not created yet": {
+		func(f *fixture) { f.pod.Status.ResourceClaimStatuses = nil },
+		reasonNoClaim, `pod "default/p": ResourceClaim not created yet`, nil,
+	},
+	"no known source": {
+		func(f *fixture) { f.pod.Spec.ResourceClaims[0].ResourceClaimTemplateName = nil },
+		reasonNoClaim, `pod "default/p", spec.resourceClaim "own": none of the supported fields are set`, nil,
+	},
+	"not found": {
+		func(f *fixture) { delete(f.claims, "p-own-x") },
+		reasonNoClaim, `fetch ResourceClaim p-own-x: resourceclaims.resource.k8s.io "p-own-x" not found`, []string{"p-own-x"},
+	},
+	"not readable": {
+		func(f *fixture) { f.err = errBroken },
+		"", `fetch ResourceClaim p-own-x: connection refused`, []string{"p-own-x"},
+	},
+	"not owner, and nothing else": {
+		func(f *fixture) {
+			f.claims["p-own-x"] = &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "p-own-x", Namespace: "default"}}
+		},
+		reasonNotOwner, `ResourceClaim default/p-own-x was not created for Pod default/p (Pod is not owner)`, []string{"p-own-x"},
+	},
+	"not reserved, nor allocated": {
+		func(f *fixture) { f.claims["p-own-x"].Status = resourcev1.ResourceClaimStatus{} },
+		reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
+	},
+	"reserved for a Pod of that name": {
+		func(f *fixture) { f.claims["p-own-x"].Status.ReservedFor[0].UID = "another" },
+		reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
+	},
+	"not allocated": {
+		func(f *fixture) { f.claims["p-own-x"].Status.Allocation = nil },
+		reasonNotAllocated, `ResourceClaim p-own-x: not allocated`, []string{"p-own-x"},
+	},
+	"not registered": {
+		func(f *fixture) { f.unregistered["d"] = true },
+		reasonNotRegistered, `DRA driver d is not registered`, []string{"p-own-x"},
+	},
+	"second driver not registered": {
+		func(f *fixture) {
+			f.unregistered["e"] = true
+			allocate(f.claims["p-own-x"], device("d", "gpu-0"), device("e", "nic"))
+		},
+		reasonNotRegistered, `DRA driver e is not registered`, []string{"p-own-x"},
+	},
+	"slices not readable": {
+		func(f *fixture) { allocate(f.claims["p-own-x"], device("unknown", "gpu-0")) },
+		"", `connection refused`, []string{"p-own-x"},
+	},
+	"the second claim fails": {
+		func(f *fixture) { f.claims["shared"].Status.Allocation = nil },
+		reasonNotAllocated, `ResourceClaim shared: not allocated`, []string{"p-own-x", "shared"},
+	},
+	"the claim for extended resources comes last": {
+		func(f *fixture) {
+			f.pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"}
+		},
+		reasonNoClaim, `fetch ResourceClaim extended: resourceclaims.resource.k8s.io "extended" not found`, []string{"p-own-x", "shared", "extended"},
+	},
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		change func(f *fixture)
-		// reason is empty for an error that is no failure.
-		reason, want string
-		asked        []string
-	}{
-		"claim not created yet": {
-			func(f *fixture) { f.pod.Status.ResourceClaimStatuses = nil },
-			reasonNoClaim, `pod "default/p": ResourceClaim not created yet`, nil,
-		},
-		"no known source": {
-			func(f *fixture) { f.pod.Spec.ResourceClaims[0].ResourceClaimTemplateName = nil },
-			reasonNoClaim, `pod "default/p", spec.resourceClaim "own": none of the supported fields are set`, nil,
-		},
-		"not found": {
-			func(f *fixture) { delete(f.claims, "p-own-x") },
-			reasonNoClaim, `fetch ResourceClaim p-own-x: resourceclaims.resource.k8s.io "p-own-x" not found`, []string{"p-own-x"},
-		},
-		"not readable": {
-			func(f *fixture) { f.err = errBroken },
-			"", `fetch ResourceClaim p-own-x: connection refused`, []string{"p-own-x"},
-		},
-		"not owner, and nothing else": {
-			func(f *fixture) {
-				f.claims["p-own-x"] = &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "p-own-x", Namespace: "default"}}
-			},
-			reasonNotOwner, `ResourceClaim default/p-own-x was not created for Pod default/p (Pod is not owner)`, []string{"p-own-x"},
-		},
-		"not reserved, nor allocated": {
-			func(f *fixture) { f.claims["p-own-x"].Status = resourcev1.ResourceClaimStatus{} },
-			reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
-		},
-		"reserved for a Pod of that name": {
-			func(f *fixture) { f.claims["p-own-x"].Status.ReservedFor[0].UID = "another" },
-			reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
-		},
-		"not allocated": {
-			func(f *fixture) { f.claims["p-own-x"].Status.Allocation = nil },
-			reasonNotAllocated, `ResourceClaim p-own-x: not allocated`, []string{"p-own-x"},
-		},
-		"not registered": {
-			func(f *fixture) { f.unregistered["d"] = true },
-			reasonNotRegistered, `DRA driver d is not registered`, []string{"p-own-x"},
-		},
-		"second driver not registered": {
-			func(f *fixture) {
-				f.unregistered["e"] = true
-				allocate(f.claims["p-own-x"], device("d", "gpu-0"), device("e", "nic"))
-			},
-			reasonNotRegistered, `DRA driver e is not registered`, []string{"p-own-x"},
-		},
-		"slices not readable": {
-			func(f *fixture) { allocate(f.claims["p-own-x"], device("unknown", "gpu-0")) },
-			"", `connection refused`, []string{"p-own-x"},
-		},
-		"the second claim fails": {
-			func(f *fixture) { f.claims["shared"].Status.Allocation = nil },
-			reasonNotAllocated, `ResourceClaim shared: not allocated`, []string{"p-own-x", "shared"},
-		},
-		"the claim for extended resources comes last": {
-			func(f *fixture) {
-				f.pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"}
-			},
-			reasonNoClaim, `fetch ResourceClaim extended: resourceclaims.resource.k8s.io "extended" not found`, []string{"p-own-x", "shared", "extended"},
-		},
-	} {
+	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture()
