@@ -21,6 +21,9 @@ import (
 // entries of devices that are not allocated.
 const withdrawDelay = 5 * time.Second
 
+// bindingPatience is how often it is looked whether a Pod is still being bound.
+const bindingPatience = time.Minute
+
 // unprepare unprepares the claims of a Pod that ends. As a driver, it writes
 // nothing to the claims; the kubelet tells so in the Pod's status.
 func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
@@ -151,8 +154,12 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 		return p.withdraw(ctx, state, fieldManager, claim) // its event brings us back for the binding conditions
 	}
 	pods, err := p.unboundConsumers(ctx, claim)
-	if err != nil || beingBound(claim, pods) {
+	if err != nil {
 		return err
+	}
+	if beingBound(claim, pods) {
+		p.claimLoop.AddAfter(keyOf(claim), bindingPatience) // the cache has no Pod whose end would bring us back
+		return nil
 	}
 	return p.withdraw(ctx, state, bindingManager, claim)
 }

@@ -164,15 +164,9 @@ func (c *ClaimStatus) Writes() bool {
 
 // Render makes the report on a device.
 func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
-	values := &values{}
-	if c.count > 0 {
-		given, err := c.given(a)
-		if err != nil {
-			return nil, err
-		}
-		if values, err = renderAll(c.renderer, c.text, c.count, given); err != nil {
-			return nil, err
-		}
+	values, err := c.values(a)
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
 	path := field.NewPath("spec", "claimStatus")
@@ -189,11 +183,27 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	if network != nil {
 		errs = append(errs, v1alpha1.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
 	}
+	for i, id := range ids {
+		if id == "" {
+			errs = append(errs, field.Required(path.Child("cdiDeviceIDs").Index(i), "the template yields nothing"))
+		}
+	}
 	encoded, err := encodeData(data, path.Child("data"))
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
 	return &Report{Data: encoded, NetworkData: network, CDIDeviceIDs: ids}, nil
+}
+
+func (c *ClaimStatus) values(a *Allocated) (*values, error) {
+	if c.count == 0 {
+		return &values{}, nil
+	}
+	given, err := c.given(a)
+	if err != nil {
+		return nil, err
+	}
+	return renderAll(c.renderer, c.text, c.count, given)
 }
 
 // given leaves out the Node where no template reads it: it is by far the largest
