@@ -39,6 +39,8 @@ func main() {
 	flag.IntVar(&b.nodes, "nodes", 1000, "nodes of the fleet")
 	flag.IntVar(&b.newNodes, "new-nodes", 200, "nodes that come one by one")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of publishing the whole fleet; the median counts")
+	flag.IntVar(&b.scheduled, "scheduled", 500, "Pods that go through the scheduler")
+	flag.StringVar(&b.only, "only", "", "measure just slices or claims; default: both")
 	flag.DurationVar(&b.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,8 +52,9 @@ func main() {
 }
 
 type bench struct {
-	nodes, newNodes, rounds int
-	rest                    time.Duration
+	nodes, newNodes, rounds, scheduled int
+	rest                               time.Duration
+	only                               string
 
 	cluster *cluster.Cluster
 	client  kubernetes.Interface
@@ -60,6 +63,7 @@ type bench struct {
 	kubeconfig string
 	rawWriter  kubernetes.Interface
 	events     *events
+	pods       *podEvents
 	report     report
 }
 
@@ -78,16 +82,9 @@ func (b *bench) run(ctx context.Context) (err error) {
 			err = stopErr
 		}
 	}()
-	for _, step := range []struct {
-		title string
-		run   func(context.Context) error
-	}{
-		{"Preparing the cluster", b.prepare},
-		{fmt.Sprintf("Creating %d nodes", b.nodes), b.createFleet},
-		{fmt.Sprintf("Publishing the fleet, %d rounds of kwok-dra, raw writer and Stage", b.rounds), b.publishFleet},
-		{fmt.Sprintf("Adding %d nodes one by one, with kwok-dra and with the Stage", b.newNodes), b.addNodes},
-		{fmt.Sprintf("Watching %d nodes heartbeat for %s", b.nodes, b.rest), b.watchHeartbeats},
-	} {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what watches the cluster ends before it
+	for _, step := range b.steps() {
 		fmt.Fprintf(os.Stderr, "%s ...\n", step.title)
 		if err := step.run(ctx); err != nil {
 			return err
@@ -95,6 +92,52 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	b.report.print(b)
 	return nil
+}
+
+// step is a part of the benchmark that takes a while.
+type step struct {
+	title string
+	run   func(context.Context) error
+}
+
+func (b *bench) steps() []step {
+	steps := []step{
+		{"Preparing the cluster", b.prepare},
+		{fmt.Sprintf("Creating %d nodes", b.nodes), b.createFleet},
+	}
+	if b.only != "claims" {
+		steps = append(steps,
+			step{fmt.Sprintf("Publishing the fleet, %d rounds of kwok-dra, raw writer and Stage", b.rounds), b.publishFleet},
+			step{fmt.Sprintf("Adding %d nodes one by one, with kwok-dra and with the Stage", b.newNodes), b.addNodes},
+			step{fmt.Sprintf("Watching %d nodes heartbeat for %s", b.nodes, b.rest), b.watchHeartbeats})
+	}
+	if b.only != "slices" {
+		steps = append(steps,
+			step{"Publishing the fleet", b.publishOnce},
+			step{fmt.Sprintf("Preparing %d Pods, %d rounds of kwok-dra and raw writer", b.nodes, b.rounds), b.prepareFleet},
+			step{fmt.Sprintf("Binding %d Pods one by one", b.newNodes), b.bindPods},
+			step{fmt.Sprintf("Scheduling %d Pods, %d rounds of kwok-dra and stock kwok", b.scheduled, b.rounds), b.schedulePods})
+	}
+	return steps
+}
+
+// publishOnce publishes what Pods are to use, and waits for it. Nodes heartbeat
+// from now on, or they would be taken for dead.
+func (b *bench) publishOnce(ctx context.Context) error {
+	if err := b.applyKwokStage(ctx, "node/heartbeat/node-heartbeat.yaml"); err != nil {
+		return err
+	}
+	if err := b.restartKwok(ctx); err != nil {
+		return err
+	}
+	process, err := b.startSidecar(ctx, template)
+	if err != nil {
+		return err
+	}
+	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+		return err
+	}
+	return process.Stop()
 }
 
 func (b *bench) prepare(ctx context.Context) error {
@@ -108,7 +151,10 @@ func (b *bench) prepare(ctx context.Context) error {
 	if b.rawWriter, err = newClient(b.kubeconfig); err != nil {
 		return err
 	}
-	if err := b.applyKwokStage(ctx, "fast/node-initialize.yaml"); err != nil {
+	if err := b.applyKwokStage(ctx, "node/fast/node-initialize.yaml"); err != nil {
+		return err
+	}
+	if b.pods, err = watchPods(ctx, b.client); err != nil {
 		return err
 	}
 	b.events, err = watchEvents(ctx, b.client)
@@ -125,13 +171,13 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// applyKwokStage applies one of kwok's own Stages for nodes.
+// applyKwokStage applies one of kwok's own Stages.
 func (b *bench) applyKwokStage(ctx context.Context, name string) error {
 	module, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}
-	_, err = b.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(module, "kustomize/stage/node", name))
+	_, err = b.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(module, "kustomize/stage", name))
 	return err
 }
 
@@ -218,7 +264,7 @@ func (b *bench) latencies(ctx context.Context, kind string) ([]time.Duration, er
 // watchHeartbeats measures what the sidecar does while nothing happens but
 // kwok's heartbeats, each node's every 20 to 25 s.
 func (b *bench) watchHeartbeats(ctx context.Context) error {
-	if err := b.applyKwokStage(ctx, "heartbeat/node-heartbeat.yaml"); err != nil {
+	if err := b.applyKwokStage(ctx, "node/heartbeat/node-heartbeat.yaml"); err != nil {
 		return err
 	}
 	if err := b.restartKwok(ctx); err != nil {

@@ -23,11 +23,28 @@ type report struct {
 	sidecar, raw, stage way
 	slices              []resourcev1.ResourceSlice
 	publishCPU          time.Duration
-	rest                struct {
+	// prepare is of Pods per second, schedule of whole runs.
+	prepare struct {
+		comparison
+		cpu    time.Duration
+		memory string
+	}
+	schedule comparison
+	rest     struct {
 		cpu, heartbeats float64
 		writes          float64
 		memory          string
 	}
+}
+
+// comparison is of the ways of doing something.
+type comparison struct {
+	sidecar, raw, stage way
+}
+
+func (c *comparison) lastRates(count int) string {
+	last := func(w way) float64 { return float64(count) / w.rates[len(w.rates)-1].Seconds() }
+	return fmt.Sprintf("kwok-dra %.0f, raw writer %.0f", last(c.sidecar), last(c.raw))
 }
 
 // way is one way of publishing.
@@ -103,6 +120,17 @@ func (r *report) resting(before, after observation) {
 func (r *report) print(b *bench) {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer out.Flush()
+	if b.only != "claims" {
+		r.printSlices(out, b)
+	}
+	if b.only != "slices" {
+		r.printClaims(out, b)
+	}
+	versions := b.cluster.Versions()
+	fmt.Fprintf(out, "\nKubernetes %s, kwok %s, %s, %s, %d CPUs\n", versions.Kubernetes, versions.Kwok, runtime.Version(), processor(), runtime.NumCPU())
+}
+
+func (r *report) printSlices(out *tabwriter.Writer, b *bench) {
 	rate, raw, stage := r.sidecar.rate(b.nodes), r.raw.rate(b.nodes), r.stage.rate(b.nodes)
 	fmt.Fprintf(out, "\n%d nodes x %d devices x %d attributes, %d workers; rates and ratios are medians of %d rounds\n", b.nodes,
 		len(r.slices[0].Spec.Devices), len(r.slices[0].Spec.Devices[0].Attributes), workers, b.rounds)
@@ -119,8 +147,20 @@ func (r *report) print(b *bench) {
 	fmt.Fprintf(out, "heartbeats only: writes\t%.0f\t\t\t\t\t0\n", r.rest.writes)
 	fmt.Fprintf(out, "resident memory\t%s\t\t\t\t\t\n", r.rest.memory)
 	fmt.Fprintf(out, "CPU to start and publish the fleet, s\t%.2f\t\t\t\t\t\n", r.publishCPU.Seconds())
-	versions := b.cluster.Versions()
-	fmt.Fprintf(out, "\nKubernetes %s, kwok %s, %s, %s, %d CPUs\n", versions.Kubernetes, versions.Kwok, runtime.Version(), processor(), runtime.NumCPU())
+}
+
+func (r *report) printClaims(out *tabwriter.Writer, b *bench) {
+	fmt.Fprintf(out, "\n%d Pods with a claim of one device each, one on each node; %d Pods through the scheduler; medians of %d rounds\n", b.nodes, b.scheduled, b.rounds)
+	fmt.Fprintln(out, "\tkwok-dra\traw writer\tstock kwok\tratio\taim")
+	prepare := &r.prepare
+	fmt.Fprintf(out, "prepare, Pods/s\t%.0f\t%.0f\t\t%.2f\t>= 0.9 of raw writer\n", prepare.sidecar.rate(b.nodes), prepare.raw.rate(b.nodes), prepare.sidecar.ratio(prepare.raw))
+	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p50, ms\t%.1f\t\t\t\t<= 50 ms\n", milliseconds(prepare.sidecar.at(0.5)))
+	fmt.Fprintf(out, "bound to PodReadyToStartContainers, p95, ms\t%.1f\t\t\t\t\n", milliseconds(prepare.sidecar.at(0.95)))
+	ours, stock := r.schedule.sidecar, r.schedule.stage
+	fmt.Fprintf(out, "created to all Running, s\t%.2f\t\t%.2f\t%.2f\t<= 1.05 of stock kwok\n",
+		float64(b.scheduled)/ours.rate(b.scheduled), float64(b.scheduled)/stock.rate(b.scheduled), stock.ratio(ours))
+	fmt.Fprintf(out, "CPU to start and prepare the fleet, s\t%.2f\t\t\t\t\n", prepare.cpu.Seconds())
+	fmt.Fprintf(out, "resident memory with all prepared\t%s\t\t\t\t\n", prepare.memory)
 }
 
 func milliseconds(d time.Duration) float64 {
