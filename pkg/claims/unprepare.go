@@ -167,7 +167,7 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 // rename writes a claim whose entries name other Pods than it is prepared for.
 func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim, nodeName string) error {
 	node := p.nodes.Get(nodeName)
-	if node == nil || claim.Status.Allocation == nil || !managedBy(claim, fieldManager) {
+	if node == nil || claim.Status.Allocation == nil || !managedBy(claim, fieldManager) || !namesPods(set) {
 		return nil
 	}
 	pods := p.users(claim, "")
@@ -176,4 +176,9 @@ func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimStat
 		return nil // where templates have changed since, what was reported stays
 	}
 	return p.writeLocked(ctx, state, want)
+}
+
+// namesPods tells whether any template has claims name their Pods.
+func namesPods(set *config.Set) bool {
+	return slices.ContainsFunc(set.Templates, func(t *devices.Template) bool { return t.ClaimStatus.UsesPods })
 }
