@@ -43,7 +43,11 @@ func inParallel(count int, f func(i int) error) error {
 
 func (b *bench) createFleet(ctx context.Context) error {
 	err := inParallel(b.nodes, func(i int) error {
-		_, err := b.client.CoreV1().Nodes().Create(ctx, fakeNode(fmt.Sprintf("fleet-%d", i)), metav1.CreateOptions{})
+		node := fakeNode(fmt.Sprintf("fleet-%d", i))
+		if i%10 == 0 {
+			node.Labels[schedulableLabel] = "true"
+		}
+		_, err := b.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {

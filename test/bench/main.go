@@ -130,7 +130,7 @@ func (b *bench) publishOnce(ctx context.Context) error {
 	if err := b.restartKwok(ctx); err != nil {
 		return err
 	}
-	process, err := b.startSidecar(ctx, template)
+	process, err := b.startSidecar(ctx, plain)
 	if err != nil {
 		return err
 	}
