@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 	"sigs.k8s.io/yaml"
 )
@@ -20,7 +21,8 @@ var updateTestdata = flag.Bool("update-testdata", false, "write the golden files
 // goldenNow is the time at which every golden input is played.
 var goldenNow = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// golden says what may be played on a Node, out of all Stages of the project.
+// golden says what may be played on a Node or a Pod, out of the Stages that are
+// used together.
 type golden struct {
 	Stages []goldenStage `json:"stages"`
 }
@@ -29,9 +31,11 @@ type goldenStage struct {
 	Stage       string          `json:"stage"`
 	Weight      int64           `json:"weight"`
 	Delay       []string        `json:"delay,omitempty"` // one, or the range
-	Subresource string          `json:"subresource"`
-	PatchType   string          `json:"patchType"`
-	Patch       json.RawMessage `json:"patch"`
+	Event       string          `json:"event,omitempty"` // its reason
+	Subresource string          `json:"subresource,omitempty"`
+	PatchType   string          `json:"patchType,omitempty"`
+	Patch       json.RawMessage `json:"patch,omitempty"`
+	Delete      bool            `json:"delete,omitempty"`
 }
 
 func TestGolden(t *testing.T) {
@@ -57,21 +61,45 @@ func outputOf(input string) string {
 	return strings.TrimSuffix(input, ".input.yaml") + ".output.yaml"
 }
 
+// together are the Stages that are used together with those of a folder.
+func together(folder string) [][]string {
+	switch folder {
+	case "node/general", "node/chaos":
+		return [][]string{generalStages, chaosStages}
+	case "pod/fast":
+		return [][]string{podFastStages, kwokPodFast, podChaosStages}
+	case "pod/general", "pod/chaos":
+		return [][]string{podGeneralStages, podChaosStages}
+	}
+	return nil
+}
+
 func possible(t *testing.T, input string) golden {
 	t.Helper()
-	node := &corev1.Node{}
-	decode(t, readFile(t, input), node)
-	event := &lifecycle.Event{Labels: node.Labels, Annotations: node.Annotations, Data: node}
-	stages, err := newLifecycle(t, generalStages, chaosStages).ListAllPossible(t.Context(), event)
+	folder := filepath.Dir(filepath.Dir(input))
+	if strings.HasPrefix(folder, "node/") {
+		node := &corev1.Node{}
+		decode(t, readFile(t, input), node)
+		return possibleOn(t, folder, node)
+	}
+	pod := &corev1.Pod{}
+	decode(t, readFile(t, input), pod)
+	return possibleOn(t, folder, pod)
+}
+
+func possibleOn[T object](t *testing.T, folder string, object T) golden {
+	t.Helper()
+	event := &lifecycle.Event{Labels: object.GetLabels(), Annotations: object.GetAnnotations(), Data: object}
+	stages, err := newLifecycle(t, together(folder)...).ListAllPossible(t.Context(), event)
 	require.NoError(t, err)
 	result := golden{Stages: []goldenStage{}}
 	for _, stage := range stages {
-		result.Stages = append(result.Stages, playGolden(t, stage, event, node))
+		result.Stages = append(result.Stages, playGolden(t, stage, event))
 	}
 	return result
 }
 
-func playGolden(t *testing.T, stage *lifecycle.Stage, event *lifecycle.Event, node *corev1.Node) goldenStage {
+func playGolden(t *testing.T, stage *lifecycle.Stage, event *lifecycle.Event) goldenStage {
 	t.Helper()
 	result := goldenStage{Stage: stage.Name()}
 	weight, _, err := stage.Weight(t.Context(), event)
@@ -83,7 +111,13 @@ func playGolden(t *testing.T, stage *lifecycle.Stage, event *lifecycle.Event, no
 		result.Delay = append(result.Delay, delay.String())
 	}
 	renderer := newRenderer(func() time.Time { return goldenNow })
-	_, err = stage.DoSteps(0, nil, node, renderer, nil, nil, func(patch *lifecycle.Patch) error {
+	_, err = stage.DoSteps(0, nil, event.Data, renderer, func(event *internalversion.StageEvent) error {
+		result.Event = event.Reason
+		return nil
+	}, func() error {
+		result.Delete = true
+		return nil
+	}, func(patch *lifecycle.Patch) error {
 		require.Nil(t, result.Patch, "one patch, so that a Stage is played whole or not at all")
 		result.Subresource, result.PatchType, result.Patch = patch.Subresource, string(patch.Type), patch.Data
 		return nil

@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	"sigs.k8s.io/kwok/kustomize/stage/node/heartbeat"
 	heartbeatwithlease "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	kwokpodfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
@@ -23,13 +25,20 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/stages/node/chaos"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
+	podchaos "github.com/kwok-dra/kwok-dra/stages/pod/chaos"
+	podfast "github.com/kwok-dra/kwok-dra/stages/pod/fast"
+	podgeneral "github.com/kwok-dra/kwok-dra/stages/pod/general"
 )
 
-const pluginRegistered = "dra.kwok.x-k8s.io/PluginRegistered"
+const (
+	pluginRegistered   = "dra.kwok.x-k8s.io/PluginRegistered"
+	prepareResources   = "dra.kwok.x-k8s.io/PrepareResources"
+	unprepareResources = "dra.kwok.x-k8s.io/UnprepareResources"
+)
 
 var (
 	// folders are those that hold Stages, and those that could.
-	folders = []string{"node/fast", "node/general", "node/chaos"}
+	folders = []string{"node/fast", "node/general", "node/chaos", "pod/fast", "pod/general", "pod/chaos"}
 
 	// notStages are the other YAML files in the folders.
 	notStages = []string{"kustomization.yaml", "kwok-dra-configuration.yaml"}
@@ -37,19 +46,37 @@ var (
 	generalStages = []string{general.NodeDRAPluginRegister, general.NodeDRAPluginUnregister, general.NodeDRAPluginWipe}
 	chaosStages   = []string{chaos.NodeDRAPluginCrash, chaos.NodeKubeletRestart, chaos.NodeKubeletRestartReset}
 
+	podFastStages    = []string{podfast.PodReady}
+	podGeneralStages = []string{podgeneral.PodCreate, podgeneral.PodPrepare, podgeneral.PodInitContainerRunning,
+		podgeneral.PodInitContainerCompleted, podgeneral.PodReady, podgeneral.PodComplete, podgeneral.PodUnprepare,
+		podgeneral.PodTerminate, podgeneral.PodDelete}
+	podChaosStages = []string{podchaos.PodPrepareFail, podchaos.PodPrepareFailReset, podchaos.PodUnprepareFail}
+
 	kwokFast      = []string{fast.DefaultNodeInit, heartbeatwithlease.DefaultNodeHeartbeatWithLease}
 	kwokHeartbeat = []string{fast.DefaultNodeInit, heartbeat.DefaultNodeHeartbeat}
+
+	// kwokPodFast are those of kwok's fast Pod Stages that ours leave alone, which
+	// kwokPodReady is not.
+	kwokPodFast  = []string{kwokpodfast.DefaultPodComplete, kwokpodfast.DefaultPodDelete}
+	kwokPodReady = []string{kwokpodfast.DefaultPodReady}
 )
 
-// kwokNotReady is kwok's own chaos Stage for nodes, which kwok does not embed.
-var kwokNotReady = sync.OnceValues(func() (string, error) {
+var kwokDir = sync.OnceValues(func() (string, error) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").Output()
-	if err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kustomize/stage/node/chaos/node-not-ready.yaml"))
-	return string(text), err
+	return strings.TrimSpace(string(dir)), err
 })
+
+// kwokStages are Stages of kwok's own that it does not embed.
+func kwokStages(t *testing.T, folder string, names ...string) []string {
+	t.Helper()
+	dir, err := kwokDir()
+	require.NoError(t, err)
+	stages := []string{}
+	for _, name := range names {
+		stages = append(stages, readFile(t, filepath.Join(dir, "kustomize/stage", folder, name+".yaml")))
+	}
+	return stages
+}
 
 // stageFiles lists the Stage files of a folder.
 func stageFiles(t *testing.T, folder string) []string {
@@ -109,13 +136,41 @@ func newLifecycle(t *testing.T, texts ...[]string) lifecycle.Lifecycle {
 	return compiled
 }
 
-// newRenderer renders templates as kwok does for Nodes, at the given time.
-func newRenderer(now func() time.Time) gotpl.Renderer {
-	return gotpl.NewRenderer(gotpl.FuncMap{
-		"NodeIP":   func() string { return "10.0.0.1" },
-		"NodeName": func() string { return "kwok" },
-		"NodePort": func() int { return 10247 },
-		"Now":      func() string { return now().Format(time.RFC3339Nano) },
-		"now":      now,
-	})
+// newRenderer renders templates at the given time as kwok does, for Nodes and for
+// Pods. The functions are those of kwok 0.6 and any more that are given.
+func newRenderer(now func() time.Time, more ...gotpl.FuncMap) gotpl.Renderer {
+	funcs := gotpl.FuncMap{
+		"NodeIP":     func() string { return nodeIP },
+		"NodeName":   func() string { return "kwok" },
+		"NodePort":   func() int { return 10247 },
+		"NodeIPWith": func(string) string { return nodeIP },
+		"PodIP":      func() string { return podIP },
+		"PodIPWith":  podIPWith,
+		"Now":        func() string { return now().Format(time.RFC3339Nano) },
+		"now":        now,
+	}
+	for _, add := range more {
+		maps.Copy(funcs, add)
+	}
+	return gotpl.NewRenderer(funcs)
+}
+
+const (
+	nodeIP = "10.0.0.1"
+	podIP  = "10.244.0.7"
+)
+
+func podIPWith(_ string, hostNetwork bool, _, _, _ string) string {
+	if hostNetwork {
+		return nodeIP
+	}
+	return podIP
+}
+
+// kwok08 are the functions that kwok has only since 0.8.
+var kwok08 = gotpl.FuncMap{
+	"NodeIPsWith": func(string) []string { return []string{nodeIP} },
+	"PodIPsWith": func(node string, hostNetwork bool, uid, name, namespace string) []string {
+		return []string{podIPWith(node, hostNetwork, uid, name, namespace)}
+	},
 }

@@ -3,6 +3,7 @@ package stages_test
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,9 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/stages/node/chaos"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
+	podchaos "github.com/kwok-dra/kwok-dra/stages/pod/chaos"
+	podfast "github.com/kwok-dra/kwok-dra/stages/pod/fast"
+	podgeneral "github.com/kwok-dra/kwok-dra/stages/pod/general"
 )
 
 // knob is a label or annotation that drives a Stage: the Stage's name, and what
@@ -18,8 +22,9 @@ var knob = regexp.MustCompile(`([a-z-]+)\.stage\.kwok\.x-k8s\.io(/[a-z-]+)?`)
 
 func TestFoldersAreKnown(t *testing.T) {
 	t.Parallel()
-	have, err := filepath.Glob("node/*")
+	have, err := filepath.Glob("*/*")
 	require.NoError(t, err)
+	have = slices.DeleteFunc(have, func(name string) bool { return strings.HasSuffix(name, ".go") })
 	require.ElementsMatch(t, folders, have)
 }
 
@@ -55,6 +60,22 @@ func TestEmbeddedIsTheFile(t *testing.T) {
 		"node/chaos/node-dra-plugin-crash.yaml":        chaos.NodeDRAPluginCrash,
 		"node/chaos/node-kubelet-restart.yaml":         chaos.NodeKubeletRestart,
 		"node/chaos/node-kubelet-restart-reset.yaml":   chaos.NodeKubeletRestartReset,
+
+		"pod/fast/pod-ready.yaml":                       podfast.PodReady,
+		"pod/general/pod-create.yaml":                   podgeneral.PodCreate,
+		"pod/general/pod-prepare.yaml":                  podgeneral.PodPrepare,
+		"pod/general/pod-init-container-running.yaml":   podgeneral.PodInitContainerRunning,
+		"pod/general/pod-init-container-completed.yaml": podgeneral.PodInitContainerCompleted,
+		"pod/general/pod-ready.yaml":                    podgeneral.PodReady,
+		"pod/general/pod-complete.yaml":                 podgeneral.PodComplete,
+		"pod/general/pod-unprepare.yaml":                podgeneral.PodUnprepare,
+		"pod/general/pod-terminate.yaml":                podgeneral.PodTerminate,
+		"pod/general/pod-delete.yaml":                   podgeneral.PodDelete,
+		"pod/general/kwok-dra-configuration.yaml":       podgeneral.KwokDRAConfiguration,
+		"pod/chaos/pod-prepare-fail.yaml":               podchaos.PodPrepareFail,
+		"pod/chaos/pod-prepare-fail-reset.yaml":         podchaos.PodPrepareFailReset,
+		"pod/chaos/pod-unprepare-fail.yaml":             podchaos.PodUnprepareFail,
+		"pod/chaos/kwok-dra-configuration.yaml":         podchaos.KwokDRAConfiguration,
 	}
 	for file, text := range embedded {
 		require.Equal(t, readFile(t, file), text, file)

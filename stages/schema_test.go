@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
+	podchaos "github.com/kwok-dra/kwok-dra/stages/pod/chaos"
+	podgeneral "github.com/kwok-dra/kwok-dra/stages/pod/general"
 )
 
 // oldStage has the fields of a Stage in kwok 0.6.1 that 0.7 and 0.8 have too,
@@ -61,7 +64,15 @@ type oldFrom struct {
 }
 
 type oldNext struct {
-	StatusTemplate string `json:"statusTemplate"`
+	Event          oldEvent `json:"event"`
+	StatusTemplate string   `json:"statusTemplate"`
+	Delete         bool     `json:"delete"`
+}
+
+type oldEvent struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
 // Every Stage must be one that kwok 0.6 understands whole, and every expression
@@ -76,9 +87,14 @@ func TestStagesAreForEveryKwok(t *testing.T) {
 				decode(t, readFile(t, file), &stage)
 				require.Equal(t, "kwok.x-k8s.io/v1alpha1", stage.APIVersion)
 				require.Equal(t, "Stage", stage.Kind)
-				require.Equal(t, oldResourceRef{APIGroup: "v1", Kind: "Node"}, stage.Spec.ResourceRef)
-				require.Positive(t, stage.Spec.Weight, "kwok's heartbeat, weight 0, must not be picked instead")
-				require.NotEmpty(t, stage.Spec.Next.StatusTemplate)
+				kind := "Node"
+				if strings.HasPrefix(folder, "pod/") {
+					kind = "Pod"
+				} else {
+					require.Positive(t, stage.Spec.Weight, "kwok's heartbeat, weight 0, must not be picked instead")
+				}
+				require.Equal(t, oldResourceRef{APIGroup: "v1", Kind: kind}, stage.Spec.ResourceRef)
+				require.NotEqual(t, stage.Spec.Next.Delete, stage.Spec.Next.StatusTemplate != "", "either")
 				requireCompiles(t, &stage.Spec)
 			})
 		}
@@ -104,7 +120,20 @@ func requireCompiles(t *testing.T, spec *oldStageSpec) {
 // The configuration is kwok-dra's: it is read, and compiled, as kwok-dra does.
 func TestConfigurationIsValid(t *testing.T) {
 	t.Parallel()
-	documents, err := config.Decode("kwok-dra-configuration.yaml", []byte(general.KwokDRAConfiguration))
+	for _, texts := range [][]string{
+		{general.KwokDRAConfiguration}, {general.KwokDRAConfiguration, podgeneral.KwokDRAConfiguration},
+		{podchaos.KwokDRAConfiguration}, {general.KwokDRAConfiguration, podchaos.KwokDRAConfiguration},
+	} {
+		require.NotNil(t, configuration(t, texts...).PrepareWhen)
+	}
+}
+
+// configuration is what kwok-dra makes of documents that it is given together.
+func configuration(t *testing.T, texts ...string) *config.Set {
+	t.Helper()
+	documents, err := config.Decode("kwok-dra-configuration.yaml", []byte(strings.Join(texts, "---\n")))
 	require.NoError(t, err)
-	require.NotNil(t, documents)
+	store := config.NewStore("test")
+	require.NoError(t, store.Replace("test", documents))
+	return store.Current()
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/stages/node/general"
@@ -28,16 +27,16 @@ const (
 
 // newStory is a Node with kwok's Stages, general and chaos, whose plugin has
 // registered.
-func newStory(t *testing.T, kwok []string) *player {
+func newStory(t *testing.T, kwok []string) *nodePlayer {
 	t.Helper()
-	p := newPlayer(t, kwok, generalStages, chaosStages)
+	p := newNodePlayer(t, kwok, generalStages, chaosStages)
 	p.until(corev1.ConditionTrue, 5*time.Second)
 	return p
 }
 
 // requireHeartbeats asserts that kwok's heartbeat, which is due after 600 to
 // 610 s, was never late.
-func requireHeartbeats(t *testing.T, p *player) {
+func requireHeartbeats(t *testing.T, p *nodePlayer) {
 	t.Helper()
 	require.Positive(t, p.count(withLease))
 	require.Less(t, p.longest, 611*time.Second)
@@ -51,12 +50,12 @@ func requireTook(t *testing.T, want, got time.Duration) {
 
 func TestRegister(t *testing.T) {
 	t.Parallel()
-	p := newPlayer(t, kwokFast, generalStages, chaosStages)
+	p := newNodePlayer(t, kwokFast, generalStages, chaosStages)
 	took := p.until(corev1.ConditionTrue, 5*time.Second)
 	require.GreaterOrEqual(t, took, time.Second)
 	require.Less(t, took, 5*time.Second)
 	p.requirePlugin(corev1.ConditionTrue, "PluginRegistered")
-	require.Len(t, p.node.Status.Conditions, 6, "kwok's five and ours")
+	require.Len(t, p.object.Status.Conditions, 6, "kwok's five and ours")
 
 	p.run(24 * time.Hour)
 	require.Equal(t, 1, p.count(register), "plays once")
@@ -170,7 +169,7 @@ func TestKubeletRestartWhileCrashed(t *testing.T) {
 
 func TestCrashFromTheStart(t *testing.T) {
 	t.Parallel()
-	p := newPlayer(t, kwokFast, generalStages, chaosStages)
+	p := newNodePlayer(t, kwokFast, generalStages, chaosStages)
 	p.label(crash, true)
 	p.run(24 * time.Hour)
 	require.Empty(t, p.condition(pluginRegistered), "never registered")
@@ -181,9 +180,7 @@ func TestCrashFromTheStart(t *testing.T) {
 // and what happens to the plugin waits until the Node is Ready again.
 func TestNotReady(t *testing.T) {
 	t.Parallel()
-	text, err := kwokNotReady()
-	require.NoError(t, err)
-	p := newStory(t, append([]string{text}, kwokFast...))
+	p := newStory(t, append(kwokStages(t, "node/chaos", notReady), kwokFast...))
 	p.label(notReady, true)
 	p.run(time.Minute)
 	require.Equal(t, corev1.ConditionFalse, p.condition(corev1.NodeReady).Status)
@@ -220,7 +217,7 @@ func TestHeartbeatsWithoutLeases(t *testing.T) {
 
 func TestAnnotations(t *testing.T) {
 	t.Parallel()
-	p := newPlayer(t, kwokFast, generalStages, chaosStages)
+	p := newNodePlayer(t, kwokFast, generalStages, chaosStages)
 	p.annotate(register+".stage.kwok.x-k8s.io/delay", "90s")
 	requireTook(t, 90*time.Second, p.until(corev1.ConditionTrue, time.Hour))
 	for _, stage := range []string{crash, unregister} {
@@ -235,7 +232,7 @@ func TestAnnotations(t *testing.T) {
 // Without general the plugin never registers, and chaos has nothing to break.
 func TestChaosWithoutGeneral(t *testing.T) {
 	t.Parallel()
-	p := newPlayer(t, kwokFast, chaosStages)
+	p := newNodePlayer(t, kwokFast, chaosStages)
 	p.label(crash, true)
 	p.run(time.Hour)
 	p.label(restart, true)
@@ -249,14 +246,10 @@ func TestChaosWithoutGeneral(t *testing.T) {
 // are, False retires.
 func TestConfigurationFollowsTheStages(t *testing.T) {
 	t.Parallel()
-	documents, err := config.Decode("kwok-dra-configuration.yaml", []byte(general.KwokDRAConfiguration))
-	require.NoError(t, err)
-	store := config.NewStore("test")
-	require.NoError(t, store.Replace("test", documents))
-	set, template := store.Current(), &devices.Template{}
-	requireState := func(p *player, publish, retire bool) {
+	set, template := configuration(t, general.KwokDRAConfiguration), &devices.Template{}
+	requireState := func(p *nodePlayer, publish, retire bool) {
 		t.Helper()
-		node := lifecycle.NodeObject(p.node)
+		node := lifecycle.NodeObject(p.object)
 		got, err := set.PublishWhen(template).Matches(t.Context(), node)
 		require.NoError(t, err)
 		require.Equal(t, publish, got)
@@ -265,7 +258,7 @@ func TestConfigurationFollowsTheStages(t *testing.T) {
 		require.Equal(t, retire, got)
 	}
 
-	p := newPlayer(t, kwokFast, generalStages, chaosStages)
+	p := newNodePlayer(t, kwokFast, generalStages, chaosStages)
 	requireState(p, false, false)
 	p.run(0)
 	requireState(p, false, false)
