@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
+	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 	"sigs.k8s.io/yaml"
 )
@@ -80,26 +81,27 @@ func possible(t *testing.T, input string) golden {
 	if strings.HasPrefix(folder, "node/") {
 		node := &corev1.Node{}
 		decode(t, readFile(t, input), node)
-		return possibleOn(t, folder, node)
+		return possibleOn(t, node, nil, together(folder)...)
 	}
 	pod := &corev1.Pod{}
 	decode(t, readFile(t, input), pod)
-	return possibleOn(t, folder, pod)
+	return possibleOn(t, pod, nil, together(folder)...)
 }
 
-func possibleOn[T object](t *testing.T, folder string, object T) golden {
+func possibleOn[T object](t *testing.T, object T, more gotpl.FuncMap, texts ...[]string) golden {
 	t.Helper()
+	renderer := newRenderer(func() time.Time { return goldenNow }, more)
 	event := &lifecycle.Event{Labels: object.GetLabels(), Annotations: object.GetAnnotations(), Data: object}
-	stages, err := newLifecycle(t, together(folder)...).ListAllPossible(t.Context(), event)
+	stages, err := newLifecycle(t, texts...).ListAllPossible(t.Context(), event)
 	require.NoError(t, err)
 	result := golden{Stages: []goldenStage{}}
 	for _, stage := range stages {
-		result.Stages = append(result.Stages, playGolden(t, stage, event))
+		result.Stages = append(result.Stages, playGolden(t, stage, event, renderer))
 	}
 	return result
 }
 
-func playGolden(t *testing.T, stage *lifecycle.Stage, event *lifecycle.Event) goldenStage {
+func playGolden(t *testing.T, stage *lifecycle.Stage, event *lifecycle.Event, renderer gotpl.Renderer) goldenStage {
 	t.Helper()
 	result := goldenStage{Stage: stage.Name()}
 	weight, _, err := stage.Weight(t.Context(), event)
@@ -110,7 +112,6 @@ func playGolden(t *testing.T, stage *lifecycle.Stage, event *lifecycle.Event) go
 	for _, delay := range delays {
 		result.Delay = append(result.Delay, delay.String())
 	}
-	renderer := newRenderer(func() time.Time { return goldenNow })
 	_, err = stage.DoSteps(0, nil, event.Data, renderer, func(event *internalversion.StageEvent) error {
 		result.Event = event.Reason
 		return nil

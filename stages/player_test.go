@@ -154,16 +154,23 @@ func (p *player[T]) play() {
 func (p *player[T]) patch(patch []byte) {
 	before, err := json.Marshal(p.object)
 	require.NoError(p.t, err)
-	after, err := strategicpatch.StrategicMergePatch(before, patch, p.object)
-	require.NoError(p.t, err)
-	patched := p.fresh()
-	require.NoError(p.t, json.Unmarshal(after, patched))
-	stored, err := json.Marshal(patched) // as the API server, which keeps no fractions of a second
-	require.NoError(p.t, err)
+	stored := patched(p.t, before, patch, p.fresh())
 	if string(stored) == string(before) {
 		return
 	}
 	p.store(stored)
+}
+
+// patched is what the API server makes of a patch, in an empty object of the
+// kind.
+func patched[T object](t *testing.T, before, patch []byte, empty T) []byte {
+	t.Helper()
+	after, err := strategicpatch.StrategicMergePatch(before, patch, empty)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(after, empty))
+	stored, err := json.Marshal(empty) // it keeps no fractions of a second
+	require.NoError(t, err)
+	return stored
 }
 
 func (p *player[T]) store(stored []byte) {
