@@ -168,7 +168,11 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
 		"workers", s.options.Workers, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	running.Go(func() { s.nodes.Run(ctx) })
-	running.Go(func() { s.preparer.Run(ctx, s.options.Workers) })
+	running.Go(func() {
+		// What is not known to be published would be asked for, Pod by Pod.
+		cache.WaitFor(ctx, "", s.publisher.Synced()...)
+		s.preparer.Run(ctx, s.options.Workers)
+	})
 	s.publisher.Run(ctx, s.options.Workers)
 	logger.Info("Stopped")
 	return nil
