@@ -3,6 +3,7 @@ package stages_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ var plainPods = map[string]*corev1.Pod{
 	"label":             newPod(withLabel(prepareFail), withLabel(unprepareFail)),
 	"finalizer":         newPod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/keep"} }),
 	"host network":      newPod(func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }),
-	"start time":        newPod(func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: begin} }),
+	"start time":        newPod(func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: goldenNow.Add(-time.Hour)} }),
 	"reasons": newPod(func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse,
 			Reason: "Why", Message: "not"}, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse})
@@ -67,7 +68,7 @@ func requireAsKwok(t *testing.T, pod *corev1.Pod, kwok, ours [][]string) {
 	t.Helper()
 	for range 10 {
 		deleted := pod.DeepCopy()
-		deleted.DeletionTimestamp = &metav1.Time{Time: goldenNow.Add(30e9)}
+		deleted.DeletionTimestamp = &metav1.Time{Time: goldenNow.Add(30 * time.Second)}
 		require.Equal(t, possibleOn(t, deleted, kwok08, kwok...), possibleOn(t, deleted, nil, ours...))
 
 		want := possibleOn(t, pod, kwok08, kwok...)
