@@ -204,9 +204,10 @@ func newFailure(pod *corev1.Pod, simulated bool, retry time.Time) *failure {
 }
 
 // left is how long the Pod still has to wait: until the retry, but no longer than
-// until it is edited, or failWhen no longer selects it.
+// until failWhen no longer selects it, or, where it is not to blame, until the Pod
+// is edited.
 func (f *failure) left(pod *corev1.Pod, gate gate) time.Duration {
-	if f == nil || !f.version.equal(versionOf(pod)) || f.simulated && gate == gatePrepare {
+	if f == nil || f.simulated && gate == gatePrepare || !f.simulated && !f.version.equal(versionOf(pod)) {
 		return 0
 	}
 	return max(0, time.Until(f.retry))
