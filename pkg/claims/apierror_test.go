@@ -10,6 +10,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
 func invalid(texts ...string) error {
@@ -38,7 +40,7 @@ func TestAPIErrorsAreRetried(t *testing.T) {
 					if strings.HasPrefix(call, "get") {
 						w.lag = time.Hour // so that the claim has to be read
 					}
-					w.fail(failing(patience, call, err))
+					w.fail(failing(loop.Patience, call, err))
 					w.start()
 					w.add(allocated("c", pod))
 					w.add(pod)
@@ -57,13 +59,13 @@ func retried(call string) []string {
 	var writes []string
 	switch call {
 	case "prepare c":
-		for range patience {
+		for range loop.Patience {
 			writes = append(writes, call)
 		}
 		return append(writes, "prepare c", "ready p")
 	case "ready p":
 		writes = append(writes, "prepare c")
-		for range patience {
+		for range loop.Patience {
 			writes = append(writes, call)
 		}
 		return append(writes, "ready p")
@@ -75,7 +77,7 @@ func TestEventAfterManyAPIErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-		w.fail(failing(patience+1, "prepare c", apierrors.NewInternalError(errBroken)))
+		w.fail(failing(loop.Patience+1, "prepare c", apierrors.NewInternalError(errBroken)))
 		w.start()
 		time.Sleep(10 * time.Second)
 		require.True(t, w.ready("p"))
@@ -93,7 +95,7 @@ func TestLostRaces(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				pod := newPod("p", "c")
 				w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-				w.fail(failing(2*patience, "prepare c", err))
+				w.fail(failing(2*loop.Patience, "prepare c", err))
 				w.start()
 				time.Sleep(2 * time.Minute)
 				require.True(t, w.ready("p"))

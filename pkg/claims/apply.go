@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // The field managers of kwok-dra in ResourceClaims. Binding conditions have one
@@ -107,22 +109,22 @@ func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *des
 // state was locked may be out of date by now, as may be the cache: then the API
 // server's answer to the last write is newer.
 func (p *Preparer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	cached, err := p.claim(keyOf(claim))
-	if err == nil && cached.UID == claim.UID {
-		claim = newer(claim, cached)
+	seen, err := p.claim(keyOf(claim))
+	if err == nil && seen.UID == claim.UID {
+		claim = newer(claim, seen)
 	}
 	if state.answer == nil {
 		return claim
 	}
 	claim = newer(claim, state.answer)
-	if err == nil && !older(cached.ResourceVersion, state.answer.ResourceVersion) {
+	if err == nil && !cached.Older(seen.ResourceVersion, state.answer.ResourceVersion) {
 		state.answer = nil
 	}
 	return claim
 }
 
 func newer(a, b *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	if older(a.ResourceVersion, b.ResourceVersion) {
+	if cached.Older(a.ResourceVersion, b.ResourceVersion) {
 		return b
 	}
 	return a

@@ -85,13 +85,12 @@ func bindings(claim *resourcev1.ResourceClaim, named func(driver string) bool) [
 // pendingBindings are those that the scheduler still waits for.
 func pendingBindings(claim *resourcev1.ResourceClaim, named func(driver string) bool) []resourcev1.DeviceRequestAllocationResult {
 	return slices.DeleteFunc(bindings(claim, named), func(result resourcev1.DeviceRequestAllocationResult) bool {
-		id := resultID(&result)
-		entry := slices.IndexFunc(claim.Status.Devices, func(e resourcev1.AllocatedDeviceStatus) bool { return entryID(&e) == id })
-		if entry < 0 {
+		entry := entryOf(claim, resultID(&result))
+		if entry == nil {
 			return false
 		}
 		isTrue := func(kind string) bool {
-			return slices.ContainsFunc(claim.Status.Devices[entry].Conditions, func(c metav1.Condition) bool {
+			return slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool {
 				return c.Type == kind && c.Status == metav1.ConditionTrue
 			})
 		}
@@ -103,11 +102,7 @@ func pendingBindings(claim *resourcev1.ResourceClaim, named func(driver string) 
 // bindingEntry sets all conditions, or with a failure the first of those that
 // tell of one.
 func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
-	id := resultID(result)
-	entry := resourcev1.AllocatedDeviceStatus{Driver: id.driver, Pool: id.pool, Device: id.device}
-	if result.ShareID != nil {
-		entry.ShareID = new(id.share)
-	}
+	entry := entryFor(result)
 	kinds, reason, message := result.BindingConditions, reasonBound, "device is ready to be bound"
 	if failure != "" && len(result.BindingFailureConditions) > 0 {
 		kinds, reason, message = result.BindingFailureConditions[:1], reasonBindingFailed, failure

@@ -53,6 +53,24 @@ func entryID(entry *resourcev1.AllocatedDeviceStatus) deviceID {
 	return id
 }
 
+// entryOf finds what a claim shows of a device, or nil.
+func entryOf(claim *resourcev1.ResourceClaim, id deviceID) *resourcev1.AllocatedDeviceStatus {
+	i := slices.IndexFunc(claim.Status.Devices, func(e resourcev1.AllocatedDeviceStatus) bool { return entryID(&e) == id })
+	if i < 0 {
+		return nil
+	}
+	return &claim.Status.Devices[i]
+}
+
+// entryFor is an entry for a result that says nothing yet.
+func entryFor(result *resourcev1.DeviceRequestAllocationResult) resourcev1.AllocatedDeviceStatus {
+	entry := resourcev1.AllocatedDeviceStatus{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
+	if result.ShareID != nil {
+		entry.ShareID = new(string(*result.ShareID))
+	}
+	return entry
+}
+
 // source is what the entries of a claim are made from.
 type source struct {
 	lookup *devices.Lookup
@@ -137,16 +155,8 @@ func precedence(source resourcev1.AllocationConfigSource) int {
 }
 
 func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
-	entry := resourcev1.AllocatedDeviceStatus{
-		Driver:      result.Driver,
-		Pool:        result.Pool,
-		Device:      result.Device,
-		Data:        report.Data,
-		NetworkData: report.NetworkData,
-	}
-	if result.ShareID != nil {
-		entry.ShareID = new(string(*result.ShareID))
-	}
+	entry := entryFor(result)
+	entry.Data, entry.NetworkData = report.Data, report.NetworkData
 	if template.ClaimStatus.Ready {
 		entry.Conditions = []metav1.Condition{{
 			Type: conditionReady, Status: metav1.ConditionTrue, Reason: reasonPrepared, Message: "device is prepared",
@@ -171,12 +181,8 @@ func (d *desired) shows() bool {
 	if !managedBy(d.claim, fieldManager) {
 		return false
 	}
-	have := map[deviceID]*resourcev1.AllocatedDeviceStatus{}
-	for i := range d.claim.Status.Devices {
-		have[entryID(&d.claim.Status.Devices[i])] = &d.claim.Status.Devices[i]
-	}
 	for i := range d.entries {
-		entry := have[entryID(&d.entries[i])]
+		entry := entryOf(d.claim, entryID(&d.entries[i]))
 		if entry == nil || d.namesPods && !sameReport(entry, &d.entries[i]) {
 			return false
 		}
@@ -212,16 +218,15 @@ func canonical(data []byte) string {
 // since is when a condition of an entry came to have its status: by what the
 // claim shows, or else now.
 func since(claim *resourcev1.ResourceClaim, id deviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
-	entry := slices.IndexFunc(claim.Status.Devices, func(e resourcev1.AllocatedDeviceStatus) bool { return entryID(&e) == id })
-	if entry < 0 {
+	entry := entryOf(claim, id)
+	if entry == nil {
 		return now
 	}
-	conditions := claim.Status.Devices[entry].Conditions
-	former := slices.IndexFunc(conditions, func(c metav1.Condition) bool { return c.Type == condition.Type && c.Status == condition.Status })
+	former := slices.IndexFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type && c.Status == condition.Status })
 	if former < 0 {
 		return now
 	}
-	return conditions[former].LastTransitionTime
+	return entry.Conditions[former].LastTransitionTime
 }
 
 // objectsOf names Pods for templates, in the order of their names.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // The indices of Pods.
@@ -35,7 +36,7 @@ func newPodInformer(client kubernetes.Interface) coreinformers.PodIndexInformer 
 			return names, nil
 		},
 	}, func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" })
-	mustTransform(informer, slimPod)
+	cached.MustTransform(informer, slimPod)
 	return informer
 }
 
@@ -57,7 +58,7 @@ func slimPod(object any) (any, error) {
 
 func newClaimInformer(client kubernetes.Interface) resourceinformers.ResourceClaimIndexInformer {
 	informer := resourceinformers.NewTypedResourceClaimInformer(client, metav1.NamespaceAll, 0, nil)
-	mustTransform(informer, func(object any) (any, error) {
+	cached.MustTransform(informer, func(object any) (any, error) {
 		if claim, ok := object.(*resourcev1.ResourceClaim); ok {
 			return slimClaim(claim), nil
 		}
@@ -94,12 +95,6 @@ func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
 		return false
 	}
 	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.Raw, []byte(`"f:devices"`))
-}
-
-func mustTransform(informer cache.SharedIndexInformer, transform cache.TransformFunc) {
-	if err := informer.SetTransform(transform); err != nil {
-		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
-	}
 }
 
 func (p *Preparer) addHandlers() error {

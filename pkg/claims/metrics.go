@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
 // metrics are the metrics of preparing.
@@ -59,21 +60,11 @@ func (m *metrics) ready(bound time.Time) {
 }
 
 func (m *metrics) wroteClaim(operation string, err error) {
-	m.claimWrites.WithLabelValues(operation, result(err)).Inc()
+	m.claimWrites.WithLabelValues(operation, loop.Result(err)).Inc()
 }
 
 func (m *metrics) wrotePod(operation string, err error) {
-	m.podWrites.WithLabelValues(operation, result(err)).Inc()
-}
-
-func result(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	if reason := apierrors.ReasonForError(err); reason != "" {
-		return string(reason)
-	}
-	return "error"
+	m.podWrites.WithLabelValues(operation, loop.Result(err)).Inc()
 }
 
 func (m *metrics) collectors() []prometheus.Collector {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
 const (
@@ -22,9 +23,6 @@ const (
 	// retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
 	// a share of it (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
 	retryJitter = 0.5
-
-	// patience is how often an API call may fail before an event says so.
-	patience = 5
 )
 
 // gate says what the configuration wants of a Pod now.
@@ -153,11 +151,11 @@ func (p *Preparer) report(ctx context.Context, a *attempt, err error) error {
 		return nil
 	case errors.As(err, &failure):
 		return p.fail(ctx, a, failure)
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+	case loop.LostRace(err):
 		return err // the Pod or the claim is gone, or another one has its name
 	}
 	p.metrics.failures.WithLabelValues(reasonAPI).Inc()
-	if forbidden(err) || p.podLoop.Failures(a.key) >= patience {
+	if forbidden(err) || p.podLoop.Failures(a.key) >= loop.Patience {
 		p.event(a, err)
 	}
 	return err

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
@@ -126,7 +127,7 @@ func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) e
 	if node == nil {
 		p.release(state)
 	}
-	if set == nil || node == nil || older(pod.ResourceVersion, state.written) {
+	if set == nil || node == nil || cached.Older(pod.ResourceVersion, state.written) {
 		return nil
 	}
 	a := &attempt{key: key, set: set, node: node, state: state, lookup: devices.NewLookup(set.Templates, node)}

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // states is what is remembered of Pods and claims between two looks at them. All
@@ -163,10 +162,4 @@ func (s *states) prepared() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.users)
-}
-
-// older tells whether one resource version is older than another.
-func older(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }

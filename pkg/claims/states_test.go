@@ -85,18 +85,6 @@ func TestClaimStates(t *testing.T) {
 	require.NotSame(t, state, s.claim("c"))
 }
 
-func TestOlder(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		version, than string
-		want          bool
-	}{
-		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"10", "", false}, {"", "10", false}, {"x", "10", false},
-	} {
-		require.Equal(t, test.want, older(test.version, test.than), "%s %s", test.version, test.than)
-	}
-}
-
 func TestFailureLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

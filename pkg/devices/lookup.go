@@ -3,6 +3,7 @@ package devices
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -12,20 +13,25 @@ import (
 
 // Lookup finds the devices of a node. It is for one worker.
 type Lookup struct {
-	node      *lifecycle.Object
-	templates map[string][]*Template
+	node *lifecycle.Object
+	// templates chooses those of the node, which many who hold a Lookup never ask for.
+	templates func() map[string][]*Template
 	pools     map[string][]Pool
 }
 
 // NewLookup makes a Lookup of the devices that the templates give a node.
 func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
-	return &Lookup{node: lifecycle.NodeObject(node), templates: ForDriver(templates, node), pools: map[string][]Pool{}}
+	return &Lookup{
+		node:      lifecycle.NodeObject(node),
+		templates: sync.OnceValue(func() map[string][]*Template { return ForDriver(templates, node) }),
+		pools:     map[string][]Pool{},
+	}
 }
 
 // Template finds the template that an allocated device is from. Only where
 // several templates could be the one are devices rendered.
 func (l *Lookup) Template(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
-	templates := l.templates[result.Driver]
+	templates := l.templates()[result.Driver]
 	if len(templates) == 1 && templates[0].has(result.Device) {
 		return templates[0], nil
 	}
@@ -62,7 +68,7 @@ func (l *Lookup) pool(result *resourcev1.DeviceRequestAllocationResult) (*Pool, 
 	pools, rendered := l.pools[result.Driver]
 	if !rendered {
 		var err error
-		if pools, err = Pools(l.templates[result.Driver], l.node); err != nil {
+		if pools, err = Pools(l.templates()[result.Driver], l.node); err != nil {
 			return nil, err
 		}
 		l.pools[result.Driver] = pools

@@ -10,6 +10,8 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // Nodes are the fake nodes, as the cache has them.
@@ -29,9 +31,7 @@ func NewNodes(client kubernetes.Interface, managed *ManagedNodes) *Nodes {
 		informer: coreinformers.NewTypedFilteredNodeInformer(client, 0, nil, managed.Tweak),
 		listed:   map[string]bool{},
 	}
-	if err := n.informer.SetTransform(slimNode); err != nil {
-		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
-	}
+	cached.MustTransform(n.informer, slimNode)
 	return n
 }
 

@@ -22,6 +22,10 @@ const (
 	lastRetry  = time.Minute
 )
 
+// Patience is how often a key may fail before an event says so. What a restart
+// of the API server causes is over by then.
+const Patience = 5
+
 // grace is how long keys may still be worked on when the loop is to end.
 const grace = 5 * time.Second
 
@@ -112,6 +116,17 @@ func (l *Loop[K]) settle(ctx context.Context, key K, err error) {
 // cache will show it soon; it is nothing to alarm anyone about.
 func LostRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+}
+
+// Result names the API server's answer for metrics: ok, or its reason.
+func Result(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "error"
 }
 
 // Terminal marks an error that trying again cannot cure. The key waits until it

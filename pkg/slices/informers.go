@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // byNode indexes slices by the name of their node.
@@ -42,16 +43,8 @@ func newSliceInformer(client kubernetes.Interface) cache.TypedSharedIndexInforme
 			byNode: func(slice *Observed) ([]string, error) { return []string{slice.NodeName}, nil },
 		})},
 	)
-	mustTransform(informer, observe)
+	cached.MustTransform(informer, observe)
 	return cache.NewTypedSharedIndexInformer[*Observed](informer)
-}
-
-// mustTransform sets the transform of an informer that has not been started,
-// the only case in which it cannot fail.
-func mustTransform(informer cache.SharedIndexInformer, transform cache.TransformFunc) {
-	if err := informer.SetTransform(transform); err != nil {
-		panic(fmt.Sprintf("set the transform of a new informer: %v", err))
-	}
 }
 
 func (p *Publisher) addHandlers() error {

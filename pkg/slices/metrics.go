@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
 // metrics are the metrics of publication. The gauges are read off the cache
@@ -46,14 +47,7 @@ func newMetrics(cache cache.Store) *metrics {
 }
 
 func (m *metrics) wrote(verb string, err error) {
-	result := "ok"
-	if err != nil {
-		result = string(apierrors.ReasonForError(err))
-	}
-	if result == "" {
-		result = "error"
-	}
-	m.writes.WithLabelValues(verb, result).Inc()
+	m.writes.WithLabelValues(verb, loop.Result(err)).Inc()
 }
 
 func (m *metrics) published(since time.Time) {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // pendingLimit bounds how long the cache is waited for. A write whose event
@@ -63,7 +63,7 @@ func (p *pending) end(node, slice, version string) bool {
 	}
 	w := state.writes[slice]
 	w.answered = version
-	if version != "" && (w.seen == "" || older(w.seen, version)) {
+	if version != "" && (w.seen == "" || cached.Older(w.seen, version)) {
 		return false
 	}
 	p.forget(node, slice)
@@ -84,7 +84,7 @@ func (p *pending) saw(node, slice, version string) bool {
 		w.seen = version
 		return false
 	}
-	if older(version, w.answered) {
+	if cached.Older(version, w.answered) {
 		return false
 	}
 	last := p.forget(node, slice)
@@ -125,11 +125,4 @@ func (p *pending) forget(node, slice string) bool {
 	}
 	delete(p.nodes, node)
 	return true
-}
-
-// older tells whether one resource version is older than another. Those that
-// are not numbers, as no API server's, count as equal.
-func older(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }

@@ -31,10 +31,6 @@ const (
 	reasonFieldsDropped = "FieldsDropped"
 )
 
-// patience is how often a write may fail before an event says so. What a
-// restart of the API server causes is over by then.
-const patience = 5
-
 // Publisher publishes and retires the slices of the fake nodes.
 type Publisher struct {
 	client   resourceclient.ResourceSliceInterface
@@ -233,7 +229,7 @@ func (p *Publisher) failed(node *corev1.Node, name string, err error) error {
 	}
 	p.metrics.failing.WithLabelValues("api").Inc()
 	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-	if node != nil && (final || p.loop.Failures(name) >= patience) {
+	if node != nil && (final || p.loop.Failures(name) >= loop.Patience) {
 		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
 	}
 	return err
