@@ -52,6 +52,11 @@ test-cluster: control-plane ## Test the clusters that the tests run on.
 test-e2e: control-plane ## Run the tests on real clusters.
 	cd test && $(GO) test -timeout 30m ./...
 
+.PHONY: test-matrix
+test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
+	@echo "Compiling (a minute or two for the first time, seconds later) ..."
+	@cd test && $(GO) run ./matrix
+
 .PHONY: race
 race: ## Run the tests that need no cluster with the race detector (needs a C compiler).
 	CGO_ENABLED=1 $(GO) test -race ./...

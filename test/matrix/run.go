@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+// endLimit bounds the wait for tests to end that were told to.
+const endLimit = 20 * time.Second
+
+// runVersion runs the tests on one version. What keeps them from running is in
+// the row.
+func (m *matrix) runVersion(ctx context.Context, version string) row {
+	r := row{version: version}
+	log, err := os.Create(filepath.Join(m.logs, version+".log"))
+	if err != nil {
+		r.problem = fmt.Sprint("create log: ", err)
+		return r
+	}
+	defer func() { _ = log.Close() }()
+	r.log = log.Name()
+	fmt.Printf("Kubernetes %s, log %s\n", version, r.log)
+	programs, err := build.Ensure(ctx, build.Options{
+		Versions: build.Versions{Kubernetes: version},
+		Output:   io.MultiWriter(os.Stderr, log),
+	})
+	if err != nil {
+		fmt.Fprintln(log, err)
+		r.problem = "does not build: " + firstLine(err.Error())
+		return r
+	}
+	r.version = strings.TrimPrefix(programs.Versions.Kubernetes, "v")
+	start := time.Now()
+	results := newResults(log, os.Stdout)
+	err = m.test(ctx, r.version, results, log)
+	r.took = time.Since(start)
+	r.counts = results.count()
+	if err != nil && len(r.failed) == 0 {
+		r.problem = "tests did not end well: " + err.Error()
+	}
+	return r
+}
+
+// test runs go test, and has results read what it says.
+func (m *matrix) test(ctx context.Context, version string, results *results, log io.Writer) error {
+	args := []string{"test", "-json", "-count=1", "-timeout", m.timeout.String()}
+	if m.only != "" {
+		args = append(args, "-run", m.only)
+	}
+	test := exec.CommandContext(ctx, "go", append(args, "./e2e")...)
+	test.Dir = filepath.Join(sidecar.Root(), "test")
+	test.Env = append(os.Environ(), build.KubernetesVersionEnv+"="+version, "CGO_ENABLED=0", "GOWORK=off",
+		cluster.LogsEnv+"="+filepath.Join(m.logs, version))
+	test.Stderr = log
+	output, err := test.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("read what the tests say: %w", err)
+	}
+	// A group of its own, to end go and the tests that it has started alike. Their
+	// clusters end with them.
+	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGTERM) }
+	test.WaitDelay = endLimit
+	if err := test.Start(); err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	if err := results.read(output); err != nil {
+		return err
+	}
+	if err := test.Wait(); err != nil {
+		return fmt.Errorf("go test: %w", err)
+	}
+	return nil
+}
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
+}
