@@ -33,6 +33,7 @@ type Cluster struct {
 	home     string // everything of the cluster is below it
 	ports    *filelock.Lock
 	watchdog *watchdog
+	gates    *map[string]bool // those of SetFeatureGates, if it was called
 
 	stop func() error
 }

@@ -155,6 +155,28 @@ spec:
 	require.Contains(t, lines, "--v=3 --profiling=false")
 }
 
+func TestSetFeatureGates(t *testing.T) {
+	t.Parallel()
+	c := ForTest(t, Options{FeatureGates: map[string]bool{"DRAPartitionableDevices": false}})
+	kubectl(t, c, "create", "namespace", "kept")
+	for _, test := range []struct {
+		gates   map[string]bool
+		running int
+	}{
+		{map[string]bool{"DRAPartitionableDevices": true, "DRAConsumableCapacity": true}, len(controlPlane)},
+		{nil, 0},
+	} {
+		require.NoError(t, c.SetFeatureGates(t.Context(), test.gates))
+		eventually(t, "the controller manager works, and nothing is lost", func() bool {
+			_, err := c.Kubectl(t.Context(), "get", "serviceaccount", "default", "--namespace", "kept")
+			return err == nil
+		})
+		lines := strings.Join(mentioning(t, c.home), "\n")
+		require.NotContains(t, lines, "DRAPartitionableDevices=false")
+		require.Equal(t, test.running, strings.Count(lines, "--feature-gates=DRAConsumableCapacity=true,DRAPartitionableDevices=true"))
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

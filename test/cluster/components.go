@@ -124,6 +124,9 @@ func (c *Cluster) components() ([]component, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range all {
+		all[i] = c.gated(all[i])
+	}
 	files, err := filepath.Glob(c.path("added", "*"+addedSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("list added components: %w", err)
