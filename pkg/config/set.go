@@ -16,11 +16,27 @@ type Set struct {
 	// Templates are the templates of all carriers.
 	Templates []*devices.Template
 	*Configuration
+
+	shared []*devices.Template
 }
 
 // Names tells whether any template is of the driver.
 func (s *Set) Names(driver string) bool {
 	return slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver })
+}
+
+// Shared are the templates whose pools nodes share.
+func (s *Set) Shared() []*devices.Template {
+	return s.shared
+}
+
+// SharedPool finds the template of a pool that nodes share, or nil.
+func (s *Set) SharedPool(driver, pool string) *devices.Template {
+	i := slices.IndexFunc(s.shared, func(t *devices.Template) bool { return t.Driver == driver && t.SharedPool() == pool })
+	if i < 0 {
+		return nil
+	}
+	return s.shared[i]
 }
 
 // PublishWhen is the selector that says when the template's pool is first
@@ -41,6 +57,21 @@ func (s *Set) RetireWhen(t *devices.Template) *lifecycle.Selector {
 	return s.retireWhen
 }
 
+// add adds a template. A pool that nodes share is one template's.
+func (s *Set) add(t sourced[*devices.Template]) error {
+	s.Templates = append(s.Templates, t.value)
+	pool := t.value.SharedPool()
+	if pool == "" {
+		return nil
+	}
+	if other := s.SharedPool(t.value.Driver, pool); other != nil {
+		return fmt.Errorf("%s: %s %q: spec.poolName: template %s makes the pool %s of driver %s already: give another name",
+			t.source, v1alpha1.ResourcePoolTemplateKind, t.value.Name, other.Name, pool, t.value.Driver)
+	}
+	s.shared = append(s.shared, t.value)
+	return nil
+}
+
 // newSet puts the documents of all carriers together. Two templates of one
 // name, or two configurations that set the same field, are an error that names
 // both sources.
@@ -56,7 +87,7 @@ func newSet(carriers ...*Documents) (*Set, error) {
 					t.source, v1alpha1.ResourcePoolTemplateKind, t.value.Name, other))
 			}
 			templates[t.value.Name] = t.source
-			set.Templates = append(set.Templates, t.value)
+			errs = append(errs, set.add(t))
 		}
 		configurations = append(configurations, documents.configurations...)
 	}

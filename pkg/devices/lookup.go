@@ -68,7 +68,7 @@ func (l *Lookup) pool(result *resourcev1.DeviceRequestAllocationResult) (*Pool, 
 	pools, rendered := l.pools[result.Driver]
 	if !rendered {
 		var err error
-		if pools, err = Pools(l.templates()[result.Driver], l.node); err != nil {
+		if pools, err = l.render(l.templates()[result.Driver]); err != nil {
 			return nil, err
 		}
 		l.pools[result.Driver] = pools
@@ -80,6 +80,21 @@ func (l *Lookup) pool(result *resourcev1.DeviceRequestAllocationResult) (*Pool, 
 	return &pools[i], nil
 }
 
+// render makes the pools of the node, and those that it shares.
+func (l *Lookup) render(templates []*Template) ([]Pool, error) {
+	pools, err := Pools(templates, l.node)
+	for _, t := range templates {
+		if err != nil || t.SharedPool() == "" {
+			continue
+		}
+		var shared *Pool
+		if shared, err = t.NewSharedPool(); err == nil {
+			pools = append(pools, *shared)
+		}
+	}
+	return pools, err
+}
+
 // notAllocatable is what drivers answer of a device that they do not have.
 func notAllocatable(result *resourcev1.DeviceRequestAllocationResult) error {
 	return fmt.Errorf("requested device is not allocatable: %s in pool %s of driver %s", result.Device, result.Pool, result.Driver)
@@ -87,5 +102,5 @@ func notAllocatable(result *resourcev1.DeviceRequestAllocationResult) error {
 
 // has tells whether a device of that name is made from the template.
 func (t *Template) has(device string) bool {
-	return slices.ContainsFunc(t.groups, func(g group) bool { return slices.Contains(g.names, device) })
+	return t.names[device]
 }

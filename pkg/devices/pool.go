@@ -7,19 +7,33 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// Pool is a resource pool that should exist on a node.
+// Pool is a resource pool that should exist.
 type Pool struct {
 	// Driver and Name identify the pool in the cluster.
 	Driver, Name string
+	// SharedWith is nil for a node's own pool.
+	SharedWith *v1alpha1.SharedWith
+	// Owner is the object that owns a pool that is not a node's own, if any does.
+	Owner *metav1.OwnerReference
 	// Templates are the templates that make the pool, in the order of their names.
 	Templates []*Template
 	// Devices are the devices in the order of the templates.
 	Devices []resourcev1.Device
+	// CounterSets are what the devices consume from.
+	CounterSets []resourcev1.CounterSet
+	// PartitionTypeAttribute and SkipNodeOperations are those of all slices.
+	PartitionTypeAttribute *resourcev1.FullyQualifiedName
+	SkipNodeOperations     []resourcev1.SkipNodeOperation
 
+	// split are the names of the devices in each slice, where a template says so.
+	split [][]string
 	// owners maps the names of devices to the templates that they are from.
 	owners map[string]string
 }
@@ -48,9 +62,9 @@ func ForDriver(templates []*Template, node *corev1.Node) map[string][]*Template 
 }
 
 // Pools makes a driver's pools on a node from the templates that ForDriver
-// chose. Templates with the same pool name form one pool, their devices in the
-// order of the templates' names. Two devices of one name are an error. The taints
-// of the node's annotation are on the devices.
+// chose, but for those that nodes share. Templates with the same pool name form
+// one pool, their devices in the order of the templates' names. Two devices of
+// one name are an error. The taints of the node's annotation are on the devices.
 func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 	taints, err := TaintsOf(node)
 	if err != nil {
@@ -58,6 +72,9 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 	}
 	var pools []Pool
 	for _, t := range templates {
+		if t.SharedPool() != "" {
+			continue
+		}
 		name, devices, err := t.render(node)
 		if err != nil {
 			return nil, err
@@ -79,39 +96,54 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 	return pools, nil
 }
 
+// NewSharedPool makes the pool of a template that nodes share.
+func (t *Template) NewSharedPool() (*Pool, error) {
+	name, devices, err := t.render(nil)
+	if err != nil {
+		return nil, err
+	}
+	pool := &Pool{Driver: t.Driver, Name: name, SharedWith: t.pool.SharedWith, Owner: t.pool.Owner, owners: map[string]string{}}
+	return pool, pool.add(t, devices)
+}
+
+// add adds the devices of a template, and what all its pools have.
 func (p *Pool) add(t *Template, devices []resourcev1.Device) error {
 	for i := range devices {
 		name := devices[i].Name
 		if other, taken := p.owners[name]; taken {
-			return fmt.Errorf("templates %s and %s both have the device %s in pool %s of driver %s: rename one, or set poolName or priority",
-				other, t.Name, name, p.Name, t.Driver)
+			return p.clash(other, t, "have the device "+name, "rename one")
 		}
 		p.owners[name] = t.Name
 	}
+	for _, other := range p.Templates {
+		if err := p.compatible(other, t); err != nil {
+			return err
+		}
+	}
 	p.Templates = append(p.Templates, t)
 	p.Devices = append(p.Devices, devices...)
+	p.CounterSets = append(p.CounterSets, t.pool.CounterSets...)
+	p.split = append(p.split, t.pool.split...)
+	p.PartitionTypeAttribute, p.SkipNodeOperations = t.pool.PartitionTypeAttribute, t.pool.SkipNodeOperations
 	return nil
 }
 
-// Slices splits the devices as they are to be published: into the fewest slices
-// within the API server's limits, 128 devices, or 64 where one has taints.
-func (p *Pool) Slices() [][]resourcev1.Device {
-	limit := resourcev1.ResourceSliceMaxDevices
-	if slices.ContainsFunc(p.Devices, hasAdvancedFeatures) {
-		limit = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
+// compatible refuses two templates that cannot be in one pool.
+func (p *Pool) compatible(one, other *Template) error {
+	for _, set := range other.pool.CounterSets {
+		if slices.ContainsFunc(one.pool.CounterSets, func(s resourcev1.CounterSet) bool { return s.Name == set.Name }) {
+			return p.clash(one.Name, other, "have the counter set "+set.Name, "rename one")
+		}
 	}
-	return slices.Collect(slices.Chunk(p.Devices, limit))
+	if !apiequality.Semantic.DeepEqual(one.pool.PartitionTypeAttribute, other.pool.PartitionTypeAttribute) {
+		return p.clash(one.Name, other, "say different things of partitionTypeAttribute", "make them equal")
+	}
+	if !slices.Equal(one.pool.SkipNodeOperations, other.pool.SkipNodeOperations) {
+		return p.clash(one.Name, other, "say different things of skipNodeOperations", "make them equal")
+	}
+	return nil
 }
 
-func hasAdvancedFeatures(device resourcev1.Device) bool {
-	return len(device.Taints) > 0
-}
-
-// TemplateNames names the templates of the pool.
-func (p *Pool) TemplateNames() []string {
-	names := make([]string, len(p.Templates))
-	for i, t := range p.Templates {
-		names[i] = t.Name
-	}
-	return names
+func (p *Pool) clash(one string, other *Template, what, fix string) error {
+	return fmt.Errorf("templates %s and %s both %s in pool %s of driver %s: %s, or set poolName or priority", one, other.Name, what, p.Name, p.Driver, fix)
 }

@@ -114,9 +114,9 @@ func TestSlices(t *testing.T) {
 			pool := render(t, newNode("n", nil), compile(t, "t", spec))[0]
 			var got []int
 			var all []resourcev1.Device
-			for _, slice := range pool.Slices() {
-				got = append(got, len(slice))
-				all = append(all, slice...)
+			for _, slice := range divide(t, &pool, CountersApart) {
+				got = append(got, len(slice.Devices))
+				all = append(all, slice.Devices...)
 			}
 			require.Equal(t, test.want, got)
 			require.Equal(t, pool.Devices, all)
@@ -129,16 +129,24 @@ func TestSlices(t *testing.T) {
 func TestSlicesDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	pool := render(t, newNode("n", nil), compile(t, "t", "driver: d\ndevices: [{name: a, count: 200}]"))[0]
-	chunks := pool.Slices()
-	_ = append(chunks[0], resourcev1.Device{Name: "intruder"})
-	require.Equal(t, "a-128", chunks[1][0].Name)
+	chunks := divide(t, &pool, CountersApart)
+	_ = append(chunks[0].Devices, resourcev1.Device{Name: "intruder"})
+	require.Equal(t, "a-128", chunks[1].Devices[0].Name)
 }
 
 func TestTemplatesOfOnePoolAreRemembered(t *testing.T) {
 	t.Parallel()
-	pool := render(t, newNode("n", nil), compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("w")))[0]
-	require.Equal(t, []string{"a", "b"}, pool.TemplateNames())
+	a, b := compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("w"))
+	pool := render(t, newNode("n", nil), a, b)[0]
+	require.Equal(t, []*Template{a, b}, pool.Templates)
 	require.Equal(t, "d", pool.Driver)
+}
+
+func divide(t *testing.T, pool *Pool, layout Layout) []Slice {
+	t.Helper()
+	made, err := pool.Slices(layout)
+	require.NoError(t, err)
+	return made
 }
 
 // realisticNode has what a kwok node of a cloud has.

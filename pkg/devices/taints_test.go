@@ -58,12 +58,12 @@ func TestParseTaintsRefuses(t *testing.T) {
 		"a:k:NoSchedule-":                `entry "a:k:NoSchedule-": effect: Unsupported value: "NoSchedule-": supported values: "NoSchedule", "NoExecute", "None"`,
 		"a:k:PreferNoSchedule":           `supported values: "NoSchedule", "NoExecute", "None"`,
 		"a:k:":                           `effect: Unsupported value: ""`,
-		"a::None":                        `key: Invalid value: "": name part must be non-empty`,
-		"a:b c:None":                     `key: Invalid value: "b c": name part must consist of`,
-		"a:b:c:None":                     `key: Invalid value: "b:c": name part must consist of`,
-		"a:b/c/d:None":                   `key: Invalid value: "b/c/d": a valid label key must consist of`,
-		"a:k=b c:None":                   `value: Invalid value: "b c": a valid label must be`,
-		"a:k=b=c:None":                   `value: Invalid value: "b=c": a valid label must be`,
+		"a::None":                        `key: Invalid value: "": must be a name`,
+		"a:b c:None":                     `key: Invalid value: "b c": must be a name of at most 63 letters`,
+		"a:b:c:None":                     `key: Invalid value: "b:c": must be a name of at most 63 letters`,
+		"a:b/c/d:None":                   `key: Invalid value: "b/c/d": must be a name of at most 63 letters`,
+		"a:k=b c:None":                   `value: Invalid value: "b c": must be letters, digits and inner`,
+		"a:k=b=c:None":                   `value: Invalid value: "b=c": must be letters, digits and inner`,
 		"a:k=1:None,b:k:None,a:k=2:None": `entry "a:k=2:None": has the device, key and effect of another entry`,
 		"d/a:k:None,d/a:k:None":          `entry "d/a:k:None": has the device, key and effect of another entry`,
 		"a,b":                            `entry "a": ` + form + `; entry "b": ` + form,
@@ -152,8 +152,8 @@ func TestPoolsAreTainted(t *testing.T) {
 func TestTaintsAreSplit(t *testing.T) {
 	t.Parallel()
 	template := compile(t, "t", "driver: d\ndevices: [{name: a, count: 128}]")
-	require.Len(t, render(t, newNode("n", nil), template)[0].Slices(), 1)
-	require.Len(t, render(t, annotated("a-100:k:None"), template)[0].Slices(), 2)
+	require.Len(t, divide(t, &render(t, newNode("n", nil), template)[0], CountersApart), 1)
+	require.Len(t, divide(t, &render(t, annotated("a-100:k:None"), template)[0], CountersApart), 2)
 }
 
 func TestTaintsOfADeviceAreLimited(t *testing.T) {

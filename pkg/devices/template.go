@@ -2,12 +2,10 @@ package devices
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -32,37 +30,19 @@ type Template struct {
 	// ReportsHealth tells whether Pods show the health of the devices.
 	ReportsHealth bool
 
-	nodes  *nodeaffinity.NodeSelector
-	text   *text
+	nodes *nodeaffinity.NodeSelector
+	text  *text
+	// pool is what all pools of the template have, and the name where they are
+	// one that nodes share.
+	pool   Pool
 	groups []group
+	// order is that of the devices of all groups.
+	order []position
+	names map[string]bool
 }
 
-// group is a device group: a prototype whose parts are shared by all devices
-// made from it, and the places that are rendered for each.
-type group struct {
-	names     []string
-	prototype resourcev1.Device
-	places    []place
-}
-
-// place is a rendered value's way into a device.
-type place struct {
-	path  *field.Path
-	value string
-	set   func(device *resourcev1.Device, text string) error
-}
-
-// fill puts a rendered value in its place. What Go templates print for a field
-// that is not there is refused, or it would end up in a slice.
-func (p *place) fill(device *resourcev1.Device, text string) error {
-	if strings.Contains(text, noValue) {
-		return field.Invalid(p.path, p.value, "the Node lacks a field that this reads; give a fallback, for example {{ or .Node.metadata.labels.zone \"none\" }}")
-	}
-	if err := p.set(device, text); err != nil {
-		return field.Invalid(p.path, text, err.Error())
-	}
-	return nil
-}
+// position finds a device in the groups.
+type position struct{ group, device int }
 
 // Compile validates a defaulted template and makes it ready for use.
 func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
@@ -72,12 +52,17 @@ func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	}
 	compiled := &Template{Name: t.Name, Driver: t.Spec.Driver, Priority: t.Spec.Priority, ReportsHealth: t.Spec.Health == v1alpha1.HealthReport}
 	spec := field.NewPath("spec")
-	for i := range t.Spec.Devices {
-		group, problems := newGroup(&t.Spec.Devices[i], spec.Child("devices").Index(i))
-		compiled.groups = append(compiled.groups, group)
-		errs = append(errs, problems...)
+	compiled.pool = Pool{
+		Driver: t.Spec.Driver, SharedWith: t.Spec.SharedWith, Owner: ownerOf(t),
+		PartitionTypeAttribute: t.Spec.PartitionTypeAttribute, SkipNodeOperations: t.Spec.SkipNodeOperations,
 	}
-	text, problems := newText(place{path: spec.Child("poolName"), value: t.Spec.PoolName}, compiled.groups)
+	errs = compiled.expand(&t.Spec, spec)
+	poolName := place{path: spec.Child("poolName"), value: t.Spec.PoolName}
+	if t.Spec.SharedWith != nil {
+		compiled.pool.Name = t.Spec.PoolName
+		errs = append(errs, checkShared(compiled.groups)...)
+	}
+	text, problems := newText(poolName, compiled.groups)
 	compiled.text = text
 	errs = append(errs, problems...)
 	compiled.ClaimStatus, problems = newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
@@ -105,70 +90,14 @@ func (t *Template) compileSelectors(source *v1alpha1.ResourcePoolTemplate, spec 
 	return errs
 }
 
-func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) (group, field.ErrorList) {
-	g := group{names: d.Names(), prototype: resourcev1.Device{
-		Taints:                   d.Taints,
-		AllowMultipleAllocations: d.AllowMultipleAllocations,
-		BindsToNode:              d.BindsToNode,
-		BindingConditions:        d.BindingConditions,
-		BindingFailureConditions: d.BindingFailureConditions,
-	}}
-	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-		attribute := d.Attributes[name]
-		errs = append(errs, g.add(place{
-			path:  path.Child("attributes").Key(string(name)),
-			value: attribute.Value,
-			set: func(device *resourcev1.Device, text string) error {
-				resolved, err := attribute.Resolve(text)
-				put(&device.Attributes, name, resolved)
-				return err
-			},
-		})...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
-		capacity := d.Capacity[name]
-		errs = append(errs, g.add(place{
-			path:  path.Child("capacity").Key(string(name)),
-			value: capacity.Value,
-			set: func(device *resourcev1.Device, text string) error {
-				resolved, err := capacity.Resolve(text)
-				put(&device.Capacity, name, resolved)
-				return err
-			},
-		})...)
-	}
-	return g, errs
-}
-
-// add resolves a literal in the prototype, and keeps a template for later.
-func (g *group) add(p place) field.ErrorList {
-	if v1alpha1.IsTemplate(p.value) {
-		g.places = append(g.places, p)
+// ownerOf refers to a template that is an object in the cluster.
+func ownerOf(t *v1alpha1.ResourcePoolTemplate) *metav1.OwnerReference {
+	if t.UID == "" {
 		return nil
 	}
-	if err := p.set(&g.prototype, p.value); err != nil {
-		return field.ErrorList{field.Invalid(p.path, p.value, err.Error())}
+	return &metav1.OwnerReference{
+		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ResourcePoolTemplateKind, Name: t.Name, UID: t.UID, Controller: new(true),
 	}
-	return nil
-}
-
-func put[V any](values *map[resourcev1.QualifiedName]V, name resourcev1.QualifiedName, value V) {
-	if *values == nil {
-		*values = map[resourcev1.QualifiedName]V{}
-	}
-	(*values)[name] = value
-}
-
-// copyWithRoom copies a map and leaves room for the values to be rendered, so
-// that it does not grow for each device of a fleet.
-func copyWithRoom[V any](values map[resourcev1.QualifiedName]V, room int) map[resourcev1.QualifiedName]V {
-	if values == nil {
-		return nil
-	}
-	copied := make(map[resourcev1.QualifiedName]V, len(values)+room)
-	maps.Copy(copied, values)
-	return copied
 }
 
 // Selects tells whether the template is for the node.
@@ -176,13 +105,23 @@ func (t *Template) Selects(node *corev1.Node) bool {
 	return t.nodes == nil || t.nodes.Match(node)
 }
 
-// Uses tells whether any device of the template has what used looks for, in
+// Uses tells whether used finds what it looks for in the template's pools, in
 // fields that are not rendered.
-func (t *Template) Uses(used func(device *resourcev1.Device) bool) bool {
-	return slices.ContainsFunc(t.groups, func(g group) bool { return used(&g.prototype) })
+func (t *Template) Uses(used func(pool *Pool) bool) bool {
+	pool := t.pool
+	for _, at := range t.order {
+		pool.Devices = append(pool.Devices, t.groups[at.group].devices[at.device])
+	}
+	return used(&pool)
 }
 
-// render makes the pool's name and the devices for a node.
+// SharedPool names the pool that the template's nodes share. It is empty where
+// each node has a pool of its own.
+func (t *Template) SharedPool() string {
+	return t.pool.Name
+}
+
+// render makes the pool's name and the devices for a node, or for none.
 func (t *Template) render(node *lifecycle.Object) (string, []resourcev1.Device, error) {
 	values, err := t.text.render(node)
 	if err != nil {
@@ -192,34 +131,15 @@ func (t *Template) render(node *lifecycle.Object) (string, []resourcev1.Device, 
 	if errs := v1alpha1.ValidatePoolName(poolName, field.NewPath("spec", "poolName")); len(errs) > 0 {
 		return "", nil, fmt.Errorf("render template %s: %w", t.Name, errs.ToAggregate())
 	}
-	var devices []resourcev1.Device
+	rendered := make([][]resourcev1.Device, len(t.groups))
 	for i := range t.groups {
-		made, err := t.groups[i].devices(values)
-		if err != nil {
+		if rendered[i], err = t.groups[i].render(values); err != nil {
 			return "", nil, fmt.Errorf("render template %s: %w", t.Name, err)
 		}
-		devices = append(devices, made...)
+	}
+	devices := make([]resourcev1.Device, len(t.order))
+	for i, at := range t.order {
+		devices[i] = rendered[at.group][at.device]
 	}
 	return poolName, devices, nil
-}
-
-// devices makes the devices of the group. Maps are shared with the prototype,
-// and so between nodes, as long as nothing in them is rendered.
-func (g *group) devices(values *values) ([]resourcev1.Device, error) {
-	devices := make([]resourcev1.Device, len(g.names))
-	for i, name := range g.names {
-		devices[i] = g.prototype
-		devices[i].Name = name
-		if len(g.places) == 0 {
-			continue
-		}
-		devices[i].Attributes = copyWithRoom(g.prototype.Attributes, len(g.places))
-		devices[i].Capacity = copyWithRoom(g.prototype.Capacity, len(g.places))
-		for _, place := range g.places {
-			if err := place.fill(&devices[i], values.next()); err != nil {
-				return nil, fmt.Errorf("device %s: %w", name, err)
-			}
-		}
-	}
-	return devices, nil
 }

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,7 +144,7 @@ devices:
 	require.Len(t, pools, 1)
 	require.Equal(t, "n1", pools[0].Name)
 	require.Equal(t, "gpu.example.com", pools[0].Driver)
-	require.Equal(t, []string{"t"}, pools[0].TemplateNames())
+	require.Equal(t, []*Template{compiled}, pools[0].Templates)
 	gpu := func(name string, index int64, firmware, bandwidth string) resourcev1.Device {
 		return resourcev1.Device{
 			Name: name,
@@ -302,8 +303,9 @@ func TestSelectsAndUses(t *testing.T) {
 		require.Equal(t, node.Name == "n2", some.Selects(node))
 		require.Equal(t, node.Name == "n1", named.Selects(node))
 	}
-	require.False(t, all.Uses(func(d *resourcev1.Device) bool { return hasAdvancedFeatures(*d) }))
-	require.True(t, some.Uses(func(d *resourcev1.Device) bool { return hasAdvancedFeatures(*d) }))
+	advanced := func(p *Pool) bool { return slices.ContainsFunc(p.Devices, hasAdvancedFeatures) }
+	require.False(t, all.Uses(advanced))
+	require.True(t, some.Uses(advanced))
 	require.NotNil(t, compile(t, "d", "driver: d\npublishWhen: {}\nretireWhen: {}\ndevices: [{name: gpu}]").PublishWhen)
 	require.Nil(t, all.RetireWhen)
 }

@@ -32,16 +32,17 @@ const noValue = "<no value>"
 // the rest; so the values become named parts of a single Go template.
 type text struct {
 	renderer gotpl.Renderer
+	// source is empty where nothing but the pool's name is to be had.
 	source   string
-	literal  string
+	poolName string
 	count    int
 }
 
 // newText parses the pool's name and the places of all groups.
 func newText(poolName place, groups []group) (*text, field.ErrorList) {
-	t := &text{renderer: gotpl.NewRenderer(functions), count: 1}
-	if poolName.value == v1alpha1.DefaultPoolName && !rendersAny(groups) {
-		t.literal = poolName.value
+	t := &text{renderer: gotpl.NewRenderer(functions), poolName: poolName.value, count: 1}
+	known := poolName.value == v1alpha1.DefaultPoolName || !v1alpha1.IsTemplate(poolName.value)
+	if known && !rendersAny(groups) {
 		return t, nil
 	}
 	places := []place{poolName}
@@ -51,19 +52,23 @@ func newText(poolName place, groups []group) (*text, field.ErrorList) {
 		if len(group.places) == 0 {
 			continue
 		}
-		fmt.Fprintf(&body, `{{range $i := until %d}}{{with dict "Node" $.Node "Index" $i}}`, len(group.names))
+		var each strings.Builder
 		for _, p := range group.places {
-			body.WriteString(call(p.path))
+			each.WriteString(call(p.path))
 		}
-		body.WriteString("{{end}}{{end}}")
+		body.WriteString(group.context(each.String()))
 		places = append(places, group.places...)
-		t.count += len(group.names) * len(group.places)
+		t.count += len(group.devices) * len(group.places)
 	}
 	var errs field.ErrorList
 	var definitions strings.Builder
+	defined := map[string]bool{}
 	for _, p := range places {
-		errs = append(errs, check(t.renderer, sampleDevice, p)...)
-		definitions.WriteString(define(p))
+		if path := p.path.String(); !defined[path] {
+			defined[path] = true
+			errs = append(errs, check(t.renderer, sampleDevice, p)...)
+			definitions.WriteString(define(p))
+		}
 	}
 	t.source = definitions.String() + body.String()
 	return t, errs
@@ -96,7 +101,29 @@ var sample = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 }}
 
 // sampleDevice is what values of devices see of the sample.
-var sampleDevice = map[string]any{"Node": sample, "Index": 0}
+var sampleDevice = map[string]any{"Node": sample, "Index": 0, "Partition": 0, "Placement": 0}
+
+// readsNode finds an action that reads the Node.
+var readsNode = regexp.MustCompile(`{{[^}]*\.Node\b`)
+
+// checkNodeless refuses a value that reads a Node where there is none.
+func checkNodeless(p place, why string) field.ErrorList {
+	if !readsNode.MatchString(p.value) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p.path, p.value, "must not read .Node; it "+why)}
+}
+
+// checkShared refuses values that read a Node in a pool that nodes share.
+func checkShared(groups []group) field.ErrorList {
+	var errs field.ErrorList
+	for i := range groups {
+		for _, p := range groups[i].places {
+			errs = append(errs, checkNodeless(p, "is of a pool that nodes share")...)
+		}
+	}
+	return errs
+}
 
 // named are the actions that reach outside of a value.
 var named = regexp.MustCompile(`{{-?\s*(define|block|template)\b`)
@@ -149,15 +176,23 @@ func (v *values) next() string {
 	return part
 }
 
+// render renders for a node, or, without one, for the pool that nodes share.
 func (t *text) render(node *lifecycle.Object) (*values, error) {
-	if t.literal != "" {
+	if t.source == "" && v1alpha1.IsTemplate(t.poolName) {
 		return &values{parts: []string{node.Name()}}, nil
 	}
-	encoded, err := node.Encoded()
-	if err != nil {
-		return nil, err
+	if t.source == "" {
+		return &values{parts: []string{t.poolName}}, nil
 	}
-	return renderAll(t.renderer, t.source, t.count, map[string]any{"Node": encoded})
+	data := map[string]any{}
+	if node != nil {
+		encoded, err := node.Encoded()
+		if err != nil {
+			return nil, err
+		}
+		data["Node"] = encoded
+	}
+	return renderAll(t.renderer, t.source, t.count, data)
 }
 
 // renderAll renders a template that yields that many values.

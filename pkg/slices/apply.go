@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// apply makes the writes for a node, one API call each.
-func (p *Publisher) apply(ctx context.Context, node string, writes Writes) error {
+// apply makes the writes for a scope, one API call each.
+func (p *Publisher) apply(ctx context.Context, of scope, writes Writes) error {
 	for _, existing := range writes.Delete {
-		if err := p.delete(ctx, node, existing); err != nil {
+		if err := p.delete(ctx, of, existing); err != nil {
 			return err
 		}
 	}
 	for _, update := range writes.Update {
-		err := p.write(node, update.Slice, func() (*resourcev1.ResourceSlice, error) {
+		err := p.write(of, update.Slice, func() (*resourcev1.ResourceSlice, error) {
 			return p.update(ctx, update)
 		})
 		if err != nil {
@@ -27,7 +27,7 @@ func (p *Publisher) apply(ctx context.Context, node string, writes Writes) error
 		}
 	}
 	for _, slice := range writes.Create {
-		err := p.write(node, slice, func() (*resourcev1.ResourceSlice, error) {
+		err := p.write(of, slice, func() (*resourcev1.ResourceSlice, error) {
 			return p.create(ctx, slice)
 		})
 		if err != nil {
@@ -39,15 +39,15 @@ func (p *Publisher) apply(ctx context.Context, node string, writes Writes) error
 
 // write does one write, keeps the account of it, and checks that the server
 // stored what it was sent.
-func (p *Publisher) write(node string, slice *resourcev1.ResourceSlice, call func() (*resourcev1.ResourceSlice, error)) error {
-	p.pending.begin(node, slice.Name)
+func (p *Publisher) write(of scope, slice *resourcev1.ResourceSlice, call func() (*resourcev1.ResourceSlice, error)) error {
+	p.pending.begin(of, slice.Name)
 	stored, err := call()
 	version := ""
 	if err == nil {
 		version = stored.ResourceVersion
 	}
-	if p.pending.end(node, slice.Name, version) {
-		p.loop.Add(node)
+	if p.pending.end(of, slice.Name, version) {
+		p.loop.Add(of)
 	}
 	if err != nil {
 		return err
@@ -73,16 +73,16 @@ func checkStored(sent, stored *resourcev1.ResourceSlice) error {
 }
 
 // delete deletes a slice, unless it has changed or been replaced since. The
-// node waits until the cache has seen that, or the slice would be deleted again.
-func (p *Publisher) delete(ctx context.Context, node string, existing *Observed) error {
-	p.pending.begin(node, existing.Name)
+// scope waits until the cache has seen that, or the slice would be deleted again.
+func (p *Publisher) delete(ctx context.Context, of scope, existing *Observed) error {
+	p.pending.begin(of, existing.Name)
 	err := p.client.Delete(ctx, existing.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID:             &existing.UID,
 		ResourceVersion: &existing.ResourceVersion,
 	}})
 	p.metrics.wrote("delete", err)
-	if err != nil && p.pending.end(node, existing.Name, "") {
-		p.loop.Add(node)
+	if err != nil && p.pending.end(of, existing.Name, "") {
+		p.loop.Add(of)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete slice %s: %w", existing.Name, err)
@@ -107,9 +107,9 @@ func (p *Publisher) update(ctx context.Context, update Update) (*resourcev1.Reso
 }
 
 // absent are the fields of a spec that a merge patch must name to take them
-// away: kwok-dra's slices never have them, but someone may have put them there.
+// away: the slice had them before, or someone has put them there.
 var absent = []string{
-	"nodeSelector", "allNodes", "perDeviceNodeSelection", "sharedCounters", "partitionTypeAttribute", "skipNodeOperations",
+	"nodeSelector", "allNodes", "perDeviceNodeSelection", "devices", "sharedCounters", "partitionTypeAttribute", "skipNodeOperations",
 }
 
 func patchFor(update Update) ([]byte, error) {

@@ -15,7 +15,7 @@ import (
 func TestPatchFor(t *testing.T) {
 	t.Parallel()
 	node, pool := fakeNode("n", true), poolOf("p", 1)
-	slice := newSlices(node, &pool)[0]
+	slice := slicesOf(t, node, &pool)[0]
 	slice.Spec.Pool.Generation = 3
 	patch, err := patchFor(Update{Existing: &Observed{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}}, Slice: slice})
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func requireNoZeroField(t *testing.T, spec resourcev1.ResourceSliceSpec) {
 func TestPatchNamesEveryField(t *testing.T) {
 	t.Parallel()
 	node, pool := fakeNode("n", true), poolOf("p", 1)
-	patch, err := patchFor(Update{Existing: &Observed{}, Slice: newSlices(node, &pool)[0]})
+	patch, err := patchFor(Update{Existing: &Observed{}, Slice: slicesOf(t, node, &pool)[0]})
 	require.NoError(t, err)
 	var decoded struct {
 		Spec map[string]json.RawMessage `json:"spec"`
@@ -76,7 +76,7 @@ func TestPatchNamesEveryField(t *testing.T) {
 func TestCheckStored(t *testing.T) {
 	t.Parallel()
 	node, pool := fakeNode("n", true), poolOf("p", 1)
-	sent := newSlices(node, &pool)[0]
+	sent := slicesOf(t, node, &pool)[0]
 	stored := sent.DeepCopy()
 	stored.ResourceVersion = "7"
 	require.NoError(t, checkStored(sent, stored))

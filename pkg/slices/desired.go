@@ -101,7 +101,7 @@ type gate struct {
 func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate) ([]devices.Pool, error) {
 	var wanted []devices.Pool
 	for i := range pools {
-		open, err := g.open(ctx, set, &pools[i])
+		open, err := g.open(ctx, set, pools[i].Templates, func() bool { return g.published(&pools[i]) })
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", pools[i].Name, err)
 		}
@@ -115,17 +115,17 @@ func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate)
 // open tells whether the pool is to exist. Templates that form one pool share
 // its fate: it is published when publishWhen of each of them matches, stays
 // whatever becomes of that, and is retired when retireWhen of any one matches.
-func (g gate) open(ctx context.Context, set *config.Set, pool *devices.Pool) (bool, error) {
-	for _, t := range pool.Templates {
+func (g gate) open(ctx context.Context, set *config.Set, templates []*devices.Template, published func() bool) (bool, error) {
+	for _, t := range templates {
 		retire, err := set.RetireWhen(t).Matches(ctx, g.object)
 		if err != nil || retire {
 			return false, wrapTemplate(t, err)
 		}
 	}
-	if g.published(pool) {
+	if published() {
 		return true, nil
 	}
-	for _, t := range pool.Templates {
+	for _, t := range templates {
 		publish, err := set.PublishWhen(t).Matches(ctx, g.object)
 		if err != nil || !publish {
 			return false, wrapTemplate(t, err)
@@ -148,11 +148,18 @@ func (g gate) published(pool *devices.Pool) bool {
 	if g.known[poolID{g.node.UID, pool.Driver, pool.Name}] {
 		return true
 	}
-	names := map[string]bool{}
-	for i := range pool.Slices() {
-		names[nameOf(g.node, pool, i)] = true
-	}
-	return slices.ContainsFunc(g.existing, func(o *Observed) bool { return names[o.Name] })
+	h := nodeHolder(g.node)
+	return slices.ContainsFunc(g.existing, func(o *Observed) bool {
+		return o.Driver == pool.Driver && o.Pool.Name == pool.Name && h.isOf(o.Name, pool)
+	})
+}
+
+// isOf tells whether a name is that of a slice of the pool: it has the hash that
+// goes with the index that it begins with.
+func (h holder) isOf(name string, pool *devices.Pool) bool {
+	var index int
+	_, err := fmt.Sscanf(name, "%05x-", &index)
+	return err == nil && h.nameOf(pool, index) == name
 }
 
 // poolIDs are the pools to be known the next time: those that are to exist, and

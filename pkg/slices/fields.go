@@ -5,112 +5,132 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// gatedField is a field of a device that an API server drops without a word
-// when the feature gate is off. Were it sent all the same, every slice would
-// look edited for ever.
-type gatedField struct {
-	name, gate string
-	used       func(device *resourcev1.Device) bool
-	clear      func(device *resourcev1.Device)
-}
-
-var gatedFields = []gatedField{{
-	name:  "taints",
-	gate:  "DRADeviceTaints",
-	used:  func(device *resourcev1.Device) bool { return len(device.Taints) > 0 },
-	clear: func(device *resourcev1.Device) { device.Taints = nil },
-}, {
-	name:  "allowMultipleAllocations",
-	gate:  "DRAConsumableCapacity",
-	used:  func(device *resourcev1.Device) bool { return device.AllowMultipleAllocations != nil },
-	clear: func(device *resourcev1.Device) { device.AllowMultipleAllocations = nil },
-}, {
-	// The gate is one for all three, and bindsToNode may be there alone.
-	name: "bindingConditions",
-	gate: "DRADeviceBindingConditions",
-	used: func(device *resourcev1.Device) bool {
-		return device.BindsToNode != nil || len(device.BindingConditions)+len(device.BindingFailureConditions) > 0
-	},
-	clear: func(device *resourcev1.Device) {
-		device.BindsToNode, device.BindingConditions, device.BindingFailureConditions = nil, nil, nil
-	},
-}}
+// askAgain is how often it is found out whether the API server is another one
+// now, or keeps what it dropped.
+const askAgain = 30 * time.Second
 
 // serverFields knows which gated fields the API server keeps. The version does
 // not tell, so it asks with a dry run, once for each field that is used.
 type serverFields struct {
-	client resourceclient.ResourceSliceInterface
+	client  resourceclient.ResourceSliceInterface
+	version discovery.ServerVersionInterface
 	// report is called once for each source and field that is dropped. The source
 	// is the name of a template, or of the annotation with device taints.
-	report func(ctx context.Context, node *corev1.Node, source string, field gatedField)
+	report func(ctx context.Context, node *corev1.Node, source string, field *gatedField)
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// kept holds the answers by name of the field.
 	kept     map[string]bool
+	layout   devices.Layout
 	reported map[[2]string]bool
 }
 
-func newServerFields(client resourceclient.ResourceSliceInterface, report func(context.Context, *corev1.Node, string, gatedField)) *serverFields {
-	return &serverFields{client: client, report: report, kept: map[string]bool{}, reported: map[[2]string]bool{}}
-}
-
-// apply takes the fields from the pools that the server would drop.
-func (s *serverFields) apply(ctx context.Context, node *corev1.Node, pools []devices.Pool) error {
+// fit makes the pools as the API server takes them: without the fields that it
+// drops, and without the pools that would be wrong without a field. It tells how
+// they are to be laid out.
+func (s *serverFields) fit(ctx context.Context, node *corev1.Node, pools []devices.Pool) ([]devices.Pool, devices.Layout, error) {
+	var fitting []devices.Pool
 	for i := range pools {
-		for _, field := range gatedFields {
-			if err := s.applyField(ctx, node, &pools[i], field); err != nil {
-				return err
-			}
+		pool := pools[i]
+		fits, err := s.fitPool(ctx, node, &pool)
+		if err != nil {
+			return nil, 0, err
+		}
+		if fits {
+			fitting = append(fitting, pool)
 		}
 	}
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fitting, s.layout, nil
 }
 
-func (s *serverFields) applyField(ctx context.Context, node *corev1.Node, pool *devices.Pool, field gatedField) error {
-	first := slices.IndexFunc(pool.Devices, func(d resourcev1.Device) bool { return field.used(&d) })
-	if first < 0 {
-		return nil
+func (s *serverFields) fitPool(ctx context.Context, node *corev1.Node, pool *devices.Pool) (bool, error) {
+	fits := true
+	for i := range gatedFields {
+		field := &gatedFields[i]
+		if !field.used(pool) {
+			continue
+		}
+		kept, err := s.keeps(ctx, field)
+		if err != nil {
+			return false, err
+		}
+		if kept {
+			continue
+		}
+		s.reportOnce(ctx, node, pool, field)
+		if field.without != "" {
+			fits = false
+			continue
+		}
+		field.clear(pool)
 	}
-	kept, err := s.keeps(ctx, node, pool, field, first)
-	if err != nil || kept {
-		return err
-	}
-	pool.Devices = slices.Clone(pool.Devices)
-	for i := range pool.Devices {
-		field.clear(&pool.Devices[i])
-	}
-	s.reportOnce(ctx, node, pool, field)
-	return nil
+	return fits, nil
 }
 
-// keeps tells whether the server keeps the field. The first caller asks, with
-// the first device that has it; others wait for the answer.
-func (s *serverFields) keeps(ctx context.Context, node *corev1.Node, pool *devices.Pool, field gatedField, device int) (bool, error) {
+// keeps tells whether the server keeps the field. The first caller asks; others
+// wait for the answer.
+func (s *serverFields) keeps(ctx context.Context, field *gatedField) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if kept, known := s.kept[field.name]; known {
 		return kept, nil
 	}
-	probe := newSlices(node, &devices.Pool{Driver: pool.Driver, Name: pool.Name, Devices: pool.Devices[device : device+1]})[0]
-	probe.Name, probe.GenerateName = "", "kwok-dra-probe-"
-	stored, err := s.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return false, fmt.Errorf("ask the API server whether it keeps %s of devices, with pool %s: %w", field.name, pool.Name, err)
+	kept, err := s.ask(ctx, field)
+	if err == nil {
+		s.kept[field.name] = kept
 	}
-	s.kept[field.name] = len(stored.Spec.Devices) == 1 && field.used(&stored.Spec.Devices[0])
-	return s.kept[field.name], nil
+	return kept, err
 }
 
-func (s *serverFields) reportOnce(ctx context.Context, node *corev1.Node, pool *devices.Pool, field gatedField) {
+// ask asks the API server with a dry run. A field whose gate is off is dropped,
+// or what is left without it is refused.
+func (s *serverFields) ask(ctx context.Context, field *gatedField) (bool, error) {
+	spec := field.probe()
+	kept, refused, err := s.try(ctx, field, spec)
+	if field.name != counters || err != nil || !refused {
+		if field.name == counters {
+			s.layout = devices.CountersApart
+		}
+		return kept, err
+	}
+	// Kubernetes 1.34 wants the counter set in the slice of the devices.
+	spec.SharedCounters = []resourcev1.CounterSet{{Name: probeName, Counters: spec.Devices[0].ConsumesCounters[0].Counters}}
+	kept, _, err = s.try(ctx, field, spec)
+	s.layout = devices.CountersWithDevices
+	return kept, err
+}
+
+func (s *serverFields) try(ctx context.Context, field *gatedField, spec resourcev1.ResourceSliceSpec) (kept, refused bool, err error) {
+	spec.Driver = probeName + "." + v1alpha1.GroupName
+	spec.Pool = resourcev1.ResourcePool{Name: probeName, Generation: 1, ResourceSliceCount: 1}
+	probe := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
+	stored, err := s.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case apierrors.IsInvalid(err):
+		return false, true, nil
+	case err != nil:
+		return false, false, fmt.Errorf("ask the API server whether it keeps %s: %w", field.name, err)
+	}
+	return field.kept(&stored.Spec), false, nil
+}
+
+func (s *serverFields) reportOnce(ctx context.Context, node *corev1.Node, pool *devices.Pool, field *gatedField) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, source := range sources(pool, field) {
@@ -125,7 +145,7 @@ func (s *serverFields) reportOnce(ctx context.Context, node *corev1.Node, pool *
 
 // sources are what the pool has the field from. What no template has is from the
 // annotation.
-func sources(pool *devices.Pool, field gatedField) []string {
+func sources(pool *devices.Pool, field *gatedField) []string {
 	var names []string
 	for _, t := range pool.Templates {
 		if t.Uses(field.used) {
@@ -136,4 +156,58 @@ func sources(pool *devices.Pool, field gatedField) []string {
 		names = []string{v1alpha1.DeviceTaintsAnnotation}
 	}
 	return names
+}
+
+// forget has the API server asked anew.
+func (s *serverFields) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.reported = map[string]bool{}, map[[2]string]bool{}
+}
+
+// watch calls changed when the API server has become another one, or keeps what
+// it dropped. It returns when ctx ends.
+func (s *serverFields) watch(ctx context.Context, changed func()) {
+	version := s.serverVersion(ctx, "")
+	ticker := time.NewTicker(askAgain)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := s.serverVersion(ctx, version)
+		if now == version && !s.keepsMore(ctx) {
+			continue
+		}
+		version = now
+		s.forget()
+		changed()
+	}
+}
+
+// serverVersion returns what it was given where the API server does not answer.
+func (s *serverFields) serverVersion(ctx context.Context, known string) string {
+	info, err := s.version.ServerVersion()
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot tell the API server's version", "err", err)
+		return known
+	}
+	return info.String()
+}
+
+// keepsMore asks anew for the fields that were dropped: a feature gate may have
+// been turned on.
+func (s *serverFields) keepsMore(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(gatedFields, func(field gatedField) bool {
+		kept, asked := s.kept[field.name]
+		if !asked || kept {
+			return false
+		}
+		now, err := s.ask(ctx, &field)
+		return err == nil && now
+	})
 }

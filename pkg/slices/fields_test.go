@@ -61,10 +61,25 @@ type reports struct {
 	names []string
 }
 
-func (r *reports) report(_ context.Context, _ *corev1.Node, template string, field gatedField) {
+func (r *reports) report(_ context.Context, _ *corev1.Node, template string, field *gatedField) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = append(r.names, template+" "+field.name)
+}
+
+// newFields are the fields of a server, of which nothing is known yet.
+func newFields(s *server, r *reports) *serverFields {
+	fields := &serverFields{client: s.ResourceV1().ResourceSlices(), version: s.Discovery(), report: r.report}
+	fields.forget()
+	return fields
+}
+
+// fit is what pools come to for a server.
+func fit(t testing.TB, fields *serverFields, node *corev1.Node, pools []devices.Pool) []devices.Pool {
+	t.Helper()
+	fitting, _, err := fields.fit(t.Context(), node, pools)
+	require.NoError(t, err)
+	return fitting
 }
 
 func taintCount(pools []devices.Pool) int {
@@ -129,13 +144,11 @@ func TestServerFields(t *testing.T) {
 			t.Parallel()
 			s, r := newServer(), &reports{}
 			s.off = test.off
-			fields := newServerFields(s.ResourceV1().ResourceSlices(), r.report)
+			fields := newFields(s, r)
 			store := storeOf(t, test.documents)
 			for _, name := range []string{"n1", "n2", "n1"} {
 				node := fakeNode(name, true)
-				pools := rendered(t, store, node)
-				require.NoError(t, fields.apply(t.Context(), node, pools))
-				require.Equal(t, test.want, gated(pools))
+				require.Equal(t, test.want, gated(fit(t, fields, node, rendered(t, store, node))))
 			}
 			require.Equal(t, test.asks, s.takeWrites()["dry-run"], "asked once for each field")
 			require.ElementsMatch(t, test.reports, r.names, "reported once for each template and field")
@@ -150,11 +163,11 @@ func TestServerFieldsClearsACopy(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	s.off = []string{"DRADeviceTaints"}
-	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
+	fields := newFields(s, &reports{})
 	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
 	pools := rendered(t, store, node)
 	before := pools[0].Devices
-	require.NoError(t, fields.apply(t.Context(), node, pools))
+	require.Zero(t, taintCount(fit(t, fields, node, pools)))
 	require.Len(t, before[0].Taints, 1)
 	require.Equal(t, 2, taintCount(rendered(t, store, node)))
 }
@@ -163,13 +176,13 @@ func TestServerFieldsAsksAgainAfterAnError(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	s.refuse(func(string, string) error { return errors.New("down") })
-	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
+	fields := newFields(s, &reports{})
 	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
 	pools := rendered(t, store, node)
-	require.EqualError(t, fields.apply(t.Context(), node, pools), "ask the API server whether it keeps taints of devices, with pool n: down")
+	_, _, err := fields.fit(t.Context(), node, pools)
+	require.EqualError(t, err, "ask the API server whether it keeps taints: down")
 	s.refuse(nil)
-	require.NoError(t, fields.apply(t.Context(), node, pools))
-	require.Equal(t, 2, taintCount(pools))
+	require.Equal(t, 2, taintCount(fit(t, fields, node, pools)))
 }
 
 // TestServerFieldsAsksOnceForAFleet: the first caller asks, others wait.
@@ -177,15 +190,15 @@ func TestServerFieldsAsksOnceForAFleet(t *testing.T) {
 	t.Parallel()
 	s, r := newServer(), &reports{}
 	s.off = []string{"DRADeviceTaints"}
-	fields := newServerFields(s.ResourceV1().ResourceSlices(), r.report)
+	fields := newFields(s, r)
 	store := storeOf(t, template("a", "d", tainted))
 	var running sync.WaitGroup
 	for range 16 {
 		running.Go(func() {
 			node := fakeNode("n", true)
 			pools := rendered(t, store, node)
-			if err := fields.apply(t.Context(), node, pools); err != nil || taintCount(pools) > 0 {
-				t.Errorf("err %v, %d taints", err, taintCount(pools))
+			if fitting, _, err := fields.fit(t.Context(), node, pools); err != nil || taintCount(fitting) > 0 {
+				t.Errorf("err %v, %d taints", err, taintCount(fitting))
 			}
 		})
 	}
@@ -198,14 +211,14 @@ func TestServerFieldsAsksOnceForAFleet(t *testing.T) {
 func TestProbeIsOneDevice(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	fields := newServerFields(s.ResourceV1().ResourceSlices(), (&reports{}).report)
+	fields := newFields(s, &reports{})
 	store, node := storeOf(t, template("a", "d", "{name: plain, count: 200}, "+tainted)), fakeNode("n", true)
-	require.NoError(t, fields.apply(t.Context(), node, rendered(t, store, node)))
+	fit(t, fields, node, rendered(t, store, node))
 	require.Len(t, s.Actions(), 1)
 	probe := s.Actions()[0].(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceSlice)
 	require.Empty(t, probe.Name)
 	require.Equal(t, "kwok-dra-probe-", probe.GenerateName)
 	require.Len(t, probe.Spec.Devices, 1)
-	require.Equal(t, "tainted-0", probe.Spec.Devices[0].Name)
-	require.Equal(t, resourcev1.ResourcePool{Name: "n", ResourceSliceCount: 1}, probe.Spec.Pool)
+	require.Equal(t, "probe", probe.Spec.Devices[0].Name)
+	require.Equal(t, resourcev1.ResourcePool{Name: "probe", Generation: 1, ResourceSliceCount: 1}, probe.Spec.Pool)
 }

@@ -66,6 +66,14 @@ func poolOf(name string, versions ...int) devices.Pool {
 	return pool
 }
 
+// slicesOf makes the slices of a node's pool.
+func slicesOf(t testing.TB, node *corev1.Node, pool *devices.Pool) []*resourcev1.ResourceSlice {
+	t.Helper()
+	made, err := newSlices(nodeHolder(node), pool, devices.CountersApart)
+	require.NoError(t, err)
+	return made
+}
+
 // model is an API server's ResourceSlices without the rest of it. Its clock
 // goes on by a second with each write.
 type model struct {
@@ -143,7 +151,11 @@ func (m *model) apply(writes Writes) {
 // order but for the order of deletions.
 func (m *model) plan(node *corev1.Node, pools ...devices.Pool) Writes {
 	m.t.Helper()
-	writes, err := Plan(node, pools, m.observed())
+	var h holder
+	if node != nil {
+		h = nodeHolder(node)
+	}
+	writes, err := Plan(h, pools, devices.CountersApart, m.observed())
 	require.NoError(m.t, err)
 	return writes
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
-// byNode indexes slices by the name of their node.
-const byNode = "node"
+// byScope indexes slices by what they are of.
+const byScope = "scope"
 
 // newSliceInformer watches the slices that kwok-dra owns.
 func newSliceInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*Observed] {
@@ -40,7 +40,7 @@ func newSliceInformer(client kubernetes.Interface) cache.TypedSharedIndexInforme
 		cache.ToListWatcherWithWatchListSemantics(listWatch, client),
 		&resourcev1.ResourceSlice{},
 		cache.SharedIndexInformerOptions{Indexers: cache.TypedIndexersToIndexers(cache.TypedIndexers[*Observed]{
-			byNode: func(slice *Observed) ([]string, error) { return []string{slice.NodeName}, nil },
+			byScope: func(slice *Observed) ([]string, error) { return []string{slice.scope().String()}, nil },
 		})},
 	)
 	cached.MustTransform(informer, observe)
@@ -83,34 +83,34 @@ func sameNode(old, node *corev1.Node) bool {
 }
 
 func (p *Publisher) nodeChanged(name string) {
-	p.putBackChanged(name, time.Now())
-	p.loop.Add(name)
+	p.putBackChanged(nodeScope(name), time.Now())
+	p.loop.Add(nodeScope(name))
 }
 
-// takeChanged returns the time of the node's first event that has not been
+// takeChanged returns the time of the scope's first event that has not been
 // dealt with, or zero.
-func (p *Publisher) takeChanged(name string) time.Time {
+func (p *Publisher) takeChanged(of scope) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since := p.changed[name]
-	delete(p.changed, name)
+	since := p.changed[of]
+	delete(p.changed, of)
 	return since
 }
 
-func (p *Publisher) putBackChanged(name string, since time.Time) {
+func (p *Publisher) putBackChanged(of scope, since time.Time) {
 	if since.IsZero() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if earlier, ok := p.changed[name]; !ok || since.Before(earlier) {
-		p.changed[name] = since
+	if earlier, ok := p.changed[of]; !ok || since.Before(earlier) {
+		p.changed[of] = since
 	}
 }
 
 func (p *Publisher) sliceChanged(slice *Observed) {
-	if p.pending.saw(slice.NodeName, slice.Name, slice.ResourceVersion) {
-		p.loop.Add(slice.NodeName)
+	if p.pending.saw(slice.scope(), slice.Name, slice.ResourceVersion) {
+		p.loop.Add(slice.scope())
 	}
 }
 
@@ -119,16 +119,30 @@ func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*Observed]) {
 	if slice == nil {
 		return
 	}
-	p.pending.sawDeleted(slice.NodeName, slice.Name)
-	p.loop.Add(slice.NodeName)
+	p.pending.sawDeleted(slice.scope(), slice.Name)
+	p.loop.Add(slice.scope())
 }
 
-// enqueueAll queues every node that exists or has slices.
+// enqueueAll queues every node, and all that has slices or is to have some.
 func (p *Publisher) enqueueAll() {
 	for _, name := range p.nodes.Names() {
-		p.loop.Add(name)
+		p.loop.Add(nodeScope(name))
 	}
-	for _, name := range p.slices.GetIndexer().ListIndexFuncValues(byNode) {
-		p.loop.Add(name)
+	for _, object := range p.slices.GetStore().List() {
+		p.loop.Add(object.(*Observed).scope())
 	}
+	if set := p.config.Current(); set != nil {
+		for _, t := range set.Shared() {
+			p.loop.Add(sharedScope(t))
+		}
+	}
+}
+
+// existing are the slices of a scope, by what the cache says.
+func (p *Publisher) existing(of scope) ([]*Observed, error) {
+	existing, err := p.slices.GetTypedIndexer().ByTypedIndex(byScope, of.String())
+	if err != nil {
+		return nil, fmt.Errorf("list slices of %s: %w", of, err)
+	}
+	return existing, nil
 }

@@ -84,3 +84,11 @@ func observe(object any) (any, error) {
 	}
 	return observed, nil
 }
+
+// scope is what the slice is of.
+func (o *Observed) scope() scope {
+	if o.NodeName != "" {
+		return nodeScope(o.NodeName)
+	}
+	return scope{driver: o.Driver, pool: o.Pool.Name}
+}

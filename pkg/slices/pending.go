@@ -9,7 +9,7 @@ import (
 
 // pendingLimit bounds how long the cache is waited for. A write whose event
 // never comes (the watch broke, and the slice was deleted before it was back)
-// must not block its node for ever.
+// must not block its scope for ever.
 const pendingLimit = 30 * time.Second
 
 // pending remembers the writes that the cache has not seen yet. A plan made
@@ -17,11 +17,11 @@ const pendingLimit = 30 * time.Second
 // tells the events of one's own writes, which need no reconciliation, from
 // those of others.
 type pending struct {
-	mu    sync.Mutex
-	nodes map[string]*pendingNode
+	mu     sync.Mutex
+	scopes map[scope]*pendingScope
 }
 
-type pendingNode struct {
+type pendingScope struct {
 	// writes maps the names of slices to their writes.
 	writes map[string]*write
 	// waited is set when a reconciliation was put off.
@@ -38,26 +38,26 @@ type write struct {
 }
 
 func newPending() *pending {
-	return &pending{nodes: map[string]*pendingNode{}}
+	return &pending{scopes: map[scope]*pendingScope{}}
 }
 
-// begin notes that a slice of the node is about to be written.
-func (p *pending) begin(node, slice string) {
+// begin notes that a slice of the scope is about to be written.
+func (p *pending) begin(of scope, slice string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.nodes[node] == nil {
-		p.nodes[node] = &pendingNode{writes: map[string]*write{}, since: time.Now()}
+	if p.scopes[of] == nil {
+		p.scopes[of] = &pendingScope{writes: map[string]*write{}, since: time.Now()}
 	}
-	p.nodes[node].writes[slice] = &write{}
+	p.scopes[of].writes[slice] = &write{}
 }
 
 // end notes the resource version that the API server gave the slice, or "" if
-// the write failed. It tells whether the node must be reconciled again: someone
+// the write failed. It tells whether the scope must be reconciled again: someone
 // else has changed the slice meanwhile.
-func (p *pending) end(node, slice, version string) bool {
+func (p *pending) end(of scope, slice, version string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	state := p.nodes[node]
+	state := p.scopes[of]
 	if state == nil || state.writes[slice] == nil {
 		return false
 	}
@@ -66,16 +66,16 @@ func (p *pending) end(node, slice, version string) bool {
 	if version != "" && (w.seen == "" || cached.Older(w.seen, version)) {
 		return false
 	}
-	p.forget(node, slice)
+	p.forget(of, slice)
 	return w.seen != version
 }
 
-// saw notes an event. It tells whether the node must be reconciled: the event
+// saw notes an event. It tells whether the scope must be reconciled: the event
 // is not that of one's own write, or a reconciliation waits for it.
-func (p *pending) saw(node, slice, version string) bool {
+func (p *pending) saw(of scope, slice, version string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	state := p.nodes[node]
+	state := p.scopes[of]
 	if state == nil || state.writes[slice] == nil {
 		return true
 	}
@@ -87,42 +87,42 @@ func (p *pending) saw(node, slice, version string) bool {
 	if cached.Older(version, w.answered) {
 		return false
 	}
-	last := p.forget(node, slice)
+	last := p.forget(of, slice)
 	return version != w.answered || last && state.waited
 }
 
 // sawDeleted notes that a slice has gone from the cache.
-func (p *pending) sawDeleted(node, slice string) {
+func (p *pending) sawDeleted(of scope, slice string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if state := p.nodes[node]; state != nil && state.writes[slice] != nil {
-		p.forget(node, slice)
+	if state := p.scopes[of]; state != nil && state.writes[slice] != nil {
+		p.forget(of, slice)
 	}
 }
 
-// blocks tells whether the node must wait for the cache.
-func (p *pending) blocks(node string) bool {
+// blocks tells whether the scope must wait for the cache.
+func (p *pending) blocks(of scope) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	state := p.nodes[node]
+	state := p.scopes[of]
 	if state == nil {
 		return false
 	}
 	if time.Since(state.since) >= pendingLimit {
-		delete(p.nodes, node)
+		delete(p.scopes, of)
 		return false
 	}
 	state.waited = true
 	return true
 }
 
-// forget drops a write, and tells whether it was the node's last.
-func (p *pending) forget(node, slice string) bool {
-	state := p.nodes[node]
+// forget drops a write, and tells whether it was the scope's last.
+func (p *pending) forget(of scope, slice string) bool {
+	state := p.scopes[of]
 	delete(state.writes, slice)
 	if len(state.writes) > 0 {
 		return false
 	}
-	delete(p.nodes, node)
+	delete(p.scopes, of)
 	return true
 }

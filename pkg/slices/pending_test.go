@@ -64,15 +64,15 @@ func runStep(t *testing.T, p *pending, step string) {
 	want := strings.HasSuffix(step, "!")
 	switch words[0] {
 	case "begin":
-		p.begin("n", words[1])
+		p.begin(nodeScope("n"), words[1])
 	case "end":
-		require.Equal(t, want, p.end("n", words[1], version), step)
+		require.Equal(t, want, p.end(nodeScope("n"), words[1], version), step)
 	case "saw":
-		require.Equal(t, want, p.saw("n", words[1], version), step)
+		require.Equal(t, want, p.saw(nodeScope("n"), words[1], version), step)
 	case "gone":
-		p.sawDeleted("n", words[1])
+		p.sawDeleted(nodeScope("n"), words[1])
 	case "blocked", "free":
-		require.Equal(t, words[0] == "blocked", p.blocks("n"), "%s: %+v", step, p.nodes["n"])
+		require.Equal(t, words[0] == "blocked", p.blocks(nodeScope("n")), "%s: %+v", step, p.scopes[nodeScope("n")])
 	default:
 		t.Fatal("unknown step", step)
 	}
@@ -89,21 +89,21 @@ func TestPendingInEveryOrder(t *testing.T) {
 			for waiter := range len(versions) + 2 { // a reconciliation comes before this event, or never
 				p := newPending()
 				asked, waited, free := false, false, false
-				p.begin("n", "a")
+				p.begin(nodeScope("n"), "a")
 				for i := range len(versions) + 1 {
 					if i == answer {
-						asked = p.end("n", "a", "5") || asked
+						asked = p.end(nodeScope("n"), "a", "5") || asked
 					}
 					if i == waiter {
-						waited = p.blocks("n")
+						waited = p.blocks(nodeScope("n"))
 						free = !waited
 					}
 					if i < len(versions) {
-						asked = p.saw("n", "a", versions[i]) || asked
+						asked = p.saw(nodeScope("n"), "a", versions[i]) || asked
 					}
 				}
 				about := fmt.Sprintf("events %v, answer before %d, reconciliation before %d (put off: %v)", versions, answer, waiter, waited)
-				require.Empty(t, p.nodes, about)
+				require.Empty(t, p.scopes, about)
 				foreignLast := versions[len(versions)-1] != "5"
 				if foreignLast && !free {
 					require.True(t, asked, about)
@@ -120,25 +120,25 @@ func TestPendingEndsByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPending()
-		p.begin("n", "a")
+		p.begin(nodeScope("n"), "a")
 		time.Sleep(10 * time.Second)
-		p.begin("n", "b")
-		require.False(t, p.end("n", "a", "5"))
+		p.begin(nodeScope("n"), "b")
+		require.False(t, p.end(nodeScope("n"), "a", "5"))
 		time.Sleep(pendingLimit - 10*time.Second - 1)
-		require.True(t, p.blocks("n"))
+		require.True(t, p.blocks(nodeScope("n")))
 		time.Sleep(1)
-		require.False(t, p.blocks("n"), "30 s after the first write")
-		require.False(t, p.end("n", "b", "6"), "the answer finds nothing pending")
-		require.True(t, p.saw("n", "a", "5"))
-		require.Empty(t, p.nodes)
+		require.False(t, p.blocks(nodeScope("n")), "30 s after the first write")
+		require.False(t, p.end(nodeScope("n"), "b", "6"), "the answer finds nothing pending")
+		require.True(t, p.saw(nodeScope("n"), "a", "5"))
+		require.Empty(t, p.scopes)
 	})
 }
 
 func TestPendingKeepsNodesApart(t *testing.T) {
 	t.Parallel()
 	p := newPending()
-	p.begin("n", "a")
-	require.False(t, p.blocks("m"))
-	require.True(t, p.saw("m", "a", "5"))
-	require.True(t, p.blocks("n"))
+	p.begin(nodeScope("n"), "a")
+	require.False(t, p.blocks(nodeScope("m")))
+	require.True(t, p.saw(nodeScope("m"), "a", "5"))
+	require.True(t, p.blocks(nodeScope("n")))
 }

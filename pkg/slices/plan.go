@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,9 +32,9 @@ func (w *Writes) Empty() bool {
 
 type poolKey struct{ driver, name string }
 
-// Plan compares the pools that a node should have with the slices that exist
-// for it. Slices of no pool are deleted.
-func Plan(node *corev1.Node, pools []devices.Pool, existing []*Observed) (Writes, error) {
+// Plan compares the pools that a holder should have, laid out as the API server
+// wants them, with the slices that exist for it. Slices of no pool are deleted.
+func Plan(h holder, pools []devices.Pool, layout devices.Layout, existing []*Observed) (Writes, error) {
 	byPool := map[poolKey][]*Observed{}
 	for _, slice := range existing {
 		key := poolKey{slice.Driver, slice.Pool.Name}
@@ -44,7 +43,11 @@ func Plan(node *corev1.Node, pools []devices.Pool, existing []*Observed) (Writes
 	var writes Writes
 	for i := range pools {
 		key := poolKey{pools[i].Driver, pools[i].Name}
-		if err := writes.addPool(node, &pools[i], byPool[key]); err != nil {
+		desired, err := newSlices(h, timesOfPool(h, byPool[key]).keep(&pools[i]), layout)
+		if err == nil {
+			err = writes.addPool(h, desired, byPool[key])
+		}
+		if err != nil {
 			return Writes{}, err
 		}
 		delete(byPool, key)
@@ -64,8 +67,8 @@ func Plan(node *corev1.Node, pools []devices.Pool, existing []*Observed) (Writes
 
 // addPool plans one pool by the rules of the upstream resourceslice controller
 // (syncPool in k8s.io/dynamic-resource-allocation/resourceslice).
-func (w *Writes) addPool(node *corev1.Node, pool *devices.Pool, existing []*Observed) error {
-	state := matchExisting(node, timesOnNode(node, existing).keep(pool), existing)
+func (w *Writes) addPool(h holder, desired []*resourcev1.ResourceSlice, existing []*Observed) error {
+	state := matchExisting(desired, existing)
 	w.Delete = append(w.Delete, state.obsolete...)
 	changed, err := state.countChanged()
 	if err != nil {
@@ -80,7 +83,7 @@ func (w *Writes) addPool(node *corev1.Node, pool *devices.Pool, existing []*Obse
 		switch {
 		case member.existing == nil:
 			w.Create = append(w.Create, member.slice)
-		case member.changed || !owned(member.existing, node) || generation != state.generation:
+		case member.changed || !h.owns(member.existing) || generation != state.generation:
 			w.Update = append(w.Update, Update{Existing: member.existing, Slice: member.slice})
 		}
 	}
@@ -103,7 +106,7 @@ type member struct {
 }
 
 // matchExisting matches slices by name. One of an old generation is obsolete.
-func matchExisting(node *corev1.Node, pool *devices.Pool, existing []*Observed) poolState {
+func matchExisting(desired []*resourcev1.ResourceSlice, existing []*Observed) poolState {
 	var state poolState
 	for _, slice := range existing {
 		state.generation = max(state.generation, slice.Pool.Generation)
@@ -114,7 +117,7 @@ func matchExisting(node *corev1.Node, pool *devices.Pool, existing []*Observed) 
 			byName[slice.Name] = slice
 		}
 	}
-	for _, slice := range newSlices(node, pool) {
+	for _, slice := range desired {
 		current := byName[slice.Name]
 		if current == nil {
 			state.missing++
@@ -146,9 +149,12 @@ func (s *poolState) countChanged() (int, error) {
 	return changed, nil
 }
 
-func owned(slice *Observed, node *corev1.Node) bool {
-	want := ownerOf(node)
+// owns tells whether a slice has the owner that it should have.
+func (h holder) owns(slice *Observed) bool {
+	if h.owner == nil {
+		return len(slice.OwnerReferences) == 0
+	}
 	return slices.ContainsFunc(slice.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return apiequality.Semantic.DeepEqual(owner, want)
+		return apiequality.Semantic.DeepEqual(owner, *h.owner)
 	})
 }

@@ -23,14 +23,16 @@ func TestPlan(t *testing.T) {
 	node := fakeNode("n", true)
 	edit := func(index int, change func(*resourcev1.ResourceSlice)) func(*model) {
 		return func(m *model) {
-			name := nameOf(node, &devices.Pool{Driver: "d", Name: "p"}, index)
+			name := nodeHolder(node).nameOf(&devices.Pool{Driver: "d", Name: "p"}, index)
 			changed := m.slices[name].DeepCopy()
 			change(changed)
 			m.store(changed)
 		}
 	}
 	remove := func(index int) func(*model) {
-		return func(m *model) { delete(m.slices, nameOf(node, &devices.Pool{Driver: "d", Name: "p"}, index)) }
+		return func(m *model) {
+			delete(m.slices, nodeHolder(node).nameOf(&devices.Pool{Driver: "d", Name: "p"}, index))
+		}
 	}
 	nothing := func(*model) {}
 	for name, test := range map[string]struct {
@@ -73,7 +75,7 @@ func TestPlan(t *testing.T) {
 			s.Spec.SharedCounters = []resourcev1.CounterSet{{Name: "a"}}
 		}), []int{1}, "update 0@1/1"},
 		"foreign slice in the pool": {[]int{1}, func(m *model) {
-			foreign := m.slices[nameOf(node, &devices.Pool{Driver: "d", Name: "p"}, 0)].DeepCopy()
+			foreign := m.slices[nodeHolder(node).nameOf(&devices.Pool{Driver: "d", Name: "p"}, 0)].DeepCopy()
 			foreign.Name = "mine"
 			m.store(foreign)
 		}, []int{1}, "delete mine"},
@@ -127,7 +129,7 @@ func TestPlanForANewNode(t *testing.T) {
 	require.Equal(t, "delete 0, delete 1, create 0@2/2, create 1@2/2", summary(writes))
 	m.apply(writes)
 	for _, slice := range m.slices {
-		require.Equal(t, []metav1.OwnerReference{ownerOf(renewed)}, slice.OwnerReferences)
+		require.Equal(t, []metav1.OwnerReference{*nodeHolder(renewed).owner}, slice.OwnerReferences)
 	}
 }
 
@@ -135,11 +137,11 @@ func TestNewSlices(t *testing.T) {
 	t.Parallel()
 	node := fakeNode("n", true)
 	pool := poolOf("p", 1, 1)
-	made := newSlices(node, &pool)
+	made := slicesOf(t, node, &pool)
 	require.Len(t, made, 2)
 	require.Equal(t, &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   nameOf(node, &pool, 1),
+			Name:   nodeHolder(node).nameOf(&pool, 1),
 			Labels: map[string]string{"dra.kwok.x-k8s.io/managed-by": "kwok-dra"},
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "Node", Name: "n", UID: "uid-of-n", Controller: new(true)},

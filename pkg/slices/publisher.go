@@ -40,17 +40,20 @@ type Publisher struct {
 
 	slices  cache.TypedSharedIndexInformer[*Observed]
 	synced  []cache.DoneChecker
-	loop    *loop.Loop[string]
+	loop    *loop.Loop[scope]
 	pending *pending
 	fields  *serverFields
 	metrics *metrics
 
 	mu sync.Mutex
-	// changed maps nodes to the time of their first event that has not been
+	// changed maps scopes to the time of their first event that has not been
 	// dealt with.
-	changed map[string]time.Time
+	changed map[scope]time.Time
 	// known maps nodes to the pools that they were last to have.
 	known map[string]map[poolID]bool
+	// witnesses maps the pools that nodes share, and that are to exist, to a node
+	// that has them exist.
+	witnesses map[scope]witness
 }
 
 // Options are what a Publisher works with. All are required.
@@ -71,11 +74,14 @@ func New(o Options) (*Publisher, error) {
 		recorder: o.Recorder,
 		slices:   newSliceInformer(o.Client),
 		pending:  newPending(),
-		changed:  map[string]time.Time{},
+		changed:  map[scope]time.Time{},
 		known:    map[string]map[poolID]bool{},
+
+		witnesses: map[scope]witness{},
 	}
 	p.loop = loop.New("slices", p.reconcile)
-	p.fields = newServerFields(p.client, p.reportDropped)
+	p.fields = &serverFields{client: p.client, version: o.Client.Discovery(), report: p.reportDropped}
+	p.fields.forget()
 	p.metrics = newMetrics(p.slices.GetStore())
 	o.Config.OnChange(p.enqueueAll)
 	return p, p.addHandlers()
@@ -91,9 +97,20 @@ func (p *Publisher) Synced() []cache.DoneChecker {
 	return p.synced
 }
 
-// Published tells whether a driver has slices on a node, by what the cache says.
+// Published tells whether a driver has slices on a node, or in a pool that the
+// node shares, by what the cache says.
 func (p *Publisher) Published(node, driver string) bool {
-	existing, err := p.slices.GetTypedIndexer().ByTypedIndex(byNode, node)
+	if p.publishedIn(nodeScope(node), driver) {
+		return true
+	}
+	set, object := p.config.Current(), p.nodes.Get(node)
+	return set != nil && object != nil && slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
+		return t.Driver == driver && t.Selects(object) && p.publishedIn(sharedScope(t), driver)
+	})
+}
+
+func (p *Publisher) publishedIn(of scope, driver string) bool {
+	existing, err := p.existing(of)
 	return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == driver })
 }
 
@@ -102,35 +119,54 @@ func (p *Publisher) Published(node, driver string) bool {
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { p.slices.RunWithContext(ctx) })
+	running.Go(func() { p.fields.watch(ctx, p.serverChanged) })
 	cache.WaitFor(ctx, "caches", p.synced...)
 	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
 }
 
-// reconcile brings the slices of one node to the state they should be in.
-func (p *Publisher) reconcile(ctx context.Context, name string) error {
-	if p.pending.blocks(name) {
-		p.loop.AddAfter(name, pendingLimit)
+// serverChanged lays everything out anew.
+func (p *Publisher) serverChanged() {
+	p.metrics.dropped.Reset()
+	p.enqueueAll()
+}
+
+// reconcile brings the slices of one scope to the state they should be in.
+func (p *Publisher) reconcile(ctx context.Context, of scope) error {
+	if p.pending.blocks(of) {
+		p.loop.AddAfter(of, pendingLimit)
 		return nil
 	}
 	set := p.config.Current()
 	if set == nil {
 		return nil
 	}
-	existing, err := p.slices.GetTypedIndexer().ByTypedIndex(byNode, name)
+	existing, err := p.existing(of)
 	if err != nil {
-		return loop.Terminal(fmt.Errorf("list slices of node %s: %w", name, err))
+		return loop.Terminal(err)
 	}
-	since := p.takeChanged(name)
-	node := p.nodes.Get(name)
-	if node == nil && !p.nodes.Known(name) {
+	if of.shared() {
+		return p.reconcileShared(ctx, set, of, existing)
+	}
+	return p.reconcileNode(ctx, set, of, existing)
+}
+
+func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope, existing []*Observed) error {
+	since := p.takeChanged(of)
+	node := p.nodes.Get(of.node)
+	if node == nil && !p.nodes.Known(of.node) {
 		return nil
 	}
-	want := p.desire(ctx, set, node, name, existing)
-	wrote, err := p.bringTo(ctx, name, node, want, existing)
+	p.tellShared(ctx, set, node, of.node)
+	want := p.desire(ctx, set, node, of.node, existing)
+	var h holder
+	if node != nil {
+		h = nodeHolder(node)
+	}
+	wrote, err := p.bringTo(ctx, target{scope: of, holder: h, node: node, existing: existing}, want)
 	if err != nil {
-		p.putBackChanged(name, since)
-		return p.failed(node, name, err)
+		p.putBackChanged(of, since)
+		return p.failed(node, of, err)
 	}
 	if wrote && !since.IsZero() {
 		p.metrics.published(since)
@@ -157,9 +193,18 @@ func (p *Publisher) desire(ctx context.Context, set *config.Set, node *corev1.No
 	return want
 }
 
+// target is what is brought to a state.
+type target struct {
+	scope  scope
+	holder holder
+	// node is where events go. It may be nil.
+	node     *corev1.Node
+	existing []*Observed
+}
+
 // bringTo writes what is missing to what is wanted, driver by driver, and tells
 // whether that was anything. A write that fails stops only its own driver.
-func (p *Publisher) bringTo(ctx context.Context, name string, node *corev1.Node, want desired, existing []*Observed) (bool, error) {
+func (p *Publisher) bringTo(ctx context.Context, t target, want desired) (bool, error) {
 	drivers := map[string]*driverState{}
 	of := func(driver string) *driverState {
 		if drivers[driver] == nil {
@@ -170,7 +215,7 @@ func (p *Publisher) bringTo(ctx context.Context, name string, node *corev1.Node,
 	for _, pool := range want.pools {
 		of(pool.Driver).pools = append(of(pool.Driver).pools, pool)
 	}
-	for _, slice := range existing {
+	for _, slice := range t.existing {
 		of(slice.Driver).existing = append(of(slice.Driver).existing, slice)
 	}
 	wrote := false
@@ -179,31 +224,32 @@ func (p *Publisher) bringTo(ctx context.Context, name string, node *corev1.Node,
 		if want.held[driver] != nil {
 			continue
 		}
-		changed, err := p.bringDriver(ctx, name, node, drivers[driver])
+		changed, err := p.bringDriver(ctx, t, drivers[driver])
 		wrote = wrote || changed
 		errs = append(errs, err)
 	}
 	return wrote, errors.Join(errs...)
 }
 
-// driverState is what a driver's slices on a node should be, and what they are.
+// driverState is what a driver's slices should be, and what they are.
 type driverState struct {
 	pools    []devices.Pool
 	existing []*Observed
 }
 
-func (p *Publisher) bringDriver(ctx context.Context, name string, node *corev1.Node, state *driverState) (bool, error) {
-	if err := p.fields.apply(ctx, node, state.pools); err != nil {
+func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverState) (bool, error) {
+	pools, layout, err := p.fields.fit(ctx, t.node, state.pools)
+	if err != nil {
 		return false, err
 	}
-	writes, err := Plan(node, state.pools, state.existing)
+	writes, err := Plan(t.holder, pools, layout, state.existing)
 	if err != nil || writes.Empty() {
 		return false, err
 	}
-	if err := p.apply(ctx, name, writes); err != nil {
+	if err := p.apply(ctx, t.scope, writes); err != nil {
 		return false, err
 	}
-	klog.FromContext(ctx).V(2).Info("Brought the slices of the node up to date", "node", name,
+	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.scope,
 		"created", len(writes.Create), "updated", len(writes.Update), "deleted", len(writes.Delete))
 	return true, nil
 }
@@ -223,26 +269,34 @@ func (p *Publisher) refused(node *corev1.Node, problems map[string]error) error 
 
 // failed reports an API call that failed. What the API server refuses for good
 // is reported at once, the rest when it has failed for a while.
-func (p *Publisher) failed(node *corev1.Node, name string, err error) error {
-	if loop.LostRace(err) {
+func (p *Publisher) failed(node *corev1.Node, of scope, err error) error {
+	var layout *layoutError
+	switch {
+	case loop.LostRace(err):
 		return err
+	case errors.As(err, &layout):
+		return p.refused(node, map[string]error{"template": err})
 	}
 	p.metrics.failing.WithLabelValues("api").Inc()
 	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-	if node != nil && (final || p.loop.Failures(name) >= loop.Patience) {
+	if node != nil && (final || p.loop.Failures(of) >= loop.Patience) {
 		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
 	}
 	return err
 }
 
-func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source string, field gatedField) {
+func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source string, field *gatedField) {
 	p.metrics.dropped.WithLabelValues(source, field.name).Set(1)
-	err := fmt.Errorf("the API server drops %s of the devices of template %s: turn on its feature gate %s, or take the field away",
-		field.name, source, field.gate)
+	effect := ""
+	if field.without != "" {
+		effect = ", and its pool is not published, since " + field.without
+	}
+	err := fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or take the field away",
+		field.name, source, effect, field.gate)
 	if source == v1alpha1.DeviceTaintsAnnotation {
 		err = fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or take the annotation away",
 			source, field.gate)
 	}
-	klog.FromContext(ctx).Error(err, "Publishing without a field", "node", node.Name)
+	klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
 	p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
 }

@@ -49,7 +49,7 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 			})
 			time.Sleep(10 * time.Second)
 		}
-		require.Zero(t, w.publisher.loop.Failures("n"))
+		require.Zero(t, w.publisher.loop.Failures(nodeScope("n")))
 		w.wrote("")
 		w.setNode("n", func(node *corev1.Node) { node.Labels["other"] = "label" })
 		w.wrote("")
@@ -252,7 +252,7 @@ func specs(slices []resourcev1.ResourceSlice) map[string]resourcev1.ResourceSlic
 func TestTakeOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		node, pool := fakeNode("n", true), poolOf("n", 1)
-		lost := newSlices(node, &pool)[0]
+		lost := slicesOf(t, node, &pool)[0]
 		lost.Labels, lost.ResourceVersion, lost.UID = nil, "900", "lost"
 		lost.Spec.AllNodes = new(true)
 		w := newWorld(t, template("a", "d", "{name: gpu}"), node, lost)

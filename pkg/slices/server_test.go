@@ -12,12 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
 var sliceResource = resourcev1.SchemeGroupVersion.WithResource("resourceslices")
@@ -35,6 +39,9 @@ type server struct {
 	fail func(verb, name string) error
 	// off are the feature gates that are off.
 	off []string
+	// countersWithDevices has counter sets in the slices of devices, as in
+	// Kubernetes 1.34.
+	countersWithDevices bool
 }
 
 func newServer(objects ...runtime.Object) *server {
@@ -85,6 +92,10 @@ func (s *server) write(verb, name string, call func() (runtime.Object, error)) (
 
 func (s *server) create(slice *resourcev1.ResourceSlice, options metav1.CreateOptions) (runtime.Object, error) {
 	s.drop(slice)
+	if reason := s.invalid(&slice.Spec); reason != "" {
+		return nil, apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceSlice").GroupKind(), slice.Name,
+			field.ErrorList{field.Invalid(field.NewPath("spec"), nil, reason)})
+	}
 	addTimes(slice, time.Now())
 	s.version++
 	slice.ResourceVersion = strconv.Itoa(s.version)
@@ -98,9 +109,44 @@ func (s *server) create(slice *resourcev1.ResourceSlice, options metav1.CreateOp
 	return slice.DeepCopy(), s.Tracker().Create(sliceResource, slice, "")
 }
 
+// invalid applies the rules that tell API servers from each other.
+func (s *server) invalid(spec *resourcev1.ResourceSliceSpec) string {
+	if spec.NodeName == nil && spec.NodeSelector == nil && spec.AllNodes == nil && spec.PerDeviceNodeSelection == nil {
+		return "it is for no node"
+	}
+	if s.countersWithDevices == (len(spec.SharedCounters) == 0) && slices.ContainsFunc(spec.Devices, func(d resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 }) {
+		return "counters are in the wrong place"
+	}
+	for i := range spec.Devices {
+		for _, attribute := range spec.Devices[i].Attributes {
+			if apiequality.Semantic.DeepEqual(attribute, resourcev1.DeviceAttribute{}) {
+				return "exactly one value must be specified"
+			}
+		}
+	}
+	return ""
+}
+
 func (s *server) drop(slice *resourcev1.ResourceSlice) {
+	off := func(gate string) bool { return slices.Contains(s.off, gate) }
+	if off("DRAPartitionableDevices") {
+		slice.Spec.SharedCounters, slice.Spec.PerDeviceNodeSelection = nil, nil
+	}
+	if off("DRAOptionalNodeOperations") {
+		slice.Spec.SkipNodeOperations = nil
+	}
 	for i := range slice.Spec.Devices {
 		device := &slice.Spec.Devices[i]
+		if off("DRAPartitionableDevices") {
+			device.ConsumesCounters, device.NodeName, device.AllNodes = nil, nil, nil
+		}
+		if off("DRAListTypeAttributes") {
+			for name, attribute := range device.Attributes {
+				if devices.IsList(attribute) {
+					device.Attributes[name] = resourcev1.DeviceAttribute{}
+				}
+			}
+		}
 		if slices.Contains(s.off, "DRADeviceTaints") {
 			device.Taints = nil
 		}

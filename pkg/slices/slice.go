@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,48 +21,65 @@ const maxReadable = 58
 // since the scheduler goes through a pool in the order of names. It ends with a
 // hash, so that creating a slice twice is refused, and a node that comes again
 // under its old name gets new slices.
-func nameOf(node *corev1.Node, pool *devices.Pool, index int) string {
-	readable := fmt.Sprintf("%05x-%s-%s", index, strings.ToLower(pool.Driver), node.Name)
+func (h holder) nameOf(pool *devices.Pool, index int) string {
+	readable := fmt.Sprintf("%05x-%s-%s", index, strings.ToLower(pool.Driver), strings.ReplaceAll(h.name, "/", "-"))
 	if len(readable) > maxReadable {
 		readable = readable[:maxReadable]
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", node.UID, pool.Driver, pool.Name, index))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", h.uid, pool.Driver, pool.Name, index))
 	return strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(sum[:5])
 }
 
-// ownerOf is the owner reference that real drivers' slices have. It has the
-// garbage collector delete what kwok-dra could not.
-func ownerOf(node *corev1.Node) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: "v1",
-		Kind:       "Node",
-		Name:       node.Name,
-		UID:        node.UID,
-		Controller: new(true),
+// newSlices makes the slices of a pool, without a generation.
+func newSlices(h holder, pool *devices.Pool, layout devices.Layout) ([]*resourcev1.ResourceSlice, error) {
+	contents, err := pool.Slices(layout)
+	if err != nil {
+		return nil, &layoutError{err}
+	}
+	made := make([]*resourcev1.ResourceSlice, len(contents))
+	for i, content := range contents {
+		made[i] = &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:            h.nameOf(pool, i),
+				Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+				OwnerReferences: h.owners(),
+			},
+			Spec: resourcev1.ResourceSliceSpec{
+				Driver: pool.Driver,
+				Pool: resourcev1.ResourcePool{
+					Name:               pool.Name,
+					ResourceSliceCount: int64(len(contents)),
+				},
+				SharedCounters:     content.CounterSets,
+				Devices:            content.Devices,
+				SkipNodeOperations: pool.SkipNodeOperations,
+			},
+		}
+		if len(content.Devices) > 0 {
+			made[i].Spec.PartitionTypeAttribute = pool.PartitionTypeAttribute
+		}
+		setNodes(&made[i].Spec, h, pool.SharedWith)
+	}
+	return made, nil
+}
+
+// setNodes says for which nodes a slice is.
+func setNodes(spec *resourcev1.ResourceSliceSpec, h holder, sharedWith *v1alpha1.SharedWith) {
+	switch {
+	case sharedWith == nil:
+		spec.NodeName = new(h.name)
+	case sharedWith.AllNodes:
+		spec.AllNodes = new(true)
+	case sharedWith.PerDeviceNodeSelection:
+		spec.PerDeviceNodeSelection = new(true)
+	default:
+		spec.NodeSelector = sharedWith.NodeSelector
 	}
 }
 
-// newSlices makes the slices of a pool, without a generation.
-func newSlices(node *corev1.Node, pool *devices.Pool) []*resourcev1.ResourceSlice {
-	chunks := pool.Slices()
-	made := make([]*resourcev1.ResourceSlice, len(chunks))
-	for i, chunk := range chunks {
-		made[i] = &resourcev1.ResourceSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:            nameOf(node, pool, i),
-				Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-				OwnerReferences: []metav1.OwnerReference{ownerOf(node)},
-			},
-			Spec: resourcev1.ResourceSliceSpec{
-				Driver:   pool.Driver,
-				NodeName: new(node.Name),
-				Pool: resourcev1.ResourcePool{
-					Name:               pool.Name,
-					ResourceSliceCount: int64(len(chunks)),
-				},
-				Devices: chunk,
-			},
-		}
-	}
-	return made
-}
+// layoutError is a pool that cannot be divided into slices as the API server
+// wants them. Only another template can help.
+type layoutError struct{ err error }
+
+func (e *layoutError) Error() string { return e.err.Error() }
+func (e *layoutError) Unwrap() error { return e.err }

@@ -16,7 +16,7 @@ import (
 
 func nameFor(nodeName, uid, driver, pool string, index int) string {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: types.UID(uid)}}
-	return nameOf(node, &devices.Pool{Driver: driver, Name: pool}, index)
+	return nodeHolder(node).nameOf(&devices.Pool{Driver: driver, Name: pool}, index)
 }
 
 func TestNameOf(t *testing.T) {

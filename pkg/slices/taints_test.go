@@ -117,7 +117,7 @@ func TestBadAnnotation(t *testing.T) {
 		require.Len(t, events, 2, "one for each change of the node, however many drivers there are")
 		for _, event := range events {
 			require.Equal(t, `Warning PublishFailed annotation dra.kwok.x-k8s.io/device-taints: entry "d/gpu:k:NoExecution": `+
-				`effect: Unsupported value: "NoExecution": supported values: "NoSchedule", "NoExecute", "None"`, event)
+				`effect: Unsupported value: "NoExecution": supported values: "NoSchedule", "NoExecute", "None"; did you mean "NoExecute"?`, event)
 		}
 		require.InDelta(t, 2, testutil.ToFloat64(w.publisher.metrics.failing.WithLabelValues("annotation")), 0)
 		require.Zero(t, testutil.ToFloat64(w.publisher.metrics.failing.WithLabelValues("template")))
@@ -207,6 +207,7 @@ func TestDroppedAnnotation(t *testing.T) {
 		w := newWorld(t, template("a", "d", "{name: gpu, count: 100}"), fakeNode("n", true))
 		w.off = []string{"DRADeviceTaints"}
 		w.wrote("create 1")
+		time.Sleep(time.Second) // not when the API server is asked again
 		w.annotate("gpu-0:k:None")
 		w.wrote("dry-run 1")
 		require.Equal(t, []string{"Warning FieldsDropped the API server drops the taints of annotation dra.kwok.x-k8s.io/device-taints: " +

@@ -3,7 +3,6 @@ package slices
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,13 +43,13 @@ func timesOf(list []resourcev1.Device) taintTimes {
 	return times
 }
 
-// timesOnNode are the times in the slices of a pool. A device may come to be in
+// timesOfPool are the times in the slices of a pool. A device may come to be in
 // another slice, and after a crash be in two. What is left of an earlier node of
 // that name tells of other devices.
-func timesOnNode(node *corev1.Node, existing []*Observed) taintTimes {
+func timesOfPool(h holder, existing []*Observed) taintTimes {
 	times := taintTimes{}
 	for _, slice := range existing {
-		if ofAnother(slice, node) {
+		if h.isAnother(slice) {
 			continue
 		}
 		for key, added := range slice.Taints {
@@ -62,10 +61,10 @@ func timesOnNode(node *corev1.Node, existing []*Observed) taintTimes {
 	return times
 }
 
-// ofAnother tells whether a slice belongs to a node other than this.
-func ofAnother(slice *Observed, node *corev1.Node) bool {
-	return slices.ContainsFunc(slice.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.Kind == "Node" && owner.UID != node.UID
+// isAnother tells whether a slice belongs to another object of the holder's name.
+func (h holder) isAnother(slice *Observed) bool {
+	return h.owner != nil && slices.ContainsFunc(slice.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == h.owner.Kind && owner.UID != h.uid
 	})
 }
 

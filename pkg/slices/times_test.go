@@ -123,6 +123,6 @@ func TestTimesOnNode(t *testing.T) {
 	key := taintKey{"gpu", "k", "v", resourcev1.DeviceTaintEffectNone}
 	early, late := &Observed{Taints: taintTimes{key: metav1.Unix(1, 0)}}, &Observed{Taints: taintTimes{key: metav1.Unix(2, 0)}}
 	for _, existing := range [][]*Observed{{early, late}, {late, early}} {
-		require.Equal(t, early.Taints, timesOnNode(fakeNode("n", true), existing))
+		require.Equal(t, early.Taints, timesOfPool(nodeHolder(fakeNode("n", true)), existing))
 	}
 }

@@ -52,8 +52,9 @@ func (u *upstream) publish(pools []devices.Pool) [3]int64 {
 	resources := &resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{}}
 	for _, pool := range pools {
 		var slices []resourceslice.Slice
-		for _, chunk := range pool.Slices() {
-			slices = append(slices, resourceslice.Slice{Devices: chunk})
+		contents, _ := pool.Slices(devices.CountersApart)
+		for _, content := range contents {
+			slices = append(slices, resourceslice.Slice{Devices: content.Devices})
 		}
 		resources.Pools[pool.Name] = resourceslice.Pool{Slices: slices}
 	}
@@ -115,8 +116,9 @@ func TestPlanAsUpstream(t *testing.T) {
 func nextPools(random *rand.Rand, last []devices.Pool) []devices.Pool {
 	versions := map[string][]int{}
 	for _, pool := range last {
-		for _, chunk := range pool.Slices() {
-			versions[pool.Name] = append(versions[pool.Name], int(*chunk[0].Attributes["v"].IntValue))
+		contents, _ := pool.Slices(devices.CountersApart)
+		for _, content := range contents {
+			versions[pool.Name] = append(versions[pool.Name], int(*content.Devices[0].Attributes["v"].IntValue))
 		}
 	}
 	var next []devices.Pool

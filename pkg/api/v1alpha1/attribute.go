@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // AttributeType is the type of a device attribute, named as the field of the
@@ -24,17 +25,33 @@ const (
 	AttributeInt     AttributeType = "int"
 	AttributeBool    AttributeType = "bool"
 	AttributeVersion AttributeType = "version"
+
+	// Lists need the feature gate DRAListTypeAttributes.
+	AttributeStrings  AttributeType = "strings"
+	AttributeInts     AttributeType = "ints"
+	AttributeBools    AttributeType = "bools"
+	AttributeVersions AttributeType = "versions"
 )
+
+// elements maps the types of lists to those of their elements.
+var elements = map[AttributeType]AttributeType{
+	AttributeStrings:  AttributeString,
+	AttributeInts:     AttributeInt,
+	AttributeBools:    AttributeBool,
+	AttributeVersions: AttributeVersion,
+}
 
 // Attribute is one attribute of a device: a type and a value that may be a
 // template.
 //
-// In JSON it is a scalar (string, integer or bool), or an object with one of
-// the fields string, int, bool and version. A template is a string and yields a
-// string, unless the object says the type: {int: "{{ .Index }}"}.
+// In JSON it is a scalar (string, integer or bool) or a list of scalars of one
+// type, or an object with one of the fields string, int, bool, version, strings,
+// ints, bools and versions. A template is a string and yields a string, unless
+// the object says the type: {int: "{{ .Index }}"}.
 type Attribute struct {
 	Type AttributeType
-	// Value is the value as text, or a template that yields it.
+	// Value is the value as text, or a template that yields it. The elements of a
+	// list end with ElementEnd each.
 	Value string
 
 	// problem is what is wrong with the JSON that was read. Validation reports
@@ -42,78 +59,185 @@ type Attribute struct {
 	problem error
 }
 
-const attributeForms = "must be a string, an integer, a bool, or an object with exactly one of string, int, bool, version"
+// ElementEnd ends each element of a list in Attribute.Value. YAML has no way to
+// write it, so no element can hold it by accident.
+const ElementEnd = "\x01"
 
-// UnmarshalJSON reads a scalar or an upstream DeviceAttribute. What is neither
-// is kept for Resolve and validation to report.
+const (
+	attributeForms = "must be a string, an integer, a bool, a list of these, or an object with exactly one of string, int, bool, version, strings, ints, bools, versions"
+	integerForm    = "must be an integer of 64 bits, for example 42"
+	versionForm    = "must be a version of semver.org 2.0.0, three numbers without leading zeros"
+)
+
+// attributeTypes are all types.
+var attributeTypes = []AttributeType{
+	AttributeString, AttributeInt, AttributeBool, AttributeVersion,
+	AttributeStrings, AttributeInts, AttributeBools, AttributeVersions,
+}
+
+// semver is the API server's rule for version attributes: semver.org 2.0.0
+// with all three numbers.
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+// UnmarshalJSON reads a scalar, a list, or an upstream DeviceAttribute. What is
+// none of these is kept for Resolve and validation to report.
 func (a *Attribute) UnmarshalJSON(data []byte) error {
 	value, err := decodeNumbers(data)
 	if err != nil {
 		return err
 	}
-	switch v := value.(type) {
-	case string:
-		*a = Attribute{Type: AttributeString, Value: v}
-	case bool:
-		*a = Attribute{Type: AttributeBool, Value: strconv.FormatBool(v)}
-	case json.Number:
-		*a = Attribute{Type: AttributeInt, Value: v.String()}
-	case map[string]any:
-		*a = attributeOf(v)
-	default:
-		*a = Attribute{problem: errors.New(attributeForms)}
+	typ := shorthandType(value)
+	if object, ok := value.(map[string]any); ok && len(object) == 1 {
+		for name, inner := range object {
+			typ, value = AttributeType(name), inner
+		}
 	}
+	*a = Attribute{Type: typ}
+	a.Value, a.problem = valueText(typ, value)
 	if a.problem != nil {
 		a.Value = string(data)
 	}
 	return nil
 }
 
-func attributeOf(object map[string]any) Attribute {
-	if len(object) != 1 {
-		return Attribute{problem: errors.New(attributeForms)}
+// shorthandType tells the type of a value without one. It is empty where there
+// is no telling.
+func shorthandType(value any) AttributeType {
+	switch v := value.(type) {
+	case string:
+		return AttributeString
+	case bool:
+		return AttributeBool
+	case json.Number:
+		return AttributeInt
+	case []any:
+		if len(v) > 0 && shorthandType(v[0]) != "" {
+			return shorthandType(v[0]) + "s"
+		}
 	}
-	name := slices.Collect(maps.Keys(object))[0]
-	text, err := scalarText(AttributeType(name), object[name])
-	return Attribute{Type: AttributeType(name), Value: text, problem: err}
+	return ""
+}
+
+// valueText turns a JSON value into text, if it can stand for an attribute of
+// the type.
+func valueText(typ AttributeType, value any) (string, error) {
+	given, isGivenList := value.([]any)
+	element, isList := elements[typ]
+	switch {
+	case isGivenList && len(given) == 0:
+		return "", errors.New("must have at least one element")
+	case typ == "":
+		return "", errors.New(attributeForms)
+	case !isList:
+		return scalarText(typ, value)
+	}
+	list, ok := value.([]any)
+	if !ok {
+		return "", fmt.Errorf("must hold a list of values of type %s", element)
+	}
+	var text strings.Builder
+	for i, item := range list {
+		scalar, err := scalarText(element, item)
+		if err != nil {
+			return "", fmt.Errorf("element %d %w", i, err)
+		}
+		text.WriteString(scalar + ElementEnd)
+	}
+	return text.String(), nil
 }
 
 // scalarText checks that value can stand for an attribute of the type. Text
 // stands for an int or bool only if it is a template.
 func scalarText(typ AttributeType, value any) (string, error) {
 	text, isText := value.(string)
-	switch typ {
-	case AttributeString, AttributeVersion:
-		if isText {
-			return text, nil
-		}
-	case AttributeInt:
-		if number, ok := value.(json.Number); ok {
-			return number.String(), nil
-		}
-		if isText && IsTemplate(text) {
-			return text, nil
-		}
-	case AttributeBool:
-		if b, ok := value.(bool); ok {
-			return strconv.FormatBool(b), nil
-		}
-		if isText && IsTemplate(text) {
-			return text, nil
-		}
-	default:
-		return "", fmt.Errorf("has the unknown type %q: must be one of string, int, bool, version", typ)
+	number, isNumber := value.(json.Number)
+	b, isBool := value.(bool)
+	switch {
+	case !slices.Contains(attributeTypes, typ):
+		return "", fmt.Errorf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions%s", typ, meant(typ, attributeTypes))
+	case (typ == AttributeString || typ == AttributeVersion || IsTemplate(text)) && isText:
+		return text, nil
+	case typ == AttributeInt && isNumber:
+		return number.String(), nil
+	case typ == AttributeBool && isBool:
+		return strconv.FormatBool(b), nil
+	case typ == AttributeVersion && isNumber:
+		return "", errors.New("must be text, since a version is no number" + use(suggest.Version(number.String()), semver.MatchString))
+	case typ == AttributeString && (isNumber || isBool):
+		return "", fmt.Errorf("must be text: put it in quotes, %q", fmt.Sprint(value))
+	case isText && scalarType(text) == typ:
+		return "", fmt.Errorf("must be of type %s: leave out the quotes", typ)
+	case isText:
+		return "", fmt.Errorf("must hold a value of type %s, or a template", typ)
 	}
-	return "", fmt.Errorf("must hold a value of type %s, or a template in quotes", typ)
+	return "", fmt.Errorf("must hold a value of type %s", typ)
+}
+
+// scalarType is the type of a text without quotes.
+func scalarType(text string) AttributeType {
+	value, err := decodeNumbers([]byte(text))
+	if err != nil {
+		return ""
+	}
+	return shorthandType(value)
 }
 
 // MarshalJSON writes the upstream form.
 func (a Attribute) MarshalJSON() ([]byte, error) {
-	var value any = a.Value
-	if (a.Type == AttributeInt || a.Type == AttributeBool) && !IsTemplate(a.Value) {
-		value = json.RawMessage(a.Value)
+	element, isList := elements[a.Type]
+	if !isList {
+		return json.Marshal(map[string]any{string(a.Type): scalarJSON(a.Type, a.Value)})
 	}
-	return json.Marshal(map[string]any{string(a.Type): value})
+	var list []any
+	for _, text := range a.elements() {
+		list = append(list, scalarJSON(element, text))
+	}
+	return json.Marshal(map[string]any{string(a.Type): list})
+}
+
+func scalarJSON(typ AttributeType, text string) any {
+	if (typ == AttributeInt || typ == AttributeBool) && !IsTemplate(text) {
+		return json.RawMessage(text)
+	}
+	return text
+}
+
+// shown is the value as an error shows it.
+func (a Attribute) shown() any {
+	if a.problem != nil && json.Valid([]byte(a.Value)) {
+		return json.RawMessage(a.Value)
+	}
+	element, isList := elements[a.Type]
+	if !isList {
+		return scalarShown(a.Type, a.Value)
+	}
+	var list []any
+	for _, text := range a.elements() {
+		list = append(list, scalarShown(element, text))
+	}
+	return list
+}
+
+func scalarShown(typ AttributeType, text string) any {
+	if !json.Valid([]byte(text)) {
+		return text
+	}
+	return scalarJSON(typ, text)
+}
+
+// values is how many values the attribute holds.
+func (a Attribute) values() int {
+	if _, isList := elements[a.Type]; isList {
+		return len(a.elements())
+	}
+	return 1
+}
+
+// elements splits the value of a list.
+func (a Attribute) elements() []string {
+	return strings.Split(strings.TrimSuffix(a.Value, ElementEnd), ElementEnd)
 }
 
 // Resolve makes the upstream attribute from text, the value with templates
@@ -122,18 +246,47 @@ func (a Attribute) Resolve(text string) (resourcev1.DeviceAttribute, error) {
 	if a.problem != nil {
 		return resourcev1.DeviceAttribute{}, a.problem
 	}
-	switch a.Type {
+	element, isList := elements[a.Type]
+	if !isList {
+		return resolveScalar(a.Type, text)
+	}
+	var list resourcev1.DeviceAttribute
+	for i, part := range (Attribute{Value: text}).elements() {
+		scalar, err := resolveScalar(element, part)
+		if err != nil {
+			return resourcev1.DeviceAttribute{}, fmt.Errorf("element %d %w", i, err)
+		}
+		appendScalar(&list, scalar)
+	}
+	return list, nil
+}
+
+func appendScalar(list *resourcev1.DeviceAttribute, scalar resourcev1.DeviceAttribute) {
+	switch {
+	case scalar.StringValue != nil:
+		list.StringValues = append(list.StringValues, *scalar.StringValue)
+	case scalar.IntValue != nil:
+		list.IntValues = append(list.IntValues, *scalar.IntValue)
+	case scalar.BoolValue != nil:
+		list.BoolValues = append(list.BoolValues, *scalar.BoolValue)
+	case scalar.VersionValue != nil:
+		list.VersionValues = append(list.VersionValues, *scalar.VersionValue)
+	}
+}
+
+func resolveScalar(typ AttributeType, text string) (resourcev1.DeviceAttribute, error) {
+	switch typ {
 	case AttributeString:
 		return resourcev1.DeviceAttribute{StringValue: &text}, checkLength(text)
 	case AttributeVersion:
 		if !semver.MatchString(text) {
-			return resourcev1.DeviceAttribute{}, errors.New("must be a version of semver.org 2.0.0, three numbers without leading zeros, for example 1.2.3")
+			return resourcev1.DeviceAttribute{}, errors.New(versionForm + use(suggest.Version(text), semver.MatchString))
 		}
 		return resourcev1.DeviceAttribute{VersionValue: &text}, checkLength(text)
 	case AttributeInt:
 		i, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil {
-			return resourcev1.DeviceAttribute{}, errors.New("must be an integer of 64 bits, for example 42")
+			return resourcev1.DeviceAttribute{}, errors.New(integerForm + notInteger(text))
 		}
 		return resourcev1.DeviceAttribute{IntValue: &i}, nil
 	case AttributeBool:
@@ -145,7 +298,16 @@ func (a Attribute) Resolve(text string) (resourcev1.DeviceAttribute, error) {
 		}
 		return resourcev1.DeviceAttribute{}, errors.New("must be true or false")
 	}
-	return resourcev1.DeviceAttribute{}, fmt.Errorf("has the unknown type %q: must be one of string, int, bool, version", a.Type)
+	return resourcev1.DeviceAttribute{}, errors.New(attributeForms)
+}
+
+// notInteger says what a number with a fraction may be in place of an integer.
+func notInteger(text string) string {
+	version := suggest.Version(text)
+	if _, err := strconv.ParseFloat(text, 64); err != nil || version == "" {
+		return ""
+	}
+	return fmt.Sprintf("; put it in quotes for a string, or use {version: %s}", version)
 }
 
 func checkLength(text string) error {
@@ -153,57 +315,6 @@ func checkLength(text string) error {
 		return fmt.Errorf("must be at most %d bytes, is %d", resourcev1.DeviceAttributeMaxValueLength, len(text))
 	}
 	return nil
-}
-
-// Capacity is one capacity of a device: a quantity, or a template that yields
-// one. In JSON it is a quantity, or an object with the field value.
-type Capacity struct {
-	// Value is the quantity as text, or a template that yields it.
-	Value string
-
-	// problem is what is wrong with the JSON that was read, as in Attribute.
-	problem error
-}
-
-const capacityForms = "must be a quantity, or an object with just the field value, for example 80Gi"
-
-// UnmarshalJSON reads a quantity or an upstream DeviceCapacity. What is neither
-// is kept as it is, for Resolve and validation to report.
-func (c *Capacity) UnmarshalJSON(data []byte) error {
-	value, err := decodeNumbers(data)
-	if err != nil {
-		return err
-	}
-	if object, ok := value.(map[string]any); ok && len(object) == 1 && object["value"] != nil {
-		value = object["value"]
-	}
-	switch v := value.(type) {
-	case string:
-		*c = Capacity{Value: v}
-	case json.Number:
-		*c = Capacity{Value: v.String()}
-	default:
-		*c = Capacity{Value: string(data), problem: errors.New(capacityForms)}
-	}
-	return nil
-}
-
-// MarshalJSON writes the upstream form.
-func (c Capacity) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]string{"value": c.Value})
-}
-
-// Resolve makes the upstream capacity from text, the value with templates
-// rendered. The error says what text must be.
-func (c Capacity) Resolve(text string) (resourcev1.DeviceCapacity, error) {
-	if c.problem != nil {
-		return resourcev1.DeviceCapacity{}, c.problem
-	}
-	quantity, err := resource.ParseQuantity(strings.TrimSpace(text))
-	if err != nil {
-		return resourcev1.DeviceCapacity{}, errors.New(capacityForms)
-	}
-	return resourcev1.DeviceCapacity{Value: quantity}, nil
 }
 
 // IsTemplate tells whether text has template actions in it.

@@ -75,10 +75,7 @@ type ClaimStatus struct {
 // validate checks what is no template; templates are checked when they are
 // rendered.
 func (c *ClaimStatus) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Mode != ClaimStatusReady && c.Mode != ClaimStatusNone {
-		errs = append(errs, field.NotSupported(path.Child("mode"), c.Mode, []ClaimStatusMode{ClaimStatusReady, ClaimStatusNone}))
-	}
+	errs := oneOf(path.Child("mode"), c.Mode, ClaimStatusReady, ClaimStatusNone)
 	if c.Data != nil {
 		errs = append(errs, validateData(c.Data.Raw, path.Child("data"))...)
 	}

@@ -10,13 +10,24 @@ import (
 // DefaultPoolName is the default of ResourcePoolTemplateSpec.PoolName.
 const DefaultPoolName = "{{ .Node.metadata.name }}"
 
+// DefaultSlotName is the default of Slots.Name.
+const DefaultSlotName = "slot"
+
 // DefaultRetryInterval is the default of KwokDRAConfigurationSpec.RetryInterval.
 const DefaultRetryInterval = time.Minute
 
 // SetDefaults fills in what the template leaves out.
 func (t *ResourcePoolTemplate) SetDefaults() {
-	if t.Spec.PoolName == "" {
+	if t.Spec.PoolName == "" && t.Spec.SharedWith == nil {
 		t.Spec.PoolName = DefaultPoolName
+	}
+	if t.Spec.PoolName == "" {
+		t.Spec.PoolName = t.Name
+	}
+	for i := range t.Spec.Devices {
+		if slots := t.Spec.Devices[i].Slots; slots != nil && slots.Name == "" {
+			slots.Name = DefaultSlotName
+		}
 	}
 	if t.Spec.ClaimStatus == nil {
 		t.Spec.ClaimStatus = &ClaimStatus{}

@@ -1,8 +1,6 @@
 package v1alpha1
 
 import (
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +56,10 @@ type ResourcePoolTemplate struct {
 //
 // String values marked "template" are Go templates with kwok's functions and
 // uuid. They see .Node, the whole Node but managedFields and lastHeartbeatTime,
-// and, within devices, .Index, the device's number from 0.
+// and, within devices, .Index, the device's number from 0. Within partitions
+// .Index is the number of the device that is divided, .Partition that of the
+// partition, and .Placement its first slot. There is no .Node with SharedWith,
+// nor in values marked "template of .Index".
 type ResourcePoolTemplateSpec struct {
 	// Driver is the name of the DRA driver: a DNS subdomain of at most 63
 	// characters. Required.
@@ -67,14 +68,36 @@ type ResourcePoolTemplateSpec struct {
 	// NodeSelector selects the nodes. Absent, every fake node is selected.
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
 
+	// SharedWith makes one pool that nodes share, in place of one on each node. It
+	// is published while at least one selected fake node lets it. Absent, the pool
+	// is each node's own.
+	SharedWith *SharedWith `json:"sharedWith,omitempty"`
+
 	// PoolName is the name of the pool, a template. It must differ from node to
 	// node, since devices are known to the scheduler as driver/pool/device.
-	// Default: the node's name.
+	// Default: the node's name; with SharedWith, where it is no template, the
+	// name of the ResourcePoolTemplate.
 	PoolName string `json:"poolName,omitempty"`
 
 	// Devices are the groups of devices in the pool, in the order in which the
 	// scheduler tries them. At least one.
 	Devices []DeviceTemplate `json:"devices"`
+
+	// SharedCounters are counter sets as in resource.k8s.io/v1, for devices whose
+	// ConsumesCounters name them. Devices with Counters or Partitions need none.
+	SharedCounters []CounterSetTemplate `json:"sharedCounters,omitempty"`
+
+	// Slices says which devices are in which ResourceSlice. Each device is in one.
+	// Default: the fewest slices within the limits of the API server.
+	Slices []SliceTemplate `json:"slices,omitempty"`
+
+	// PartitionTypeAttribute as in resource.k8s.io/v1 (Kubernetes 1.37, feature
+	// gate DRAPartitionableDevicesType).
+	PartitionTypeAttribute *resourcev1.FullyQualifiedName `json:"partitionTypeAttribute,omitempty"`
+
+	// SkipNodeOperations as in resource.k8s.io/v1 (Kubernetes 1.37, feature gate
+	// DRAOptionalNodeOperations): claims of the devices are not prepared.
+	SkipNodeOperations []resourcev1.SkipNodeOperation `json:"skipNodeOperations,omitempty"`
 
 	// Priority ranks templates: per node and driver only the templates of the
 	// highest priority count. Default: 0.
@@ -97,61 +120,6 @@ type ResourcePoolTemplateSpec struct {
 	// in status.containerStatuses[].allocatedResourcesStatus (KEP-4680). Default:
 	// Unknown.
 	Health Health `json:"health,omitempty"`
-}
-
-// DeviceTemplate is a group of like devices.
-type DeviceTemplate struct {
-	// Name is the name of the device, or with Count the stem of the names
-	// <name>-0, <name>-1, and so on. A DNS label of at most 63 characters.
-	// Required.
-	Name string `json:"name"`
-
-	// Count is the number of devices, 1 to 10,000. Absent, there is one device
-	// with just the name.
-	Count *int32 `json:"count,omitempty"`
-
-	// Attributes by qualified name, as in resource.k8s.io/v1. Values are
-	// templates. A scalar is short for a string, int or bool attribute.
-	Attributes map[resourcev1.QualifiedName]Attribute `json:"attributes,omitempty"`
-
-	// Capacity by qualified name, as in resource.k8s.io/v1. Values are
-	// templates. A quantity is short for {value: quantity}.
-	Capacity map[resourcev1.QualifiedName]Capacity `json:"capacity,omitempty"`
-
-	// Taints as in resource.k8s.io/v1.
-	Taints []resourcev1.DeviceTaint `json:"taints,omitempty"`
-
-	// AllowMultipleAllocations as in resource.k8s.io/v1: whether several requests
-	// may share the device, each with a part of its capacity. Default: false.
-	AllowMultipleAllocations *bool `json:"allowMultipleAllocations,omitempty"`
-
-	// BindsToNode as in resource.k8s.io/v1: whether an allocation of the device is
-	// good on the node only for which it was made. Default: false; but devices of
-	// a pool on a node are good only there anyway.
-	BindsToNode *bool `json:"bindsToNode,omitempty"`
-
-	// BindingConditions as in resource.k8s.io/v1: the types of the conditions that
-	// must be True of an allocated device before its Pod is bound. Qualified names,
-	// at most 4. Default: none, and the Pod is bound at once.
-	BindingConditions []string `json:"bindingConditions,omitempty"`
-
-	// BindingFailureConditions as in resource.k8s.io/v1: the types of the
-	// conditions any of which, when True, has the scheduler give up the allocation.
-	// Qualified names other than those of BindingConditions, at most 4. Required
-	// where there are BindingConditions, and otherwise forbidden.
-	BindingFailureConditions []string `json:"bindingFailureConditions,omitempty"`
-}
-
-// Names lists the names of the devices of the group, in order.
-func (d *DeviceTemplate) Names() []string {
-	if d.Count == nil {
-		return []string{d.Name}
-	}
-	names := make([]string, *d.Count)
-	for i := range names {
-		names[i] = d.Name + "-" + strconv.Itoa(i)
-	}
-	return names
 }
 
 // KwokDRAConfiguration holds what is true for all templates. There may be

@@ -248,13 +248,6 @@ func TestValidateConfiguration(t *testing.T) {
 	require.Empty(t, configuration.Validate())
 }
 
-func TestNames(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, []string{"gpu"}, (&DeviceTemplate{Name: "gpu"}).Names())
-	require.Equal(t, []string{"gpu-0"}, (&DeviceTemplate{Name: "gpu", Count: new(int32(1))}).Names())
-	require.Equal(t, []string{"gpu-0", "gpu-1", "gpu-2"}, (&DeviceTemplate{Name: "gpu", Count: new(int32(3))}).Names())
-}
-
 func TestSetDefaults(t *testing.T) {
 	t.Parallel()
 	template := &ResourcePoolTemplate{}

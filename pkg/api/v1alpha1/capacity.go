@@ -1,0 +1,115 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+// Capacity is one capacity of a device: a quantity, or a template that yields
+// one. In JSON it is a quantity, or an object with the fields value and
+// requestPolicy.
+type Capacity struct {
+	// Value is the quantity as text, or a template that yields it.
+	Value string
+	// RequestPolicy as in resource.k8s.io/v1: how much of the capacity a request
+	// may take. It needs DeviceTemplate.AllowMultipleAllocations.
+	RequestPolicy *resourcev1.CapacityRequestPolicy
+
+	// problem is what is wrong with the JSON that was read, as in Attribute.
+	problem error
+}
+
+const quantityForm = "must be a quantity, for example 80Gi"
+
+const capacityForms = "must be a quantity, for example 80Gi, or an object with the field value, and requestPolicy where it is shared"
+
+// CapacityObject has the fields of a Capacity that is written as an object.
+type CapacityObject struct {
+	// Value is a quantity or a template.
+	Value json.RawMessage `json:"value"`
+	// RequestPolicy as in resource.k8s.io/v1.
+	RequestPolicy *resourcev1.CapacityRequestPolicy `json:"requestPolicy,omitempty"`
+}
+
+// ObjectForm returns what an object is decoded into.
+func (Capacity) ObjectForm() any {
+	return CapacityObject{}
+}
+
+// UnmarshalJSON reads a quantity or an upstream DeviceCapacity. What is neither
+// is kept as it is, for Resolve and validation to report.
+func (c *Capacity) UnmarshalJSON(data []byte) error {
+	form := CapacityObject{Value: data}
+	value, err := decodeNumbers(data)
+	if err != nil {
+		return err
+	}
+	if _, isObject := value.(map[string]any); isObject {
+		form.Value = nil
+		strict, problem := sigsjson.UnmarshalStrict(data, &form)
+		if err = errors.Join(append(strict, problem)...); err == nil && form.Value != nil {
+			value, err = decodeNumbers(form.Value)
+		}
+	}
+	*c = Capacity{RequestPolicy: form.RequestPolicy}
+	switch v := value.(type) {
+	case string:
+		c.Value = v
+	case json.Number:
+		c.Value = v.String()
+	default:
+		err = cmp.Or(err, errors.New(capacityForms))
+	}
+	if err != nil {
+		*c = Capacity{Value: string(data), problem: err}
+	}
+	return nil
+}
+
+// MarshalJSON writes the upstream form.
+func (c Capacity) MarshalJSON() ([]byte, error) {
+	value, err := json.Marshal(c.Value)
+	if err != nil {
+		return nil, fmt.Errorf("encode capacity: %w", err)
+	}
+	return json.Marshal(CapacityObject{Value: value, RequestPolicy: c.RequestPolicy})
+}
+
+// Resolve makes the upstream capacity from text, the value with templates
+// rendered. The error says what text must be.
+func (c Capacity) Resolve(text string) (resourcev1.DeviceCapacity, error) {
+	if c.problem != nil {
+		return resourcev1.DeviceCapacity{}, c.problem
+	}
+	quantity, err := parseQuantity(text)
+	if err != nil {
+		return resourcev1.DeviceCapacity{}, err
+	}
+	if IsTemplate(c.Value) {
+		err = validatePolicy(c.RequestPolicy, &quantity, field.NewPath("requestPolicy")).ToAggregate()
+	}
+	return resourcev1.DeviceCapacity{Value: quantity, RequestPolicy: c.RequestPolicy}, err
+}
+
+func parseQuantity(text string) (resource.Quantity, error) {
+	quantity, err := resource.ParseQuantity(strings.TrimSpace(text))
+	if err != nil {
+		return resource.Quantity{}, errors.New(quantityForm + use(suggest.Quantity(text), isQuantity))
+	}
+	return quantity, nil
+}
+
+func isQuantity(text string) bool {
+	_, err := resource.ParseQuantity(text)
+	return err == nil
+}

@@ -1,0 +1,83 @@
+package devices
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/kwok/pkg/utils/gotpl"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// expandNames makes the names of a group: what the template yields for each
+// number, or the stem and the number where there is a count.
+func expandNames(renderer gotpl.Renderer, stem string, count *int32, path *field.Path) ([]string, field.ErrorList) {
+	number := 1
+	if count != nil {
+		number = int(*count)
+		if !v1alpha1.IsTemplate(stem) {
+			stem += "-{{ .Index }}"
+		}
+	}
+	names, errs := renderIndexed(renderer, stem, number, path)
+	for _, name := range names {
+		if problems := content.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, append(errs, field.Invalid(path, name, problems[0]))
+		}
+	}
+	return names, errs
+}
+
+// renderIndexed renders a template of .Index for each number. Such values do not
+// depend on a node: who compares the nodes of a group, as cluster-autoscaler
+// does, wants the same names on each, and devices are found by name without
+// rendering.
+func renderIndexed(renderer gotpl.Renderer, value string, number int, path *field.Path) ([]string, field.ErrorList) {
+	if !v1alpha1.IsTemplate(value) {
+		same := make([]string, number)
+		for i := range same {
+			same[i] = value
+		}
+		return same, nil
+	}
+	p := place{path: path, value: value}
+	if errs := checkNodeless(p, "sees only .Index, since it must be the same on every node"); len(errs) > 0 {
+		return nil, errs
+	}
+	if errs := check(renderer, map[string]any{"Index": 0}, p); len(errs) > 0 {
+		return nil, errs
+	}
+	source := define(p) + fmt.Sprintf(`{{range $i := until %d}}{{with dict "Index" $i}}`, number) + call(path) + "{{end}}{{end}}"
+	rendered, err := renderAll(renderer, source, number, nil)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, value, "cannot be rendered: "+firstLine(err))}
+	}
+	return rendered.parts[:number], nil
+}
+
+// taken are the names in use, with the paths of those that have them.
+type taken map[string]*field.Path
+
+// add refuses names that are taken already.
+func (t taken) add(names []string, path *field.Path) field.ErrorList {
+	for _, name := range names {
+		if other, is := t[name]; is {
+			duplicate := field.Duplicate(path, name)
+			duplicate.Detail = fmt.Sprintf("%s gives that name already; rename one", other)
+			return field.ErrorList{duplicate}
+		}
+		t[name] = path
+	}
+	return nil
+}
+
+// numbered makes the names <stem>-0, <stem>-1, and so on.
+func numbered(stem string, count int) []string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = stem + "-" + strconv.Itoa(i)
+	}
+	return names
+}

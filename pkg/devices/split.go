@@ -1,0 +1,62 @@
+package devices
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// split resolves which device is in which slice, where the template says so.
+// Each device must be in exactly one.
+func (e *expansion) split(slices []v1alpha1.SliceTemplate, path *field.Path) {
+	if len(slices) == 0 {
+		return
+	}
+	placed := taken{}
+	for i := range slices {
+		var members []string
+		for j, name := range slices[i].Devices {
+			at := path.Index(i).Child("devices").Index(j)
+			names, errs := e.resolve(name, at)
+			e.errs = append(append(e.errs, errs...), placed.add(names, at)...)
+			members = append(members, names...)
+		}
+		e.template.pool.split = append(e.template.pool.split, members)
+	}
+	var missing []string
+	for _, at := range e.template.order {
+		name := e.template.groups[at.group].devices[at.device].Name
+		if placed[name] == nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(e.errs) == 0 && len(missing) > 0 {
+		e.errs = append(e.errs, field.Required(path, fmt.Sprintf("every device must be in a slice, and %s is in none; add it, or leave slices out", listed(missing))))
+	}
+}
+
+// resolve finds the devices that a name in slices stands for.
+func (e *expansion) resolve(name string, path *field.Path) ([]string, field.ErrorList) {
+	if names, isGroup := e.groups[name]; isGroup {
+		return names, nil
+	}
+	if e.devices[name] != nil {
+		return []string{name}, nil
+	}
+	return nil, field.ErrorList{field.Invalid(path, name, "there is no device or group of that name in the template")}
+}
+
+// listed lists the first few of many names.
+func listed(names []string) string {
+	const most = 3
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
