@@ -3,6 +3,7 @@ package claims
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -99,6 +100,9 @@ var errNotAllocated = errors.New("not allocated")
 
 func checkDrivers(claim *resourcev1.ResourceClaim, v view) error {
 	for _, result := range claim.Status.Allocation.Devices.Results {
+		if skipsPrepare(claim, result.Driver) {
+			continue
+		}
 		registered, err := v.registered(result.Driver)
 		if err != nil {
 			return err
@@ -108,6 +112,16 @@ func checkDrivers(claim *resourcev1.ResourceClaim, v view) error {
 		}
 	}
 	return nil
+}
+
+// skipsPrepare tells whether the kubelet leaves a claim's driver alone: all of
+// its devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
+func skipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
+	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+		return result.Driver == driver && !slices.ContainsFunc(result.SkipNodeOperations, func(operation resourcev1.SkipNodeOperation) bool {
+			return operation == resourcev1.SkipNodeOperationAll || operation == resourcev1.SkipNodeOperationNodePrepareResources
+		})
+	})
 }
 
 // plugin is the state of a node's DRA plugins by its condition PluginRegistered.

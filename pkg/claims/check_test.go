@@ -191,3 +191,35 @@ func TestFailureMessage(t *testing.T) {
 	require.EqualError(t, failureMessage(failed(reasonNotAllocated, "ResourceClaim %s: %w", "c", errNotAllocated)),
 		"Failed to prepare dynamic resources: prepare dynamic resources: ResourceClaim c: not allocated")
 }
+
+// TestDriverThatIsNotAsked: one all of whose devices in the claim say so need
+// not be registered (KEP-5945).
+func TestDriverThatIsNotAsked(t *testing.T) {
+	t.Parallel()
+	const all, prepare, unprepare = resourcev1.SkipNodeOperationAll, resourcev1.SkipNodeOperationNodePrepareResources, resourcev1.SkipNodeOperationNodeUnprepareResources
+	for name, test := range map[string]struct {
+		operations [][]resourcev1.SkipNodeOperation
+		want       bool
+	}{
+		"none":           {[][]resourcev1.SkipNodeOperation{nil}, false},
+		"all":            {[][]resourcev1.SkipNodeOperation{{all}}, true},
+		"prepare":        {[][]resourcev1.SkipNodeOperation{{prepare, unprepare}}, true},
+		"only unprepare": {[][]resourcev1.SkipNodeOperation{{unprepare}}, false},
+		"one does not":   {[][]resourcev1.SkipNodeOperation{{all}, nil}, false},
+		"each its own":   {[][]resourcev1.SkipNodeOperation{{all}, {prepare, unprepare}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture()
+			claim := f.claims["shared"]
+			claim.Status.Allocation.Devices.Results = nil
+			for _, operations := range test.operations {
+				claim.Status.Allocation.Devices.Results = append(claim.Status.Allocation.Devices.Results,
+					resourcev1.DeviceRequestAllocationResult{Driver: "skipped", SkipNodeOperations: operations})
+			}
+			f.unregistered["skipped"] = true
+			_, err := check(f.pod, f.view())
+			require.Equal(t, test.want, err == nil, err)
+		})
+	}
+}

@@ -80,14 +80,15 @@ type source struct {
 }
 
 // desire works out what a claim is to show: of each device whose driver has a
-// template what the template says, and nothing of others.
+// template what the template says, and nothing of others, or of those that are
+// not asked to prepare.
 func desire(claim *resourcev1.ResourceClaim, from source) (*desired, error) {
 	want := &desired{claim: claim}
 	seen := map[deviceID]bool{}
 	results := claim.Status.Allocation.Devices.Results
 	for i := range results {
 		id := resultID(&results[i])
-		if !from.named(results[i].Driver) || seen[id] {
+		if !from.named(results[i].Driver) || skipsPrepare(claim, results[i].Driver) || seen[id] {
 			continue
 		}
 		seen[id] = true

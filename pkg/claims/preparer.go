@@ -198,7 +198,7 @@ func (p *Preparer) live(ctx context.Context, a *attempt) view {
 				if p.published(a.node.Name, driver) {
 					return true, nil
 				}
-				return p.publishedLive(ctx, a.node.Name, driver)
+				return p.publishedLive(ctx, a, driver)
 			})
 		},
 	}
@@ -216,13 +216,22 @@ func (p *Preparer) registered(a *attempt, driver string, published func() (bool,
 	return published()
 }
 
-func (p *Preparer) publishedLive(ctx context.Context, node, driver string) (bool, error) {
-	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: node, resourcev1.ResourceSliceSelectorDriver: driver}
-	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: 1})
-	if err != nil {
-		return false, fmt.Errorf("list slices of driver %s on node %s: %w", driver, node, err)
+// publishedLive asks for slices of the node, and of pools that it shares.
+func (p *Preparer) publishedLive(ctx context.Context, a *attempt, driver string) (bool, error) {
+	for _, node := range []string{a.node.Name, ""} {
+		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: node, resourcev1.ResourceSliceSelectorDriver: driver}
+		list, err := p.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
+		if err != nil {
+			return false, fmt.Errorf("list slices of driver %s on node %s: %w", driver, a.node.Name, err)
+		}
+		for i := range list.Items {
+			t := a.set.SharedPool(driver, list.Items[i].Spec.Pool.Name)
+			if node != "" || t != nil && t.Selects(a.node) {
+				return true, nil
+			}
+		}
 	}
-	return len(list.Items) > 0, nil
+	return false, nil
 }
 
 // check makes the kubelet's checks, by the caches first.

@@ -27,7 +27,7 @@ const askAgain = 30 * time.Second
 // not tell, so it asks with a dry run, once for each field that is used.
 type serverFields struct {
 	client  resourceclient.ResourceSliceInterface
-	version discovery.ServerVersionInterface
+	version discovery.ServerVersionInterfaceWithContext
 	// report is called once for each source and field that is dropped. The source
 	// is the name of a template, or of the annotation with device taints.
 	report func(ctx context.Context, node *corev1.Node, source string, field *gatedField)
@@ -189,7 +189,7 @@ func (s *serverFields) watch(ctx context.Context, changed func()) {
 
 // serverVersion returns what it was given where the API server does not answer.
 func (s *serverFields) serverVersion(ctx context.Context, known string) string {
-	info, err := s.version.ServerVersion()
+	info, err := s.version.ServerVersionWithContext(ctx)
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Cannot tell the API server's version", "err", err)
 		return known

@@ -1,6 +1,7 @@
 package slices
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -42,12 +45,29 @@ type server struct {
 	// countersWithDevices has counter sets in the slices of devices, as in
 	// Kubernetes 1.34.
 	countersWithDevices bool
+	gitVersion          string
 }
 
 func newServer(objects ...runtime.Object) *server {
 	s := &server{Clientset: fake.NewClientset(objects...)}
 	s.PrependReactor("*", "resourceslices", s.react)
 	return s
+}
+
+// Discovery tells the version.
+func (s *server) Discovery() discovery.DiscoveryInterfaces {
+	return &versionOf{s.Clientset.Discovery(), s}
+}
+
+type versionOf struct {
+	discovery.DiscoveryInterfaces
+	server *server
+}
+
+func (v *versionOf) ServerVersionWithContext(context.Context) (*version.Info, error) {
+	v.server.mu.Lock()
+	defer v.server.mu.Unlock()
+	return &version.Info{GitVersion: v.server.gitVersion}, nil
 }
 
 // refuse sets fail.

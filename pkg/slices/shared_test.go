@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apimachineryversion "k8s.io/apimachinery/pkg/version"
-	fakediscovery "k8s.io/client-go/discovery/fake"
 )
 
 // sharedTemplate is a document of a pool that all nodes share.
@@ -197,8 +195,7 @@ func (w *world) turnOn() {
 func (w *world) become(version string, countersWithDevices bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.countersWithDevices = countersWithDevices
-	w.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &apimachineryversion.Info{GitVersion: version}
+	w.gitVersion, w.countersWithDevices = version, countersWithDevices
 }
 
 // TestServerChangesItsLayout: an upgrade from 1.34 to 1.35 moves the counter sets.
