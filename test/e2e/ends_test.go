@@ -10,9 +10,7 @@ import (
 )
 
 func testDeletedWhilePreparing(h *harness) {
-	if alphaDevices() {
-		h.Skip("the scheduler of Kubernetes 1.34 panics in bindClaim when a Pod is deleted while it is being bound")
-	}
+	h.needs(35, "the scheduler panics when a Pod is deleted while its claim is being bound")
 	h.scene("deleted", "")
 	h.createClaim("deleted", "mine", claimSpec("deleted"))
 	for i := range 10 {

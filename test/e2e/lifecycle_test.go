@@ -196,7 +196,11 @@ func TestInvalidConfiguration(t *testing.T) {
 // TestDroppedField runs with the feature gate of device taints off.
 func TestDroppedField(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, cluster.Options{FeatureGates: map[string]bool{"DRADeviceTaints": false}, Audit: true})
+	gates := map[string]bool{"DRADeviceTaints": false}
+	if kubernetesMinor() > 36 {
+		gates["DRADeviceTaintRules"] = false // it is on, and needs the other
+	}
+	h := newHarness(t, cluster.Options{FeatureGates: gates, Audit: true})
 	process := h.sidecar()
 	h.configure("taints", template("taints", driver, "taints",
 		`[{name: gpu, count: 8, taints: [{key: example.com/broken, effect: NoSchedule}]}]`))

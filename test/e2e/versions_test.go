@@ -1,20 +1,37 @@
 package e2e
 
 import (
-	"os"
-	"strings"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 )
+
+// kubernetesMinor is the minor version of the Kubernetes that tests run on by
+// default.
+func kubernetesMinor() int {
+	versions, err := build.Versions{}.Resolve()
+	if err != nil {
+		panic(err) // no cluster would start
+	}
+	minor := 0
+	_, _ = fmt.Sscanf(versions.Kubernetes, "v1.%d.", &minor)
+	return minor
+}
 
 // alphaDevices tells whether what devices can do is still behind gates that are
 // off by default, as before Kubernetes 1.36.
-func alphaDevices() bool {
-	version := strings.TrimPrefix(os.Getenv("KUBERNETES_VERSION"), "v")
-	return strings.HasPrefix(version, "1.34") || strings.HasPrefix(version, "1.35")
+func alphaDevices() bool { return kubernetesMinor() < 36 }
+
+// needs skips the test on releases before 1.<minor>, with the reason.
+func (h *harness) needs(minor int, reason string) {
+	h.Helper()
+	if have := kubernetesMinor(); have < minor {
+		h.Skipf("Kubernetes 1.%d: %s", have, reason)
+	}
 }
 
 // allFeatures turns on what the tests need and older releases have off.
@@ -22,7 +39,7 @@ func allFeatures(o cluster.Options) cluster.Options {
 	if alphaDevices() {
 		o.FeatureGates = map[string]bool{
 			"DRAConsumableCapacity": true, "DRADeviceBindingConditions": true, "DRADeviceTaints": true,
-			"DRAExtendedResource": true, "ResourceHealthStatus": true,
+			"DRAExtendedResource": true, "DRAPartitionableDevices": true, "ResourceHealthStatus": true,
 		}
 		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
 	}
