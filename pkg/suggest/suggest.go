@@ -1,0 +1,189 @@
+// Package suggest guesses what the writer of a wrong value may have meant. Each
+// function returns "" where there is no good guess.
+package suggest
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Nearest finds the known word that differs from the given one in case and
+// separators only, or in a letter or two, or else one that is short for it.
+func Nearest(word string, known []string) string {
+	for _, candidate := range known {
+		if bare(candidate) == bare(word) {
+			return candidate
+		}
+	}
+	nearest, least := "", 1+max(1, len(word)/3)
+	for _, candidate := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
+			nearest, least = candidate, d
+		}
+	}
+	if nearest == "" {
+		return shortened(word, known)
+	}
+	return nearest
+}
+
+// shortened finds a known word that is short for the given one, or long.
+func shortened(word string, known []string) string {
+	const least = 3
+	for _, candidate := range known {
+		short, long := strings.ToLower(word), strings.ToLower(candidate)
+		if len(short) > len(long) {
+			short, long = long, short
+		}
+		if len(short) >= least && strings.HasPrefix(long, short) {
+			return candidate
+		}
+	}
+	return ""
+}
+
+var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
+
+func bare(word string) string {
+	return separators.Replace(strings.ToLower(word))
+}
+
+// distance counts the letters to add, drop, change or swap with the next to make
+// one word of another.
+func distance(a, b string) int {
+	var before, last []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+// Name makes a name of letters, digits and the separator of a text: other
+// characters become separators, of which there are none at the ends.
+func Name(text string, separator string, keep string) string {
+	var name strings.Builder
+	for _, r := range text {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune(keep, r):
+			name.WriteRune(r)
+		default:
+			name.WriteString(separator)
+		}
+	}
+	return strings.Trim(name.String(), separator+keep)
+}
+
+// Label makes a DNS label of a text.
+func Label(text string) string {
+	return Name(strings.ToLower(text), "-", "")
+}
+
+// Subdomain makes a DNS subdomain of a text. What looks like the name of an
+// extended resource, a domain with a name, is turned round.
+func Subdomain(text string) string {
+	text = strings.ToLower(text)
+	if domain, name, is := strings.Cut(text, "/"); is && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
+		text = name + "." + domain
+	}
+	var labels []string
+	for label := range strings.SplitSeq(text, ".") {
+		if label = Label(label); label != "" {
+			labels = append(labels, label)
+		}
+	}
+	return strings.Join(labels, ".")
+}
+
+// Identifier makes a C identifier of a text.
+func Identifier(text string) string {
+	name := Name(text, "_", "")
+	if name != "" && name[0] <= '9' {
+		name = "_" + name
+	}
+	return name
+}
+
+var amount = regexp.MustCompile(`^\s*([+-]?[0-9.,]+)\s*([kmgtpe]?)(i?)(b|bytes?)?\s*$`)
+
+// Quantity finds the quantity in amounts such as 80GiB, 80 GB and 1,000.
+func Quantity(text string) string {
+	parts := amount.FindStringSubmatch(strings.ToLower(text))
+	if parts == nil {
+		return ""
+	}
+	suffix := strings.ToUpper(parts[2]) + parts[3]
+	if suffix == "K" {
+		suffix = "k"
+	}
+	quantity := strings.ReplaceAll(parts[1], ",", "") + suffix
+	if _, err := resource.ParseQuantity(quantity); err != nil || parts[2] == "" && parts[3] != "" {
+		return ""
+	}
+	return quantity
+}
+
+var numbers = regexp.MustCompile(`^[vV]?\s*([0-9]+)(\.[0-9]+)?(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
+
+// Version makes a version of three numbers of versions such as 9.0 and v1.02.3.
+func Version(text string) string {
+	parts := numbers.FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil {
+		return ""
+	}
+	version := make([]string, 3)
+	for i := range version {
+		version[i] = strings.TrimLeft(strings.Trim(parts[i+1], "."), "0")
+		if version[i] == "" {
+			version[i] = "0"
+		}
+	}
+	return strings.Join(version, ".") + parts[4]
+}
+
+var span = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)$`)
+
+var units = map[string]string{"": "s", "sec": "s", "secs": "s", "min": "m", "mins": "m", "hr": "h", "hrs": "h", "msec": "ms", "milliseconds": "ms", "millisecond": "ms"}
+
+// Duration makes a duration of spans such as 5, 5 seconds and 1d.
+func Duration(text string) string {
+	parts := span.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	if parts == nil {
+		return ""
+	}
+	number, unit := parts[1], parts[2]
+	if days, err := strconv.Atoi(number); err == nil && (unit == "d" || unit == "day" || unit == "days") {
+		return fmt.Sprintf("%dh", days*24)
+	}
+	if short, is := units[unit]; is {
+		unit = short
+	}
+	for _, long := range []string{"seconds", "minutes", "hours"} {
+		if unit == long || unit == strings.TrimSuffix(long, "s") {
+			unit = long[:1]
+		}
+	}
+	if _, err := time.ParseDuration(number + unit); err != nil {
+		return ""
+	}
+	return number + unit
+}
