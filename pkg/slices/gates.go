@@ -101,7 +101,12 @@ var gatedFields = []gatedField{
 func onDevices(name, gate string, used func(*resourcev1.Device) bool, clear func(*resourcev1.Device), probe resourcev1.Device) gatedField {
 	probe.Name = probeName
 	any := func(list []resourcev1.Device) bool {
-		return slices.ContainsFunc(list, func(d resourcev1.Device) bool { return used(&d) })
+		for i := range list {
+			if used(&list[i]) {
+				return true
+			}
+		}
+		return false
 	}
 	return gatedField{
 		name: name, gate: gate,
