@@ -3,14 +3,17 @@ package config
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/json"
+	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -65,60 +68,111 @@ func (d *Documents) add(source string, document []byte) error {
 	if afterEnd.Match(document) {
 		return fmt.Errorf("%s: there is text after the end of the document, the line ...: begin a document with the line ---", source)
 	}
-	data, err := yaml.YAMLToJSONStrict(document)
+	value, err := readYAML(document)
 	if err != nil {
-		return fmt.Errorf("%s: %w", source, err)
+		return fmt.Errorf("%s: %s%w", source, named(value), err)
 	}
-	if string(data) == "null" {
+	if value == nil {
 		return nil
 	}
-	var typed metav1.TypeMeta
-	if err := json.UnmarshalCaseSensitivePreserveInts(data, &typed); err != nil {
-		return fmt.Errorf("%s: not an object with apiVersion and kind: %w", source, err)
+	object, isObject := value.(map[string]any)
+	apiVersion, kind := object["apiVersion"], object["kind"]
+	switch {
+	case !isObject:
+		return fmt.Errorf("%s: not an object with apiVersion and kind: %s", source, shown(value))
+	case apiVersion == nil:
+		return fmt.Errorf("%s: %sapiVersion: Required value: must be %s", source, named(value), v1alpha1.APIVersion)
+	case apiVersion != v1alpha1.APIVersion:
+		return fmt.Errorf("%s: %sapiVersion: Unsupported value: %s: must be %s", source, named(value), shown(apiVersion), v1alpha1.APIVersion)
+	case kind == v1alpha1.ResourcePoolTemplateKind:
+		return d.addTemplate(source, object)
+	case kind == v1alpha1.KwokDRAConfigurationKind:
+		return d.addConfiguration(source, object)
 	}
-	if typed.APIVersion != v1alpha1.APIVersion {
-		return fmt.Errorf("%s: apiVersion: unsupported value %q: must be %q", source, typed.APIVersion, v1alpha1.APIVersion)
-	}
-	switch typed.Kind {
-	case v1alpha1.ResourcePoolTemplateKind:
-		return d.addTemplate(source, data)
-	case v1alpha1.KwokDRAConfigurationKind:
-		return d.addConfiguration(source, data)
-	}
-	return fmt.Errorf("%s: kind: unsupported value %q: must be %s or %s", source, typed.Kind,
-		v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind)
+	return fmt.Errorf("%s: %skind: %s", source, named(value), wrongKind(kind))
 }
 
-func (d *Documents) addTemplate(source string, data []byte) error {
-	template := &v1alpha1.ResourcePoolTemplate{}
-	if err := decodeStrict(data, template); err != nil {
-		return fmt.Errorf("%s: %s %q: %w", source, v1alpha1.ResourcePoolTemplateKind, template.Name, err)
+func wrongKind(kind any) string {
+	kinds := []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
+	must := "must be " + strings.Join(kinds, " or ")
+	if kind == nil {
+		return "Required value: " + must
 	}
+	return fmt.Sprintf("Unsupported value: %s: %s%s", shown(kind), must, didYouMean(plain(kind), kinds))
+}
+
+func (d *Documents) addTemplate(source string, object map[string]any) error {
+	template := &v1alpha1.ResourcePoolTemplate{}
+	problems := decodeObject(object, template)
 	template.SetDefaults()
-	compiled, errs := devices.Compile(template)
-	if len(errs) > 0 {
-		return fmt.Errorf("%s: %s %q: %w", source, v1alpha1.ResourcePoolTemplateKind, template.Name, errs.ToAggregate())
+	var compiled *devices.Template
+	if len(problems) > 0 {
+		problems = append(problems, independent(problems, problemsOf(template.Validate()))...)
+	} else {
+		var errs field.ErrorList
+		compiled, errs = devices.Compile(template)
+		problems = problemsOf(errs)
+	}
+	if len(problems) > 0 {
+		return report(source, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name), problems)
 	}
 	d.templates = append(d.templates, sourced[*devices.Template]{compiled, source})
 	return nil
 }
 
-func (d *Documents) addConfiguration(source string, data []byte) error {
+func (d *Documents) addConfiguration(source string, object map[string]any) error {
 	document := &v1alpha1.KwokDRAConfiguration{}
-	if err := decodeStrict(data, document); err != nil {
-		return fmt.Errorf("%s: %s %q: %w", source, v1alpha1.KwokDRAConfigurationKind, document.Name, err)
-	}
+	decoding := decodeObject(object, document)
 	_, errs := newConfiguration(document)
-	errs = append(document.Validate(), errs...)
-	if len(errs) > 0 {
-		return fmt.Errorf("%s: %s %q: %w", source, v1alpha1.KwokDRAConfigurationKind, document.Name, errs.ToAggregate())
+	validation := problemsOf(append(document.Validate(), errs...))
+	if problems := append(decoding, independent(decoding, validation)...); len(problems) > 0 {
+		return report(source, fmt.Sprintf("%s %q", v1alpha1.KwokDRAConfigurationKind, document.Name), problems)
 	}
 	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{document, source})
 	return nil
 }
 
-// decodeStrict refuses unknown and doubled fields and those in the wrong case.
-func decodeStrict(data []byte, into any) error {
-	strict, err := json.UnmarshalStrict(data, into)
-	return errors.Join(append([]error{err}, strict...)...)
+// readYAML makes a tree of JSON values of a document. With an error about fields
+// that are there twice, the tree is there all the same.
+func readYAML(document []byte) (any, error) {
+	data, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		err = errors.New(explain(err, document))
+		if data, _ = yaml.YAMLToJSON(document); data == nil {
+			return nil, err
+		}
+	}
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("no valid JSON: %w", err)
+	}
+	return restoreFloats(value, document), err
+}
+
+// named names an object that may not be one, for the beginning of an error.
+func named(value any) string {
+	object, _ := value.(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	if plain(object["kind"]) == "" || plain(metadata["name"]) == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %q: ", plain(object["kind"]), plain(metadata["name"]))
+}
+
+// decodeObject decodes what fits, and says what does not: unknown fields, those
+// in the wrong case, and values of the wrong form.
+func decodeObject(object map[string]any, into any) []problem {
+	var l locator
+	kept, err := json.Marshal(l.fit(object, reflect.TypeOf(into).Elem(), nil))
+	if err == nil {
+		var strict []error
+		strict, err = sigsjson.UnmarshalStrict(kept, into)
+		err = errors.Join(append(strict, err)...)
+	}
+	if err != nil && len(l.problems) == 0 {
+		return []problem{{text: err.Error()}}
+	}
+	return l.problems
 }

@@ -113,8 +113,12 @@ func shorthandType(value any) AttributeType {
 	case json.Number:
 		return AttributeInt
 	case []any:
-		if len(v) > 0 && shorthandType(v[0]) != "" {
-			return shorthandType(v[0]) + "s"
+		if len(v) == 0 {
+			return ""
+		}
+		element := shorthandType(v[0])
+		if _, isList := elements[element]; element != "" && !isList {
+			return element + "s"
 		}
 	}
 	return ""
@@ -128,6 +132,8 @@ func valueText(typ AttributeType, value any) (string, error) {
 	switch {
 	case isGivenList && len(given) == 0:
 		return "", errors.New("must have at least one element")
+	case value == nil && typ == "":
+		return "", errors.New("has no value: " + attributeForms)
 	case typ == "":
 		return "", errors.New(attributeForms)
 	case !isList:

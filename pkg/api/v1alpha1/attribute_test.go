@@ -71,6 +71,11 @@ func TestAttributeWritesTheUpstreamForm(t *testing.T) {
 		`true`:                   `{"bool": true}`,
 		`{"version":"1.2.3"}`:    `{"version": "1.2.3"}`,
 		`{"int":"{{ .Index }}"}`: `{"int": "{{ .Index }}"}`,
+		`["a", "{{ .Index }}"]`:  `{"strings": ["a", "{{ .Index }}"]}`,
+		`[1, 2]`:                 `{"ints": [1, 2]}`,
+		`{"ints": ["{{ 1 }}"]}`:  `{"ints": ["{{ 1 }}"]}`,
+		`[true]`:                 `{"bools": [true]}`,
+		`{"versions":["1.2.3"]}`: `{"versions": ["1.2.3"]}`,
 	} {
 		var attribute Attribute
 		require.NoError(t, json.Unmarshal([]byte(short), &attribute))
@@ -84,30 +89,36 @@ func TestAttributeWritesTheUpstreamForm(t *testing.T) {
 // that Validate can name the field's path.
 func TestMalformedAttributes(t *testing.T) {
 	t.Parallel()
-	const forms = "must be a string, an integer, a bool, or an object with exactly one of string, int, bool, version"
+	const forms = "must be a string, an integer, a bool, a list of these, or an object with exactly one of string, int, bool, version, strings, ints, bools, versions"
 	tests := map[string]struct{ json, want string }{
-		"null":                     {`null`, forms},
-		"list":                     {`["a"]`, forms},
+		"null":                     {`null`, "null: has no value: " + forms},
+		"list of lists":            {`[["a"]]`, `[["a"]]: ` + forms},
+		"list of null":             {`[null]`, forms},
+		"empty list":               {`[]`, "[]: must have at least one element"},
+		"empty list of a type":     {`{"ints": []}`, "must have at least one element"},
+		"list of two types":        {`[true, 1]`, "element 1 must hold a value of type bool"},
+		"list of another type":     {`{"versions": ["1.2.3", "1.2"]}`, `["1.2.3","1.2"]: element 1 must be a version`},
+		"list that is none":        {`{"bools": true}`, "must hold a list of values of type bool"},
+		"long element":             {`["a", "` + strings.Repeat("a", 65) + `"]`, "element 1 must be at most 64 bytes, is 65"},
 		"empty object":             {`{}`, forms},
 		"two types":                {`{"int": 1, "string": "a"}`, forms},
-		"list with a template":     {`["{{ .Index }}"]`, forms},
 		"two types and a template": {`{"int": 1, "string": "{{ .Index }}"}`, forms},
 		"unknown type":             {`{"float": 1}`, `unknown type "float"`},
-		"wrong case":               {`{"String": "a"}`, `unknown type "String"`},
-		"upstream list type":       {`{"ints": [1]}`, `unknown type "ints"`},
-		"fraction":                 {`1.5`, "integer of 64 bits"},
+		"wrong case":               {`{"String": "a"}`, `unknown type "String": must be one of string, int, bool, version, strings, ints, bools, versions; did you mean "string"?`},
+		"fraction":                 {`1.5`, "1.5: must be an integer of 64 bits, for example 42; put it in quotes for a string, or use {version: 1.5.0}"},
 		"exponent":                 {`1e3`, "integer of 64 bits"},
 		"too large":                {`9223372036854775808`, "integer of 64 bits"},
 		"int too large":            {`{"int": 9223372036854775808}`, "integer of 64 bits"},
-		"int of text":              {`{"int": "42"}`, "value of type int, or a template in quotes"},
+		"int of text":              {`{"int": "42"}`, "must be of type int: leave out the quotes"},
+		"int of words":             {`{"int": "many"}`, "must hold a value of type int, or a template"},
 		"int of a bool":            {`{"int": true}`, "value of type int"},
 		"int of null":              {`{"int": null}`, "value of type int"},
-		"bool of text":             {`{"bool": "true"}`, "value of type bool"},
+		"bool of text":             {`{"bool": "true"}`, "must be of type bool: leave out the quotes"},
 		"bool of an int":           {`{"bool": 1}`, "value of type bool"},
-		"string of an int":         {`{"string": 1}`, "value of type string"},
+		"string of an int":         {`{"string": 1}`, `must be text: put it in quotes, "1"`},
 		"string of a list":         {`{"string": ["{{ .Index }}"]}`, "value of type string"},
-		"version of a number":      {`{"version": 9.0}`, "value of type version"},
-		"no version":               {`{"version": "9.0"}`, "semver.org 2.0.0"},
+		"version of a number":      {`{"version": 9.0}`, `must be text, since a version is no number; use "9.0.0"`},
+		"no version":               {`{"version": "9.0"}`, `semver.org 2.0.0, three numbers without leading zeros; use "9.0.0"`},
 		"string of 65 bytes":       {`"` + strings.Repeat("a", 65) + `"`, "at most 64 bytes, is 65"},
 	}
 	for name, test := range tests {
@@ -148,31 +159,46 @@ func TestCapacityJSON(t *testing.T) {
 
 func TestMalformedCapacities(t *testing.T) {
 	t.Parallel()
-	for name, json := range map[string]string{
-		"null":                  `null`,
-		"bool":                  `true`,
-		"list":                  `["80Gi"]`,
-		"empty object":          `{}`,
-		"value null":            `{"value": null}`,
-		"value bool":            `{"value": true}`,
-		"empty string":          `""`,
-		"no quantity":           `"eighty"`,
-		"unknown suffix":        `"80GB"`,
-		"more than a value":     `{"value": "80Gi", "requestPolicy": {"default": "1Gi"}}`,
-		"more, with a template": `{"value": "80Gi", "note": "{{ .Index }}"}`,
-		"other field":           `{"amount": "{{ .Index }}"}`,
-		"list with a template":  `["{{ .Index }}"]`,
+	const forms = "must be a quantity, for example 80Gi, or an object with the field value, and requestPolicy where it is shared"
+	for name, test := range map[string]struct{ json, want string }{
+		"null":                 {`null`, "null: " + forms},
+		"bool":                 {`true`, "true: " + forms},
+		"list":                 {`["80Gi"]`, `["80Gi"]: ` + forms},
+		"empty object":         {`{}`, "{}: " + forms},
+		"value null":           {`{"value": null}`, forms},
+		"value bool":           {`{"value": true}`, forms},
+		"empty string":         {`""`, `"": must be a quantity, for example 80Gi`},
+		"no quantity":          {`"eighty"`, `"eighty": must be a quantity, for example 80Gi`},
+		"unknown suffix":       {`"80GB"`, `must be a quantity, for example 80Gi; use "80G"`},
+		"endless":              {`"1e-2000000000"`, `must be a quantity, for example 80Gi`},
+		"more":                 {`{"value": "80Gi", "note": "{{ .Index }}"}`, `unknown field "note"`},
+		"wrong case":           {`{"Value": "80Gi"}`, `unknown field "Value"`},
+		"bad policy":           {`{"value": "80Gi", "requestPolicy": {"default": "1GB"}}`, `quantities must match`},
+		"list with a template": {`["{{ .Index }}"]`, forms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			template := validTemplate()
-			decodeInto(t, &template.Spec.Devices[0], `{"name": "gpu", "capacity": {"memory": `+json+`}}`)
+			decodeInto(t, &template.Spec.Devices[0], `{"name": "gpu", "capacity": {"memory": `+test.json+`}}`)
 			errs := template.Validate()
 			require.Len(t, errs, 1)
 			require.Equal(t, "spec.devices[0].capacity[memory]", errs[0].Field)
-			require.ErrorContains(t, errs[0], "must be a quantity, or an object with just the field value")
+			require.ErrorContains(t, errs[0], test.want)
 		})
 	}
+}
+
+// TestCapacityResolvesPolicies: what a policy says of the capacity is checked
+// when the capacity is known.
+func TestCapacityResolvesPolicies(t *testing.T) {
+	t.Parallel()
+	var shared Capacity
+	require.NoError(t, json.Unmarshal([]byte(`{"value": "{{ .Index }}", "requestPolicy": {"default": "2", "validValues": ["2", "4"]}}`), &shared))
+	got, err := shared.Resolve("4")
+	require.NoError(t, err)
+	require.Equal(t, shared.RequestPolicy, got.RequestPolicy)
+	_, err = shared.Resolve("3")
+	require.EqualError(t, err, `requestPolicy.validValues[1]: Invalid value: "4": must be at most the capacity, 3`)
 }
 
 // TestResolve applies validateDeviceAttribute of

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -28,8 +29,6 @@ type Capacity struct {
 	// problem is what is wrong with the JSON that was read, as in Attribute.
 	problem error
 }
-
-const quantityForm = "must be a quantity, for example 80Gi"
 
 const capacityForms = "must be a quantity, for example 80Gi, or an object with the field value, and requestPolicy where it is shared"
 
@@ -76,6 +75,14 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// shown is the value as an error shows it.
+func (c Capacity) shown() any {
+	if c.problem != nil && json.Valid([]byte(c.Value)) {
+		return json.RawMessage(c.Value)
+	}
+	return c.Value
+}
+
 // MarshalJSON writes the upstream form.
 func (c Capacity) MarshalJSON() ([]byte, error) {
 	value, err := json.Marshal(c.Value)
@@ -91,7 +98,7 @@ func (c Capacity) Resolve(text string) (resourcev1.DeviceCapacity, error) {
 	if c.problem != nil {
 		return resourcev1.DeviceCapacity{}, c.problem
 	}
-	quantity, err := parseQuantity(text)
+	quantity, err := ParseQuantity(text)
 	if err != nil {
 		return resourcev1.DeviceCapacity{}, err
 	}
@@ -101,12 +108,18 @@ func (c Capacity) Resolve(text string) (resourcev1.DeviceCapacity, error) {
 	return resourcev1.DeviceCapacity{Value: quantity, RequestPolicy: c.RequestPolicy}, err
 }
 
-func parseQuantity(text string) (resource.Quantity, error) {
-	quantity, err := resource.ParseQuantity(strings.TrimSpace(text))
-	if err != nil {
-		return resource.Quantity{}, errors.New(quantityForm + use(suggest.Quantity(text), isQuantity))
+// exponent finds exponents with which arithmetic would take for ever.
+var exponent = regexp.MustCompile(`[eE][-+]?\d{3,}$`)
+
+// ParseQuantity parses a quantity. The error says what text must be.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	trimmed := strings.TrimSpace(text)
+	if !exponent.MatchString(trimmed) {
+		if quantity, err := resource.ParseQuantity(trimmed); err == nil {
+			return quantity, nil
+		}
 	}
-	return quantity, nil
+	return resource.Quantity{}, errors.New("must be a quantity, for example 80Gi" + use(suggest.Quantity(text), isQuantity))
 }
 
 func isQuantity(text string) bool {

@@ -26,7 +26,7 @@ func validateCapacities(capacities map[resourcev1.QualifiedName]Capacity, shared
 func validateCapacity(name resourcev1.QualifiedName, capacity Capacity, shared bool, path *field.Path) field.ErrorList {
 	errs := validateQualifiedName(string(name), path)
 	if capacity.problem != nil {
-		return append(errs, field.Invalid(path, capacity.Value, capacity.problem.Error()))
+		return append(errs, field.Invalid(path, capacity.shown(), capacity.problem.Error()))
 	}
 	policy := path.Child("requestPolicy")
 	if capacity.RequestPolicy != nil && !shared {
@@ -35,7 +35,7 @@ func validateCapacity(name resourcev1.QualifiedName, capacity Capacity, shared b
 	if IsTemplate(capacity.Value) {
 		return append(errs, validatePolicy(capacity.RequestPolicy, nil, policy)...)
 	}
-	quantity, err := parseQuantity(capacity.Value)
+	quantity, err := ParseQuantity(capacity.Value)
 	if err != nil {
 		return append(errs, field.Invalid(path, capacity.Value, err.Error()))
 	}
@@ -51,7 +51,7 @@ func validatePolicy(policy *resourcev1.CapacityRequestPolicy, capacity *resource
 	case len(policy.ValidValues) > 0 && policy.ValidRange != nil:
 		return field.ErrorList{field.Forbidden(path, "validValues and validRange exclude each other")}
 	case policy.Default == nil:
-		return field.ErrorList{field.Required(path.Child("default"), "how much a request takes that does not say")}
+		return field.ErrorList{field.Required(path.Child("default"), "what a request takes that does not say how much")}
 	case policy.ValidRange != nil:
 		return validateRange(policy, capacity, path)
 	}
@@ -136,7 +136,7 @@ func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.
 	}
 	for _, end := range ends {
 		switch {
-		case end.value == nil:
+		case end.value == nil, end.value.Cmp(*given.Min) < 0:
 		case milli && (end.value.MilliValue()-given.Min.MilliValue())%given.Step.MilliValue() != 0,
 			!milli && (end.value.Value()-given.Min.Value())%given.Step.Value() != 0:
 			errs = append(errs, field.Invalid(end.path, end.value.String(), fmt.Sprintf("must be some steps of %s from min, %s", given.Step, given.Min)))

@@ -128,7 +128,7 @@ func validateOwnCounters(device *DeviceTemplate, path *field.Path) field.ErrorLi
 	if device.Slots != nil {
 		total += int(device.Slots.Count)
 	}
-	if total > maxCounters {
+	if total > maxCounters && len(errs) == 0 {
 		errs = append(errs, field.Invalid(counters, total, fmt.Sprintf("counters and slots must be at most %d together", maxCounters)))
 	}
 	if len(errs) == 0 && !IsTemplate(device.Name) {

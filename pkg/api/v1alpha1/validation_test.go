@@ -128,19 +128,19 @@ func TestInvalidTemplates(t *testing.T) {
 		want   problems
 	}{
 		"no object name":    {func(t *ResourcePoolTemplate) { t.Name = "" }, problems{"metadata.name": "give the object a name"}},
-		"bad object name":   {func(t *ResourcePoolTemplate) { t.Name = "A_b" }, problems{"metadata.name": "lower case"}},
+		"bad object name":   {func(t *ResourcePoolTemplate) { t.Name = "A_b" }, problems{"metadata.name": "lower-case letters"}},
 		"no driver":         {func(t *ResourcePoolTemplate) { t.Spec.Driver = "" }, problems{"spec.driver": "for example gpu.example.com"}},
 		"driver of 64":      {func(t *ResourcePoolTemplate) { t.Spec.Driver = long }, problems{"spec.driver": "at most 63"}},
 		"driver with a _":   {func(t *ResourcePoolTemplate) { t.Spec.Driver = "gpu_a" }, problems{"spec.driver": "subdomain"}},
 		"driver template":   {func(t *ResourcePoolTemplate) { t.Spec.Driver = "{{ .Node }}" }, problems{"spec.driver": "subdomain"}},
 		"pool name of 254":  {func(t *ResourcePoolTemplate) { t.Spec.PoolName = strings.Repeat("a/", 126) + "aa" }, problems{"spec.poolName": "at most 253"}},
-		"pool name A":       {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "A" }, problems{"spec.poolName": "lower case"}},
+		"pool name A":       {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "A" }, problems{"spec.poolName": "lower-case letters"}},
 		"pool name a/":      {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "a/" }, problems{"spec.poolName": "subdomain"}},
 		"no pool name":      {func(t *ResourcePoolTemplate) { t.Spec.PoolName = "" }, problems{"spec.poolName": "subdomain"}},
 		"no devices":        {func(t *ResourcePoolTemplate) { t.Spec.Devices = nil }, problems{"spec.devices": "at least one device"}},
 		"no device name":    {func(t *ResourcePoolTemplate) { device(t).Name = "" }, problems{dev + ".name": "for example gpu"}},
-		"device name GPU":   {func(t *ResourcePoolTemplate) { device(t).Name = "GPU" }, problems{dev + ".name": "lower case"}},
-		"device name a.b":   {func(t *ResourcePoolTemplate) { device(t).Name = "a.b" }, problems{dev + ".name": "must not contain dots"}},
+		"device name GPU":   {func(t *ResourcePoolTemplate) { device(t).Name = "GPU" }, problems{dev + ".name": "lower-case letters"}},
+		"device name a.b":   {func(t *ResourcePoolTemplate) { device(t).Name = "a.b" }, problems{dev + ".name": `inner "-"; use "a-b"`}},
 		"device name of 64": {func(t *ResourcePoolTemplate) { device(t).Name = long }, problems{dev + ".name": "63"}},
 		"device name of 64 with the last number": {
 			func(t *ResourcePoolTemplate) { device(t).Name, device(t).Count = long[:61], new(int32(11)) },
@@ -153,17 +153,17 @@ func TestInvalidTemplates(t *testing.T) {
 		"attribute name a-b":       {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("a-b") }, problems{dev + ".attributes[a-b]": "C identifier"}},
 		"attribute name 1a":        {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("1a") }, problems{dev + ".attributes[1a]": "C identifier"}},
 		"no attribute name":        {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("") }, problems{dev + ".attributes[]": "C identifier"}},
-		"no domain":                {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("/a") }, problems{dev + ".attributes[/a]": "name of the DRA driver"}},
+		"no domain":                {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("/a") }, problems{dev + ".attributes[/a]": `must have a DNS subdomain before the "/"`}},
 		"nothing after the domain": {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("a.b/") }, problems{dev + ".attributes[a.b/]": "C identifier"}},
 		"two slashes":              {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes("a/b/c") }, problems{dev + ".attributes[a/b/c]": "C identifier"}},
 		"domain of 64":             {func(t *ResourcePoolTemplate) { device(t).Attributes = attributes(long + "/a") }, problems{dev + ".attributes[" + long + "/a]": "at most 63"}},
 		"capacity name a-b":        {func(t *ResourcePoolTemplate) { device(t).Capacity = capacities("a-b") }, problems{dev + ".capacity[a-b]": "C identifier"}},
 		"33 in all": {func(t *ResourcePoolTemplate) {
 			device(t).Attributes, device(t).Capacity = attributes(numbered("a", 20)...), capacities(numbered("a", 13)...)
-		}, problems{dev: "must have at most 32 items"}},
+		}, problems{dev: "must be at most 32 together"}},
 		"17 taints":   {func(t *ResourcePoolTemplate) { device(t).Taints = taints(17) }, problems{dev + ".taints": "at most 16"}},
-		"empty taint": {func(t *ResourcePoolTemplate) { device(t).Taints = make([]resourcev1.DeviceTaint, 1) }, problems{dev + ".taints[0].key": "non-empty", dev + ".taints[0].effect": "NoSchedule"}},
-		"taint value": {func(t *ResourcePoolTemplate) { device(t).Taints = taints(1); device(t).Taints[0].Value = "a b" }, problems{dev + ".taints[0].value": "alphanumeric"}},
+		"empty taint": {func(t *ResourcePoolTemplate) { device(t).Taints = make([]resourcev1.DeviceTaint, 1) }, problems{dev + ".taints[0].key": "must be a name", dev + ".taints[0].effect": "NoSchedule"}},
+		"taint value": {func(t *ResourcePoolTemplate) { device(t).Taints = taints(1); device(t).Taints[0].Value = "a b" }, problems{dev + ".taints[0].value": `inner "-", "_" and "."; use "a-b"`}},
 		"taint effect": {func(t *ResourcePoolTemplate) {
 			device(t).Taints = taints(2)
 			device(t).Taints[1].Effect = "PreferNoSchedule"
@@ -194,23 +194,11 @@ func TestInvalidTemplates(t *testing.T) {
 		},
 		"no condition names": {
 			func(t *ResourcePoolTemplate) { bind(t, []string{"a", "b c"}, []string{"/d"}) },
-			problems{dev + ".bindingConditions[1]": "name part must consist of", dev + ".bindingFailureConditions[0]": "prefix part must be non-empty"},
+			problems{dev + ".bindingConditions[1]": `use "b-c"`, dev + ".bindingFailureConditions[0]": `"/d": must be a name`},
 		},
 		"no terms":      {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = &corev1.NodeSelector{} }, problems{"spec.nodeSelector.nodeSelectorTerms": "leave nodeSelector out"}},
-		"bad operator":  {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector("Near", "a") }, problems{"spec.nodeSelector": `"Near"`}},
-		"In of nothing": {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn) }, problems{"spec.nodeSelector": "values set can't be empty"}},
-		"same name twice": {
-			func(t *ResourcePoolTemplate) {
-				t.Spec.Devices = []DeviceTemplate{{Name: "a"}, {Name: "b"}, {Name: "a"}}
-			},
-			problems{"spec.devices[2].name": `Duplicate value: "a"`},
-		},
-		"name and counted name": {
-			func(t *ResourcePoolTemplate) {
-				t.Spec.Devices = []DeviceTemplate{{Name: "a-1"}, {Name: "a", Count: new(int32(2))}}
-			},
-			problems{"spec.devices[1].name": `Duplicate value: "a-1"`},
-		},
+		"bad operator":  {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector("Near", "a") }, problems{"spec.nodeSelector.nodeSelectorTerms[0].matchExpressions[0].operator": `"Near"`}},
+		"In of nothing": {func(t *ResourcePoolTemplate) { t.Spec.NodeSelector = nodeSelector(corev1.NodeSelectorOpIn) }, problems{"spec.nodeSelector.nodeSelectorTerms[0].matchExpressions[0].values": "at least one"}},
 		"everything at once": {
 			func(t *ResourcePoolTemplate) {
 				*t = ResourcePoolTemplate{Spec: ResourcePoolTemplateSpec{PoolName: "A"}}
