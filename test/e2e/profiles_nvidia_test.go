@@ -31,12 +31,16 @@ func results(claim *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocati
 	return claim.Status.Allocation.Devices.Results
 }
 
-// configured are the requests of a claim that have opaque configuration.
+// configured are the requests of a claim that have opaque configuration. From
+// Kubernetes 1.37 on, the scheduler does not name them where they are all.
 func configured(claim *resourcev1.ResourceClaim) []string {
 	var requests []string
 	for _, configuration := range claim.Status.Allocation.Devices.Config {
-		if configuration.Opaque != nil {
-			requests = append(requests, configuration.Requests...)
+		requests = append(requests, configuration.Requests...)
+		if len(configuration.Requests) == 0 {
+			for _, request := range claim.Spec.Devices.Requests {
+				requests = append(requests, request.Name)
+			}
 		}
 	}
 	slices.Sort(requests)
