@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,7 @@ func TestDevices(t *testing.T) {
 		"HealthUnknown":       testHealthUnknown,
 		"EvictedByTaint":      testEvictedByTaint,
 		"SharedDevice":        testSharedDevice,
+		"SharedByCapacity":    testSharedByCapacity,
 		"BindingConditions":   testBindingConditions,
 		"BindingFailure":      testBindingFailure,
 	} {
@@ -161,6 +163,35 @@ func testSharedDevice(h *harness) {
 	for _, pod := range []string{"one", "two"} {
 		h.healthy("share", pod, corev1.ResourceHealthStatusUnhealthy)
 	}
+}
+
+// testSharedByCapacity has Pods share a device as long as there is enough of it.
+func testSharedByCapacity(h *harness) {
+	h.sceneOf("capacity", driver, sharedNIC, "")
+	asks := func(name, bandwidth string) {
+		spec := claimSpec("capacity")
+		spec.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{
+			Requests: map[resourcev1.QualifiedName]resource.Quantity{"bandwidth": resource.MustParse(bandwidth)},
+		}
+		h.createClaim("capacity", name, spec)
+		h.createPod("capacity", newPod(name, "capacity", name))
+	}
+	shares := map[string]bool{}
+	for _, name := range []string{"one", "two"} {
+		asks(name, "4500M")
+		h.running("capacity", name)
+		claim := h.entries("capacity", name, 1)
+		result := claim.Status.Allocation.Devices.Results[0]
+		bandwidth := result.ConsumedCapacity["bandwidth"]
+		require.Equal(h, "5G", bandwidth.String(), "the policy rounds up to its step")
+		require.Equal(h, string(*result.ShareID), *claim.Status.Devices[0].ShareID)
+		shares[*claim.Status.Devices[0].ShareID] = true
+	}
+	require.Len(h, shares, 2)
+	asks("three", "1G")
+	h.unschedulable("capacity", "three")
+	h.frees("capacity", "one")
+	h.running("capacity", "three")
 }
 
 const boundDevice = `[{name: fpga, count: 2, bindsToNode: true, bindingConditions: [example.com/attached], bindingFailureConditions: [example.com/broken]}]`

@@ -107,8 +107,8 @@ func (h *harness) hostNode(name, kind string, labels ...string) {
 	require.NoError(h, err)
 }
 
-func onHost(name, host, namespace, claim string) *corev1.Pod {
-	pod := newPod(name, namespace, claim)
+func onHost(name, host, namespace string, claims ...string) *corev1.Pod {
+	pod := newPod(name, namespace, claims...)
 	pod.Spec.NodeSelector = map[string]string{"host": host}
 	return pod
 }
