@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +38,8 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	var log, progress bytes.Buffer
 	results := newResults(&log, &progress)
-	require.NoError(t, results.read(strings.NewReader(said)))
+	_, err := io.Copy(results, iotest.OneByteReader(strings.NewReader(said)))
+	require.NoError(t, err)
 	require.Equal(t, counts{
 		passed:  3,
 		failed:  []string{"TestParts/Bad", "TestCleanup", "TestLost (did not end)"},
@@ -78,6 +80,7 @@ func TestTable(t *testing.T) {
 	require.True(t, rows[1].bad())
 	require.False(t, rows[2].bad())
 	require.True(t, row{version: "1.37.1"}.bad(), "what has not run is not proven")
+	require.Len(t, row{counts: counts{failed: make([]string, 100)}}.remarks(), mostFailed+2)
 }
 
 // TestVersionThatDoesNotBuild is a row, and what it says is in its log.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +27,8 @@ const (
 // results gathers how tests end.
 type results struct {
 	log, progress io.Writer
+	// rest is the beginning of a line.
+	rest []byte
 	// order is that in which the tests started.
 	order  []string
 	ended  map[string]string
@@ -39,23 +41,21 @@ func newResults(log, progress io.Writer) *results {
 	return &results{log: log, progress: progress, ended: map[string]string{}, parent: map[string]bool{}, said: map[string]string{}}
 }
 
-// read reads the lines of go test -json until there are no more. What is not
-// JSON goes to the log as it is.
-func (r *results) read(output io.Reader) error {
-	lines := bufio.NewReader(output)
+// Write takes in what go test -json writes. What is not JSON goes to the log as
+// it is. It implements io.Writer.
+func (r *results) Write(output []byte) (int, error) {
+	r.rest = append(r.rest, output...)
 	for {
-		line, err := lines.ReadBytes('\n')
+		line, rest, found := bytes.Cut(r.rest, []byte("\n"))
+		if !found {
+			return len(output), nil
+		}
+		r.rest = rest
 		var e event
 		if json.Unmarshal(line, &e) != nil {
-			e = event{Output: string(line)}
+			e = event{Output: string(line) + "\n"}
 		}
 		r.add(e)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read what the tests say: %w", err)
-		}
 	}
 }
 

@@ -52,7 +52,7 @@ func (m *matrix) runVersion(ctx context.Context, version string) row {
 	return r
 }
 
-// test runs go test, and has results read what it says.
+// test runs go test, and has results take in what it says.
 func (m *matrix) test(ctx context.Context, version string, results *results, log io.Writer) error {
 	args := []string{"test", "-json", "-count=1", "-timeout", m.timeout.String()}
 	if m.only != "" {
@@ -62,23 +62,13 @@ func (m *matrix) test(ctx context.Context, version string, results *results, log
 	test.Dir = filepath.Join(sidecar.Root(), "test")
 	test.Env = append(os.Environ(), build.KubernetesVersionEnv+"="+version, "CGO_ENABLED=0", "GOWORK=off",
 		cluster.LogsEnv+"="+filepath.Join(m.logs, version))
-	test.Stderr = log
-	output, err := test.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("read what the tests say: %w", err)
-	}
+	test.Stdout, test.Stderr = results, log
 	// A group of its own, to end go and the tests that it has started alike. Their
 	// clusters end with them.
 	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGTERM) }
 	test.WaitDelay = endLimit
-	if err := test.Start(); err != nil {
-		return fmt.Errorf("start go test: %w", err)
-	}
-	if err := results.read(output); err != nil {
-		return err
-	}
-	if err := test.Wait(); err != nil {
+	if err := test.Run(); err != nil {
 		return fmt.Errorf("go test: %w", err)
 	}
 	return nil

@@ -41,6 +41,9 @@ func printTable(out io.Writer, rows []row) error {
 	return table.Flush()
 }
 
+// mostFailed is how many failed tests are named: where a program panics, none ends.
+const mostFailed = 30
+
 // remarks are what failed, what the version cannot do, and where to read on.
 func (r row) remarks() []string {
 	var remarks []string
@@ -49,7 +52,11 @@ func (r row) remarks() []string {
 	} else if r.ran() == 0 {
 		remarks = append(remarks, "no test ran")
 	}
-	for _, test := range r.failed {
+	for i, test := range r.failed {
+		if i == mostFailed {
+			remarks = append(remarks, fmt.Sprintf("failed: %d more", len(r.failed)-i))
+			break
+		}
 		remarks = append(remarks, "failed: "+test)
 	}
 	for _, s := range r.skipped {
