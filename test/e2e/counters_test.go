@@ -1,6 +1,10 @@
 package e2e
 
-import "github.com/stretchr/testify/require"
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+)
 
 // testSharedCounters has counters as they are in resource.k8s.io/v1: halves of
 // GPUs beside whole ones.
@@ -55,4 +59,25 @@ func testCountersOfThreeDevices(h *harness) {
 	h.gets("budget", "first", `is.profile == "accelerator"`)
 	h.getsNone("budget", "second", `is.profile == "accelerator"`)
 	require.Equal(h, "nic", h.gets("budget", "nic", `is.profile == "nic"`))
+}
+
+// testCountersOfSharedPool has nodes compete for the counters of a pool that they
+// share.
+func testCountersOfSharedPool(h *harness) {
+	const devices = `[{name: lease, count: 4, attributes: {profile: lease}, consumesCounters: [{counterSet: licences, counters: {seats: {value: "2"}}}]}]`
+	h.configure("leases", withSpec(template("leases", fabric("leases"), "leases", devices),
+		"sharedWith: {allNodes: true}\n  sharedCounters: [{name: licences, counters: {seats: {value: \"5\"}}}]"))
+	h.hostNode("leases-0", "leases")
+	h.hostNode("leases-1", "leases")
+	requireCounterLayout(h, h.sharedPool("leases", 4), 1)
+	h.namespace("leases", fabric("leases"))
+	for i := range 2 {
+		pod := fmt.Sprint("pod-", i)
+		h.createPod("leases", onHost(pod, fmt.Sprint("leases-", i), "leases", fromTemplate))
+		require.True(h, isReady(h.running("leases", pod)))
+	}
+	h.createPod("leases", onHost("third", "leases-1", "leases", fromTemplate))
+	h.unschedulable("leases", "third")
+	h.frees("leases", "pod-0")
+	h.running("leases", "third")
 }

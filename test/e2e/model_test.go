@@ -27,6 +27,7 @@ func TestDeviceModel(t *testing.T) {
 		"PartitionTainted":       testPartitionTainted,
 		"SharedCounters":         testSharedCounters,
 		"CountersOfThreeDevices": testCountersOfThreeDevices,
+		"CountersOfSharedPool":   testCountersOfSharedPool,
 		"ManyPartitions":         testManyPartitions,
 		"FourThousandDevices":    testFourThousandDevices,
 		"ExplicitSlices":         testExplicitSlices,
