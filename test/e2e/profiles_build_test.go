@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -22,6 +23,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -130,6 +133,40 @@ func (b *builtProfiles) reports(driver string) bool {
 		silent := status != nil && status.Mode == v1alpha1.ClaimStatusNone && status.Data == nil && status.NetworkData == nil
 		return template.Spec.Driver == driver && !silent
 	})
+}
+
+// requireNoClash has every instance type make pools on a node, with all profiles
+// that select it.
+func requireNoClash(t *testing.T, built *builtProfiles) {
+	t.Helper()
+	types := map[string]bool{}
+	for _, template := range built.templates {
+		for _, term := range template.Spec.NodeSelector.NodeSelectorTerms {
+			for _, expression := range term.MatchExpressions {
+				if expression.Key == corev1.LabelInstanceTypeStable {
+					for _, value := range expression.Values {
+						types[value] = true
+					}
+				}
+			}
+		}
+	}
+	for name := range types {
+		require.NotEmpty(t, built.poolsOf(t, map[string]string{corev1.LabelInstanceTypeStable: name}), "instance type %s", name)
+	}
+}
+
+// poolsOf are the pools of a node with those labels.
+func (b *builtProfiles) poolsOf(t *testing.T, labels map[string]string) []devices.Pool {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "uid", Labels: labels}}
+	var all []devices.Pool
+	for _, templates := range devices.ForDriver(b.set.Templates, node) {
+		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		require.NoError(t, err, "node with the labels %v", labels)
+		all = append(all, pools...)
+	}
+	return all
 }
 
 // sample is the sample.yaml of a profile.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"slices"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -17,6 +18,33 @@ var nvidiaProfiles = map[string]profileCase{
 	"nvidia-gb200-nvl72": {nodes: 2, check: checkGB200Sample},
 	"nvidia-l4":          {check: checkL4Sample},
 	"nvidia-t4":          {check: checkT4Sample},
+}
+
+// TestMIGBesideWholeGPUs has the profile with MIG select instance types only
+// where the one without is not there.
+func TestMIGBesideWholeGPUs(t *testing.T) {
+	t.Parallel()
+	both, mig := buildProfiles(t, "nvidia-h100", "nvidia-h100-mig"), buildProfiles(t, "nvidia-h100-mig")
+	for name, tt := range map[string]struct {
+		built        *builtProfiles
+		instanceType string
+		profile      string
+		devices      int
+	}{
+		"type":                  {both, "p5.48xlarge", "", 8},
+		"label":                 {both, "", "nvidia-h100", 8},
+		"label of MIG":          {both, "", "nvidia-h100-mig", 208},
+		"type and label":        {both, "p5.48xlarge", "nvidia-h100", 8},
+		"type and label of MIG": {both, "p5.48xlarge", "nvidia-h100-mig", 208},
+		"type, only MIG":        {mig, "p5.48xlarge", "", 208},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pools := tt.built.poolsOf(t, map[string]string{"node.kubernetes.io/instance-type": tt.instanceType, "dra.kwok.x-k8s.io/profile": tt.profile})
+			require.Len(t, pools, 1)
+			require.Len(t, pools[0].Devices, tt.devices)
+		})
+	}
 }
 
 // claimOfPod is the only claim of a Pod.

@@ -75,12 +75,15 @@ func TestProfileDirectories(t *testing.T) {
 			require.NotEmpty(t, built.classes)
 			for _, template := range built.templates {
 				require.True(t, strings.HasPrefix(template.Name, name), "the name of template %s begins with the profile's", template.Name)
+				require.NotNil(t, template.Spec.NodeSelector, "template %s is not for every node", template.Name)
 			}
 		})
 	}
 	t.Run("all together", func(t *testing.T) {
 		t.Parallel()
-		require.Len(t, buildProfiles(t, names...).configMap.Data, len(names))
+		built := buildProfiles(t, names...)
+		require.Len(t, built.configMap.Data, len(names))
+		requireNoClash(t, built)
 		slices.Reverse(names)
 		require.Len(t, buildProfiles(t, names...).configMap.Data, len(names), "in the other order")
 	})
@@ -166,11 +169,15 @@ func numberedNames(stem string, count int) []string {
 // applying has profiles applied one after the other: they share objects.
 var applying sync.Mutex
 
+// apply adds a key to the ConfigMap, which others have keys in, and the
+// DeviceClasses. These are the same for all, but a field that the server does
+// not keep is a conflict from the second time on.
 func (p *profile) apply(yaml string) {
 	p.Helper()
 	applying.Lock()
 	defer applying.Unlock()
-	_, err := p.cluster.KubectlInput(p.Context(), strings.NewReader(yaml), "apply", "--server-side", "--field-manager", p.name, "-f", "-")
+	_, err := p.cluster.KubectlInput(p.Context(), strings.NewReader(yaml),
+		"apply", "--server-side", "--force-conflicts", "--field-manager", p.name, "-f", "-")
 	require.NoError(p, err)
 }
 
