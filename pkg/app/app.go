@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -23,6 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/status"
 )
 
 // version is set by the linker for releases.
@@ -80,6 +82,9 @@ func newStore(o *Options) (*config.Store, error) {
 	if o.configMap != nil {
 		carriers = append(carriers, config.ConfigMapCarrier(*o.configMap))
 	}
+	if o.EnableCRDs {
+		carriers = append(carriers, config.ObjectsCarrier)
+	}
 	store := config.NewStore(carriers...)
 	documents, err := config.ReadFiles(o.Config)
 	if err != nil {
@@ -89,11 +94,20 @@ func newStore(o *Options) (*config.Store, error) {
 }
 
 func newClient(o *Options) (kubernetes.Interface, error) {
-	rest, err := o.clientConfig().ClientConfig()
+	rest, err := o.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(rest)
+}
+
+// restConfig is how the API server is reached.
+func (o *Options) restConfig() (*rest.Config, error) {
+	found, err := o.clientConfig().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server; in a Pod its ServiceAccount is used, elsewhere give --kubeconfig: %w", err)
 	}
-	return kubernetes.NewForConfig(tune(rest, o.KubeAPIQPS))
+	return tune(found, o.KubeAPIQPS), nil
 }
 
 // tune sets what a fleet needs: client-go's default of 5 requests per second
@@ -116,6 +130,9 @@ type sidecar struct {
 	nodes     *lifecycle.Nodes
 	publisher *slices.Publisher
 	preparer  *claims.Preparer
+	// objects and status are nil without custom resources.
+	objects *config.CustomResources
+	status  *status.Writer
 }
 
 func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, events record.EventBroadcaster) (*sidecar, error) {
@@ -126,12 +143,37 @@ func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, ev
 		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
 		nodes:    lifecycle.NewNodes(client, &o.Managed),
 	}
+	options := slices.Options{Client: client, Config: store, Nodes: s.nodes, Recorder: s.recorder}
 	var err error
-	if s.publisher, err = slices.New(slices.Options{Client: client, Config: store, Nodes: s.nodes, Recorder: s.recorder}); err != nil {
+	if o.EnableCRDs {
+		if err := s.addCustomResources(); err != nil {
+			return nil, err
+		}
+		options.Outcomes = s.status.Outcomes
+	}
+	if s.publisher, err = slices.New(options); err != nil {
 		return nil, err
 	}
 	s.preparer, err = claims.New(claims.Options{Client: client, Config: store, Nodes: s.nodes, Published: s.publisher.Published, Events: events})
 	return s, err
+}
+
+// addCustomResources has templates read from the cluster, and their status
+// written.
+func (s *sidecar) addCustomResources() error {
+	rest, err := s.options.restConfig()
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(rest)
+	if err != nil {
+		return fmt.Errorf("make a client for custom resources: %w", err)
+	}
+	var objects *config.Objects
+	s.status = status.New(client, func() map[string]config.Acceptance { return objects.Acceptance() })
+	objects = config.NewObjects(s.store, s.recorder, s.status.Changed)
+	s.objects = config.NewCustomResources(client, s.client.Discovery(), objects)
+	return nil
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
@@ -153,6 +195,11 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		}
 		synced = append(synced, configMap.Synced())
 		running.Go(func() { configMap.Run(ctx) })
+	}
+	if s.objects != nil {
+		synced = append(synced, s.objects.Synced())
+		running.Go(func() { s.objects.Run(ctx) })
+		running.Go(func() { s.status.Run(ctx) })
 	}
 	server, err := serve(ctx, s.options.ServerAddress, registry, synced)
 	if err != nil {

@@ -21,6 +21,7 @@ type Options struct {
 	Kubeconfig    string
 	Config        []string
 	ConfigMap     string
+	EnableCRDs    bool
 	KubeAPIQPS    float32
 	Workers       int
 	ServerAddress string
@@ -46,6 +47,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount")
 	flags.StringArrayVar(&o.Config, "config", o.Config, "file of ResourcePoolTemplates and a KwokDRAConfiguration, read once; may be given several times")
 	flags.StringVar(&o.ConfigMap, "config-map", o.ConfigMap, "ConfigMap of the same, as namespace/name, watched live")
+	flags.BoolVar(&o.EnableCRDs, "enable-crds", o.EnableCRDs, "read the same from custom resources as well, watched live")
 	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes")
 	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
 		"act for nodes with these annotations; default, if no other choice of nodes is made: "+lifecycle.DefaultAnnotationSelector)
@@ -65,8 +67,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 
 // Complete checks the options against each other and fills in the rest.
 func (o *Options) Complete() error {
-	if len(o.Config) == 0 && o.ConfigMap == "" {
-		return errors.New("nothing to publish: give --config FILE or --config-map NAMESPACE/NAME")
+	if len(o.Config) == 0 && o.ConfigMap == "" && !o.EnableCRDs {
+		return errors.New("nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds")
 	}
 	if o.ConfigMap != "" {
 		namespace, name, ok := strings.Cut(o.ConfigMap, "/")

@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 func TestCompleteRefuses(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                            "nothing to publish: give --config FILE or --config-map NAMESPACE/NAME",
+		"":                            "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds",
 		"--config-map kwok-dra":       `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
 		"--config-map /kwok-dra":      "must be NAMESPACE/NAME",
 		"--config-map kube-system/":   "must be NAMESPACE/NAME",

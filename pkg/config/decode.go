@@ -24,6 +24,9 @@ import (
 type Documents struct {
 	templates      []sourced[*devices.Template]
 	configurations []sourced[*v1alpha1.KwokDRAConfiguration]
+	// owned tells that they are objects in the cluster, which own what is made from
+	// them.
+	owned bool
 }
 
 // merge adds the documents of another source of the same carrier.
@@ -105,6 +108,9 @@ func (d *Documents) addTemplate(source string, object map[string]any) error {
 	template := &v1alpha1.ResourcePoolTemplate{}
 	problems := decodeObject(object, template)
 	template.SetDefaults()
+	if !d.owned {
+		template.UID = "" // of the object that the document was copied from
+	}
 	var compiled *devices.Template
 	if len(problems) > 0 {
 		problems = append(problems, independent(problems, problemsOf(template.Validate()))...)

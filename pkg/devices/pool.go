@@ -106,6 +106,17 @@ func (t *Template) NewSharedPool() (*Pool, error) {
 	return pool, pool.add(t, devices)
 }
 
+// DevicesOf counts the devices that are from a template.
+func (p *Pool) DevicesOf(t *Template) int {
+	count := 0
+	for _, owner := range p.owners {
+		if owner == t.Name {
+			count++
+		}
+	}
+	return count
+}
+
 // add adds the devices of a template, and what all its pools have.
 func (p *Pool) add(t *Template, devices []resourcev1.Device) error {
 	for i := range devices {

@@ -17,7 +17,9 @@ import (
 
 // desired is what a node should have.
 type desired struct {
-	pools []devices.Pool
+	// templates are those that count on the node and give it pools of its own.
+	templates []*devices.Template
+	pools     []devices.Pool
 	// held are the drivers whose pools could not be worked out, with the cause.
 	// Their slices stay as they are.
 	held map[string]error
@@ -38,9 +40,13 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 	result := desired{held: map[string]error{}}
 	object := lifecycle.NodeObject(node)
 	byDriver := devices.ForDriver(set.Templates, node)
+	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
+		result.addTemplates(byDriver[driver])
+	}
 	taints, err := devices.TaintsOf(object)
 	if err != nil {
-		return holdAll(byDriver, err)
+		result.holdAll(byDriver, err)
+		return result
 	}
 	var all []devices.Pool
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
@@ -63,12 +69,19 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 
 // holdAll keeps everything on the node as it is: without the taints, devices
 // would look healthy that are not to be.
-func holdAll(byDriver map[string][]*devices.Template, taints error) desired {
-	result := desired{held: map[string]error{}, taints: taints}
+func (d *desired) holdAll(byDriver map[string][]*devices.Template, taints error) {
+	d.taints = taints
 	for driver := range byDriver {
-		result.held[driver] = taints
+		d.held[driver] = taints
 	}
-	return result
+}
+
+func (d *desired) addTemplates(templates []*devices.Template) {
+	for _, t := range templates {
+		if t.SharedPool() == "" {
+			d.templates = append(d.templates, t)
+		}
+	}
 }
 
 // problems are what is to be told of, by cause. What is wrong with the

@@ -37,6 +37,7 @@ type Publisher struct {
 	config   *config.Store
 	nodes    *lifecycle.Nodes
 	recorder record.EventRecorder
+	outcomes func(of string, templates map[string]Outcome)
 
 	slices  cache.TypedSharedIndexInformer[*Observed]
 	synced  []cache.DoneChecker
@@ -56,13 +57,16 @@ type Publisher struct {
 	witnesses map[scope]witness
 }
 
-// Options are what a Publisher works with. All are required.
+// Options are what a Publisher works with. All but Outcomes are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
 	// Nodes are run by the caller.
 	Nodes    *lifecycle.Nodes
 	Recorder record.EventRecorder
+	// Outcomes is told what became of the templates on a node, or of a pool that
+	// nodes share, each time that it has been looked at.
+	Outcomes func(of string, templates map[string]Outcome)
 }
 
 // New makes a Publisher; Run starts it.
@@ -72,6 +76,7 @@ func New(o Options) (*Publisher, error) {
 		config:   o.Config,
 		nodes:    o.Nodes,
 		recorder: o.Recorder,
+		outcomes: o.Outcomes,
 		slices:   newSliceInformer(o.Client),
 		pending:  newPending(),
 		changed:  map[scope]time.Time{},
@@ -163,12 +168,13 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	if node != nil {
 		h = nodeHolder(node)
 	}
-	wrote, err := p.bringTo(ctx, target{scope: of, holder: h, node: node, existing: existing}, want)
-	if err != nil {
+	results := p.bringTo(ctx, target{scope: of, holder: h, node: node, existing: existing}, want)
+	p.report(of, &want, want.templates, results)
+	if err := results.err(); err != nil {
 		p.putBackChanged(of, since)
 		return p.failed(node, of, err)
 	}
-	if wrote && !since.IsZero() {
+	if results.wrote() && !since.IsZero() {
 		p.metrics.published(since)
 	}
 	return p.refused(node, want.problems())
@@ -202,9 +208,9 @@ type target struct {
 	existing []*Observed
 }
 
-// bringTo writes what is missing to what is wanted, driver by driver, and tells
-// whether that was anything. A write that fails stops only its own driver.
-func (p *Publisher) bringTo(ctx context.Context, t target, want desired) (bool, error) {
+// bringTo writes what is missing to what is wanted, driver by driver. A write
+// that fails stops only its own driver.
+func (p *Publisher) bringTo(ctx context.Context, t target, want desired) results {
 	drivers := map[string]*driverState{}
 	of := func(driver string) *driverState {
 		if drivers[driver] == nil {
@@ -218,17 +224,13 @@ func (p *Publisher) bringTo(ctx context.Context, t target, want desired) (bool, 
 	for _, slice := range t.existing {
 		of(slice.Driver).existing = append(of(slice.Driver).existing, slice)
 	}
-	wrote := false
-	var errs []error
+	all := results{}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		if want.held[driver] != nil {
-			continue
+		if want.held[driver] == nil {
+			all[driver] = p.bringDriver(ctx, t, drivers[driver])
 		}
-		changed, err := p.bringDriver(ctx, t, drivers[driver])
-		wrote = wrote || changed
-		errs = append(errs, err)
 	}
-	return wrote, errors.Join(errs...)
+	return all
 }
 
 // driverState is what a driver's slices should be, and what they are.
@@ -237,21 +239,21 @@ type driverState struct {
 	existing []*Observed
 }
 
-func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverState) (bool, error) {
+func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverState) result {
 	pools, layout, err := p.fields.fit(ctx, t.node, state.pools)
 	if err != nil {
-		return false, err
+		return result{err: err}
 	}
 	writes, err := Plan(t.holder, pools, layout, state.existing)
 	if err != nil || writes.Empty() {
-		return false, err
+		return result{pools: pools, layout: layout, err: err}
 	}
 	if err := p.apply(ctx, t.scope, writes); err != nil {
-		return false, err
+		return result{err: err}
 	}
 	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.scope,
 		"created", len(writes.Create), "updated", len(writes.Update), "deleted", len(writes.Delete))
-	return true, nil
+	return result{wrote: true, pools: pools, layout: layout}
 }
 
 // refused reports templates that cannot be rendered for the node, and what is

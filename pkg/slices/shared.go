@@ -30,7 +30,13 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, of sco
 	case problem != nil:
 		want.held[of.driver] = problem
 	}
-	if _, err := p.bringTo(ctx, to, want); err != nil {
+	results := p.bringTo(ctx, to, want)
+	if t := set.SharedPool(of.driver, of.pool); t != nil {
+		p.report(of, &want, []*devices.Template{t}, results)
+	} else {
+		p.report(of, &want, nil, results)
+	}
+	if err := results.err(); err != nil {
 		return p.failed(node, of, err)
 	}
 	return loop.Terminal(problem)

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 )
 
@@ -42,6 +43,9 @@ const (
 	ManagedByValue = "kwok-dra"
 )
 
+// GroupVersion is the API group and version of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
+
 // ResourcePoolTemplate stamps out one DRA resource pool on every matching fake
 // node, as a ResourceClaimTemplate stamps out claims.
 type ResourcePoolTemplate struct {
@@ -49,6 +53,10 @@ type ResourcePoolTemplate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ResourcePoolTemplateSpec `json:"spec"`
+
+	// Status is written by kwok-dra where the template is an object in the cluster,
+	// and ignored elsewhere.
+	Status ResourcePoolTemplateStatus `json:"status,omitzero"`
 }
 
 // ResourcePoolTemplateSpec says which driver publishes which devices on which

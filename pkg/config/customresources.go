@@ -1,0 +1,188 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// lookForKinds is how often it is looked whether the custom resource definitions
+// have come or gone. To watch them would take the right to read all there are.
+const lookForKinds = 5 * time.Second
+
+// kinds maps the kinds to their resources.
+var kinds = map[string]schema.GroupVersionResource{
+	v1alpha1.ResourcePoolTemplateKind: v1alpha1.GroupVersion.WithResource("resourcepooltemplates"),
+	v1alpha1.KwokDRAConfigurationKind: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations"),
+}
+
+// CustomResources watches the custom resources and hands them to Objects. While
+// a kind has no definition there are none of it.
+type CustomResources struct {
+	client    dynamic.Interface
+	discovery discovery.ServerResourcesInterfaceWithContext
+	objects   *Objects
+	synced    *once
+
+	// running holds what ends the watch of a kind.
+	running map[string]func()
+}
+
+// NewCustomResources prepares to watch; Run starts it.
+func NewCustomResources(client dynamic.Interface, discovery discovery.ServerResourcesInterfaceWithContext, objects *Objects) *CustomResources {
+	return &CustomResources{client: client, discovery: discovery, objects: objects, synced: newOnce(ObjectsCarrier), running: map[string]func(){}}
+}
+
+// Synced is done when all that there were at the start have been taken or
+// refused.
+func (c *CustomResources) Synced() cache.DoneChecker {
+	return c.synced
+}
+
+// Run watches until ctx ends.
+func (c *CustomResources) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ticker := time.NewTicker(lookForKinds)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		if err := c.look(ctx, &running); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("Cannot tell which custom resources there are", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}
+
+// look starts and ends watches as the definitions come and go.
+func (c *CustomResources) look(ctx context.Context, running *sync.WaitGroup) error {
+	served, err := c.served(ctx)
+	if err != nil {
+		return err
+	}
+	changed := map[string][]*unstructured.Unstructured{}
+	started := map[string]cache.SharedIndexInformer{}
+	for kind, resource := range kinds {
+		stop, watched := c.running[kind]
+		switch {
+		case served[kind] && !watched:
+			if started[kind], err = c.watch(ctx, kind, resource, running); err != nil {
+				return err
+			}
+			changed[kind] = contentOf(started[kind])
+		case !served[kind] && watched:
+			stop()
+			delete(c.running, kind)
+			changed[kind] = nil
+			klog.FromContext(ctx).Info("The custom resource definition is gone", "kind", kind)
+		}
+	}
+	// All kinds at once: templates are not to be published before it is known when.
+	if len(changed) > 0 || !c.synced.is() {
+		c.objects.Replace(ctx, changed)
+	}
+	for kind, informer := range started {
+		if err := c.handle(ctx, kind, informer); err != nil {
+			return err
+		}
+	}
+	c.synced.do()
+	return nil
+}
+
+// served tells which kinds have a definition.
+func (c *CustomResources) served(ctx context.Context) (map[string]bool, error) {
+	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.APIVersion)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the custom resources of %s: %w", v1alpha1.APIVersion, err)
+	}
+	served := map[string]bool{}
+	for _, resource := range list.APIResources {
+		served[resource.Kind] = true
+	}
+	return served, nil
+}
+
+// watch watches a kind, and returns when all there are have been listed.
+func (c *CustomResources) watch(ctx context.Context, kind string, resource schema.GroupVersionResource, running *sync.WaitGroup) (cache.SharedIndexInformer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	informer := dynamicinformer.NewFilteredDynamicInformer(c.client, resource, "", 0, nil, nil).Informer()
+	running.Go(func() { informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		cancel()
+		return nil, fmt.Errorf("list %s: %w", resource.Resource, ctx.Err())
+	}
+	c.running[kind] = cancel
+	klog.FromContext(ctx).Info("Watching custom resources", "kind", kind)
+	return informer, nil
+}
+
+func contentOf(informer cache.SharedIndexInformer) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, object := range informer.GetStore().List() {
+		all = append(all, object.(*unstructured.Unstructured))
+	}
+	return all
+}
+
+func (c *CustomResources) handle(ctx context.Context, kind string, informer cache.SharedIndexInformer) error {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { c.objects.Take(ctx, object.(*unstructured.Unstructured)) },
+		UpdateFunc: func(_, object any) { c.objects.Take(ctx, object.(*unstructured.Unstructured)) },
+		DeleteFunc: func(object any) {
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+				c.objects.Drop(ctx, kind, name)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", kind, err)
+	}
+	return nil
+}
+
+// once is done once something has happened.
+type once struct {
+	name string
+	done chan struct{}
+}
+
+func newOnce(name string) *once { return &once{name: name, done: make(chan struct{})} }
+
+// Name and Done implement cache.DoneChecker.
+func (o *once) Name() string { return o.name }
+
+// Done implements cache.DoneChecker.
+func (o *once) Done() <-chan struct{} { return o.done }
+
+func (o *once) do() {
+	if !o.is() {
+		close(o.done)
+	}
+}
+
+func (o *once) is() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,81 @@
+package slices
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// Outcome is what became of a template on a node, or of its pool that nodes
+// share.
+type Outcome struct {
+	// Slices is the number of slices of the pool that has the template's devices,
+	// and Devices that of these devices. Both are 0 where nothing is published.
+	Slices, Devices int
+	// Problem is why nothing is published, or not what the template says now. It is
+	// nil where the node does not let the pool be published yet.
+	Problem error
+}
+
+// result is what became of a driver's pools in a scope.
+type result struct {
+	wrote  bool
+	pools  []devices.Pool
+	layout devices.Layout
+	err    error
+}
+
+// results are those of a scope, by driver.
+type results map[string]result
+
+func (r results) wrote() bool {
+	for _, one := range r {
+		if one.wrote {
+			return true
+		}
+	}
+	return false
+}
+
+func (r results) err() error {
+	var errs []error
+	for _, driver := range slices.Sorted(maps.Keys(r)) {
+		errs = append(errs, r[driver].err)
+	}
+	return errors.Join(errs...)
+}
+
+// errDropped is the problem of a pool that is not published for want of a field.
+var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
+
+// outcome tells what became of a template.
+func (d *desired) outcome(t *devices.Template, r results) Outcome {
+	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
+	driver := r[t.Driver]
+	switch i := slices.IndexFunc(driver.pools, has); {
+	case d.held[t.Driver] != nil:
+		return Outcome{Problem: d.held[t.Driver]}
+	case driver.err != nil:
+		return Outcome{Problem: driver.err}
+	case i >= 0:
+		made, err := driver.pools[i].Slices(driver.layout)
+		return Outcome{Slices: len(made), Devices: driver.pools[i].DevicesOf(t), Problem: err}
+	case slices.ContainsFunc(d.pools, has):
+		return Outcome{Problem: errDropped}
+	}
+	return Outcome{}
+}
+
+// report hands on what became of each of the templates in a scope.
+func (p *Publisher) report(of scope, want *desired, templates []*devices.Template, r results) {
+	if p.outcomes == nil {
+		return
+	}
+	all := map[string]Outcome{}
+	for _, t := range templates {
+		all[t.Name] = want.outcome(t, r)
+	}
+	p.outcomes(of.String(), all)
+}
