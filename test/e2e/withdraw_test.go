@@ -156,7 +156,8 @@ func TestPreparingSurvivesKills(t *testing.T) {
 	})
 	writes := map[string]int{}
 	for _, event := range h.writes("resourceclaims") {
-		if event.ResponseStatus.Code < 300 { // a kill may end a request that is under way
+		// Of a request that a kill has cut off it is not known whether it counts.
+		if event.ResponseStatus.Code < 300 {
 			writes[event.ObjectRef.Name]++
 		}
 	}
@@ -165,7 +166,7 @@ func TestPreparingSurvivesKills(t *testing.T) {
 	require.Len(t, claims.Items, pods)
 	for _, claim := range claims.Items {
 		require.Len(t, claim.Status.Devices, 1, claim.Name)
-		require.Equal(t, 1, writes[claim.Name], claim.Name)
+		require.LessOrEqual(t, writes[claim.Name], 1, claim.Name)
 	}
 }
 
