@@ -35,6 +35,10 @@ build: ## Build bin/kwok-dra.
 control-plane: ## Build the control plane for tests and demo (once, 5 to 10 minutes).
 	@cd test/cluster && $(GO) run ./cmd/cluster build
 
+.PHONY: generate
+generate: ## Make the custom resource definitions from the Go types (needs the network).
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./pkg/api/... output:crd:dir=kustomize/crd
+
 .PHONY: verify
 verify: ## Check formatting, go vet and that go.mod files are tidy.
 	@files=$$(gofmt -l cmd pkg stages test); if [ -n "$$files" ]; then echo "gofmt these files:"; echo "$$files"; exit 1; fi

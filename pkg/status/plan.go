@@ -69,16 +69,23 @@ func published(template config.Acceptance, all totals) metav1.Condition {
 			condition.Message = fmt.Sprintf("%s (and so on %d more)", all.problem, all.failing-1)
 		}
 	case all.published > 0:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reasonPublished, fmt.Sprintf("published on %d nodes", all.published)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reasonPublished, "published on "+nodes(all.published)
 		if all.waiting > 0 {
 			condition.Message += fmt.Sprintf(", waiting on %d", all.waiting)
 		}
 	case all.waiting > 0:
-		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen matches none of the %d nodes that are selected", all.waiting)
+		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that the template selects", nodes(all.waiting))
 	case template.Err != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:
 		condition.Reason, condition.Message = reasonNoNode, "no fake node is selected"
 	}
 	return condition
+}
+
+func nodes(count int64) string {
+	if count == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", count)
 }

@@ -48,15 +48,18 @@ var elements = map[AttributeType]AttributeType{
 // type, or an object with one of the fields string, int, bool, version, strings,
 // ints, bools and versions. A template is a string and yields a string, unless
 // the object says the type: {int: "{{ .Index }}"}.
+//
+// +kubebuilder:validation:Type=""
+// +kubebuilder:pruning:PreserveUnknownFields
 type Attribute struct {
-	Type AttributeType
+	Type AttributeType `json:"-"`
 	// Value is the value as text, or a template that yields it. The elements of a
 	// list end with ElementEnd each.
-	Value string
+	Value string `json:"-"`
 
 	// problem is what is wrong with the JSON that was read. Validation reports
 	// it, since only validation knows the field's path.
-	problem error
+	problem error `json:"-"`
 }
 
 // ElementEnd ends each element of a list in Attribute.Value. YAML has no way to

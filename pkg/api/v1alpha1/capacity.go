@@ -19,15 +19,18 @@ import (
 // Capacity is one capacity of a device: a quantity, or a template that yields
 // one. In JSON it is a quantity, or an object with the fields value and
 // requestPolicy.
+//
+// +kubebuilder:validation:Type=""
+// +kubebuilder:pruning:PreserveUnknownFields
 type Capacity struct {
 	// Value is the quantity as text, or a template that yields it.
-	Value string
+	Value string `json:"-"`
 	// RequestPolicy as in resource.k8s.io/v1: how much of the capacity a request
 	// may take. It needs DeviceTemplate.AllowMultipleAllocations.
-	RequestPolicy *resourcev1.CapacityRequestPolicy
+	RequestPolicy *resourcev1.CapacityRequestPolicy `json:"-"`
 
 	// problem is what is wrong with the JSON that was read, as in Attribute.
-	problem error
+	problem error `json:"-"`
 }
 
 const capacityForms = "must be a quantity, for example 80Gi, or an object with the field value, and requestPolicy where it is shared"

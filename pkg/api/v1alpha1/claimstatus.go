@@ -58,6 +58,9 @@ type ClaimStatus struct {
 	// Data is the driver's own data: an object, each string in which is a
 	// template, or a string, a template that yields an object in YAML or JSON. At
 	// most 10 KiB when rendered.
+	//
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Data *runtime.RawExtension `json:"data,omitempty"`
 
 	// NetworkData is what network drivers report: interfaceName (at most 256

@@ -15,6 +15,9 @@ type DeviceTemplate struct {
 
 	// Count is the number of devices, 1 to 10,000. Absent, there is one device
 	// with just the name.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
 	Count *int32 `json:"count,omitempty"`
 
 	// Attributes by qualified name, as in resource.k8s.io/v1. Values are
@@ -148,6 +151,9 @@ type SliceTemplate struct {
 }
 
 // SharedWith says which nodes share a pool. Exactly one field is set.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
 type SharedWith struct {
 	// AllNodes as in a ResourceSlice: all nodes, also those that are not fake.
 	AllNodes bool `json:"allNodes,omitempty"`

@@ -6,4 +6,6 @@
 // applies the API server's own rules for ResourceSlices
 // (k8s.io/kubernetes/pkg/apis/resource/validation), so that a bad document is
 // refused when it is read and not when a slice is published.
+//
+// +groupName=dra.kwok.x-k8s.io
 package v1alpha1

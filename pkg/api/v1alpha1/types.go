@@ -48,6 +48,17 @@ var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // ResourcePoolTemplate stamps out one DRA resource pool on every matching fake
 // node, as a ResourceClaimTemplate stamps out claims.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=rpt
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Driver,type=string,JSONPath=.spec.driver
+// +kubebuilder:printcolumn:name=Nodes,type=integer,JSONPath=.status.nodes
+// +kubebuilder:printcolumn:name=Slices,type=integer,JSONPath=.status.slices
+// +kubebuilder:printcolumn:name=Devices,type=integer,JSONPath=.status.devices
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Published")].status`
+// +kubebuilder:printcolumn:name=Accepted,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 type ResourcePoolTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -71,6 +82,9 @@ type ResourcePoolTemplate struct {
 type ResourcePoolTemplateSpec struct {
 	// Driver is the name of the DRA driver: a DNS subdomain of at most 63
 	// characters. Required.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Driver string `json:"driver"`
 
 	// NodeSelector selects the nodes. Absent, every fake node is selected.
@@ -89,6 +103,8 @@ type ResourcePoolTemplateSpec struct {
 
 	// Devices are the groups of devices in the pool, in the order in which the
 	// scheduler tries them. At least one.
+	//
+	// +kubebuilder:validation:MinItems=1
 	Devices []DeviceTemplate `json:"devices"`
 
 	// SharedCounters are counter sets as in resource.k8s.io/v1, for devices whose
@@ -133,6 +149,10 @@ type ResourcePoolTemplateSpec struct {
 // KwokDRAConfiguration holds what is true for all templates. There may be
 // several, each with some of the fields; a field that is set in two of them is
 // an error.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 type KwokDRAConfiguration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
