@@ -75,9 +75,15 @@ func inherited(path *field.Path) string {
 	return ""
 }
 
+// validateFullyQualified is stricter than validateQualifiedName about the domain,
+// as the API server is.
 func validateFullyQualified(name, driver string, path *field.Path) field.ErrorList {
-	if !strings.Contains(name, "/") {
+	domain, _, qualified := strings.Cut(name, "/")
+	switch {
+	case !qualified:
 		return field.ErrorList{field.Invalid(path, name, `must have a domain and "/" before the name`+use(driver+"/"+name, isQualified))}
+	case domain != strings.ToLower(domain):
+		return field.ErrorList{field.Invalid(path, name, `must have a domain in lower case before the "/", also where the driver's name has capitals`)}
 	}
 	return validateQualifiedName(name, path)
 }

@@ -104,6 +104,7 @@ func TestRulesOfTheRest(t *testing.T) {
 		"type, inherited":  {typed("counters: {m: 1}, attributes: {type: a}, partitions: [{name: p, consumes: {m: 1}}]"), typed("counters: {m: 1}, attributes: {type: a}, partitions: [{name: p, consumes: {m: 1}, attributes: {type: true}}]"), "spec.devices[0].partitions[0].attributes[type]", "must be a string"},
 		"type of nothing":  {typed("slots: {count: 1}, attributes: {type: a}"), typed("attributes: {type: a}"), "spec.partitionTypeAttribute", "must not be given without"},
 		"type's domain":    {typed("slots: {count: 1}, attributes: {type: a}"), "partitionTypeAttribute: type\n" + deviceSpec(""), "spec.partitionTypeAttribute", `use "gpu.example.com/type"`},
+		"type's case":      {typed("slots: {count: 1}, attributes: {type: a}"), "partitionTypeAttribute: GPU.example.com/type\n" + deviceSpec("slots: {count: 1}"), "spec.partitionTypeAttribute", "in lower case"},
 		"type's name":      {typed("slots: {count: 1}, attributes: {type: a}"), "partitionTypeAttribute: a.b/a-b\n" + deviceSpec(""), "spec.partitionTypeAttribute", `use "a.b/a_b"`},
 		"some without": {
 			"partitionTypeAttribute: gpu.example.com/type\ndevices: [{name: a}, {name: b, slots: {count: 1}, attributes: {type: a}}]",
