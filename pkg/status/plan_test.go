@@ -1,0 +1,84 @@
+package status
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("bad")
+	for name, test := range map[string]struct {
+		err                            error
+		all                            totals
+		accepted, published, reason    string
+		acceptedMessage, publishedText string
+	}{
+		"published":        {nil, totals{published: 2, slices: 4, devices: 16}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
+		"on one":           {nil, totals{published: 1, waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
+		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that the template selects"},
+		"no node":          {nil, totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
+		"failing on one":   {nil, totals{published: 2, failing: 1, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad"},
+		"failing on more":  {nil, totals{failing: 3, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},
+		"refused":          {refused, totals{}, "False", "False", "NotAccepted", "bad", "no version has been accepted"},
+		"old one in force": {refused, totals{published: 1}, "False", "True", "Published", "bad", "published on 1 node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			template := config.Acceptance{Generation: 3, Err: test.err}
+			status, differs := plan(template, test.all, metav1.Now())
+			require.True(t, differs)
+			require.Equal(t, test.all.published, status.Nodes)
+			require.Equal(t, test.all.slices, status.Slices)
+			require.Equal(t, test.all.devices, status.Devices)
+			accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted)
+			published := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPublished)
+			require.EqualValues(t, test.accepted, accepted.Status)
+			require.EqualValues(t, test.published, published.Status)
+			require.Equal(t, test.reason, published.Reason)
+			require.Equal(t, test.publishedText, published.Message)
+			require.Contains(t, accepted.Message, test.acceptedMessage)
+			require.EqualValues(t, 3, published.ObservedGeneration)
+
+			template.Status = status
+			_, differs = plan(template, test.all, metav1.NewTime(time.Now().Add(time.Hour)))
+			require.False(t, differs, "it is written only when it changes")
+		})
+	}
+}
+
+// TestPlanKeepsTransitionTimes: only another status is a transition.
+func TestPlanKeepsTransitionTimes(t *testing.T) {
+	t.Parallel()
+	early, late := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
+	status, _ := plan(config.Acceptance{Generation: 1}, totals{published: 1}, early)
+	status, differs := plan(config.Acceptance{Generation: 2, Status: status}, totals{published: 5}, late)
+	require.True(t, differs)
+	require.Equal(t, early, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPublished).LastTransitionTime)
+	status, _ = plan(config.Acceptance{Generation: 2, Status: status}, totals{}, late)
+	require.Equal(t, late, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPublished).LastTransitionTime)
+}
+
+// TestPlanKeepsForeignConditions: someone else may have conditions there.
+func TestPlanKeepsForeignConditions(t *testing.T) {
+	t.Parallel()
+	given := v1alpha1.ResourcePoolTemplateStatus{Conditions: []metav1.Condition{{Type: "Mine", Status: "True"}}}
+	status, _ := plan(config.Acceptance{Status: given}, totals{}, metav1.Now())
+	require.Len(t, status.Conditions, 3)
+	require.Len(t, given.Conditions, 1)
+}
+
+func TestPlanCutsMessages(t *testing.T) {
+	t.Parallel()
+	status, _ := plan(config.Acceptance{Err: errors.New(strings.Repeat("a", 40000))}, totals{}, metav1.Now())
+	require.Len(t, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message, maxMessage)
+}

@@ -1,0 +1,129 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// world is a Writer at work on an API server that keeps the status of templates.
+type world struct {
+	*Writer
+	templates map[string]config.Acceptance
+	writes    int
+	fail      error
+}
+
+func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	w := &world{templates: map[string]config.Acceptance{}}
+	for _, name := range names {
+		w.templates[name] = config.Acceptance{Generation: 1}
+	}
+	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	client.PrependReactor("patch", "resourcepooltemplates", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		require.Equal(t, "status", patch.GetSubresource())
+		w.writes++
+		if w.fail != nil {
+			return true, nil, w.fail
+		}
+		var object v1alpha1.ResourcePoolTemplate
+		require.NoError(t, json.Unmarshal(patch.GetPatch(), &object))
+		acceptance := w.templates[patch.GetName()]
+		acceptance.Status = object.Status
+		w.templates[patch.GetName()] = acceptance
+		return true, nil, nil
+	})
+	w.Writer = New(client, func() map[string]config.Acceptance { return w.templates })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return w
+}
+
+func (w *world) settle() {
+	time.Sleep(10 * interval)
+	synctest.Wait()
+}
+
+func on(slices, devices int) map[string]publishing.Outcome {
+	return map[string]publishing.Outcome{"a": {Slices: slices, Devices: devices}}
+}
+
+func TestWriterAddsUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		w.Outcomes("node n1", on(2, 8))
+		w.Outcomes("node n2", on(2, 8))
+		w.Outcomes("node n3", on(0, 0))
+		w.settle()
+		status := w.templates["a"].Status
+		require.Equal(t, []int64{2, 4, 16}, []int64{status.Nodes, status.Slices, status.Devices})
+		require.Equal(t, "published on 2 nodes, waiting on 1", status.Conditions[1].Message)
+		require.Equal(t, "NoNode", w.templates["b"].Status.Conditions[1].Reason)
+
+		w.Outcomes("node n2", nil)
+		w.Outcomes("node n3", map[string]publishing.Outcome{"a": {Problem: errors.New("bad")}})
+		w.Outcomes("node n0", map[string]publishing.Outcome{"a": {Problem: errors.New("worse")}})
+		w.settle()
+		status = w.templates["a"].Status
+		require.EqualValues(t, 1, status.Nodes)
+		require.Equal(t, "node n0: worse (and so on 1 more)", status.Conditions[1].Message)
+	})
+}
+
+// TestWriterWritesChangesOnly: a fleet that comes up is one write or two, and one
+// that rests none.
+func TestWriterWritesChangesOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		for range 1000 {
+			w.Outcomes("node n", on(1, 8))
+		}
+		w.settle()
+		require.LessOrEqual(t, w.writes, 2)
+		wrote := w.writes
+		for range 100 {
+			w.Outcomes("node n", on(1, 8))
+			w.Changed()
+			w.settle()
+		}
+		require.Equal(t, wrote, w.writes)
+	})
+}
+
+func TestWriterTriesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.fail = errors.New("down")
+		w.Outcomes("node n", on(1, 8))
+		w.settle()
+		require.InDelta(t, 10, w.writes, 1, "once in an interval")
+		w.fail = nil
+		w.settle()
+		require.EqualValues(t, 1, w.templates["a"].Status.Nodes)
+	})
+}
