@@ -111,6 +111,7 @@ func (p *Preparer) addHandlers() error {
 		},
 		UpdateFunc: func(_, pod *corev1.Pod) { p.podChanged(pod) },
 		DeleteFunc: func(deleted cache.DeletedObject[*corev1.Pod]) {
+			p.changes.Add(1)
 			p.podLoop.Add(types.NamespacedName(deleted.GetObjectName()))
 			if deleted.OptionalObj != nil {
 				p.enqueueClaims(deleted.OptionalObj)
@@ -124,6 +125,7 @@ func (p *Preparer) addHandlers() error {
 		AddFunc:    p.claimChanged,
 		UpdateFunc: func(_, claim *resourcev1.ResourceClaim) { p.claimChanged(claim) },
 		DeleteFunc: func(deleted cache.DeletedObject[*resourcev1.ResourceClaim]) {
+			p.changes.Add(1)
 			if deleted.OptionalObj != nil {
 				p.states.forgetClaim(deleted.OptionalObj.UID)
 			}
@@ -145,6 +147,7 @@ func (p *Preparer) podChanged(pod *corev1.Pod) {
 	if !usesClaims(pod) {
 		return
 	}
+	p.changes.Add(1)
 	p.podLoop.Add(keyOf(pod))
 	if terminal(pod) {
 		p.enqueueClaims(pod)
@@ -153,6 +156,7 @@ func (p *Preparer) podChanged(pod *corev1.Pod) {
 
 // claimChanged queues a claim that there may be something to do about.
 func (p *Preparer) claimChanged(claim *resourcev1.ResourceClaim) {
+	p.changes.Add(1)
 	if len(claim.ManagedFields) > 0 || hasBindingConditions(claim) {
 		p.claimLoop.Add(keyOf(claim))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,7 @@ type Preparer struct {
 	states    *states
 	metrics   *metrics
 	health    healthFields
+	changes   atomic.Uint64
 }
 
 // Options are what a Preparer works with. All are required.

@@ -157,6 +157,13 @@ func (s *states) uses(claim, pod types.UID) bool {
 	return s.users[claim][pod]
 }
 
+// isPrepared tells whether a claim is prepared for any Pod.
+func (s *states) isPrepared(claim types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.users[claim]) > 0
+}
+
 // prepared counts the claims that are prepared for a Pod.
 func (s *states) prepared() int {
 	s.mu.Lock()

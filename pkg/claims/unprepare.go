@@ -59,6 +59,7 @@ func (p *Preparer) use(a *attempt, claims []*resourcev1.ResourceClaim) {
 		a.state.claims = append(a.state.claims, claim.UID)
 		if p.states.use(claim.UID, a.pod.UID) {
 			p.metrics.prepares.Inc()
+			p.changes.Add(1)
 		}
 	}
 }
@@ -81,6 +82,7 @@ func (p *Preparer) release(state *podState) {
 		for _, claim := range state.claims {
 			if p.states.unuse(claim, state.uid) {
 				p.metrics.unprepares.Inc()
+				p.changes.Add(1)
 			}
 		}
 		state.claims = nil

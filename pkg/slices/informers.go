@@ -83,6 +83,7 @@ func sameNode(old, node *corev1.Node) bool {
 }
 
 func (p *Publisher) nodeChanged(name string) {
+	p.changes.Add(1)
 	p.putBackChanged(nodeScope(name), time.Now())
 	p.loop.Add(nodeScope(name))
 }
@@ -109,12 +110,14 @@ func (p *Publisher) putBackChanged(of scope, since time.Time) {
 }
 
 func (p *Publisher) sliceChanged(slice *Observed) {
+	p.changes.Add(1)
 	if p.pending.saw(slice.scope(), slice.Name, slice.ResourceVersion) {
 		p.loop.Add(slice.scope())
 	}
 }
 
 func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*Observed]) {
+	p.changes.Add(1)
 	slice := deleted.OptionalObj
 	if slice == nil {
 		return

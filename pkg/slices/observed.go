@@ -7,17 +7,20 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 // Observed is what the cache keeps of a ResourceSlice. A full slice takes 35 KB
 // of memory for 3.5 KB on the wire, so of the devices only a hash is kept, and
-// the times of their taints.
+// their names, which slices of a kind share, and the times of their taints.
 type Observed struct {
 	metav1.ObjectMeta
 
 	NodeName, Driver string
 	Pool             resourcev1.ResourcePool
 	Devices          int
+	Names            inventory.Names
 	Content          Content
 	Taints           taintTimes
 }
@@ -76,6 +79,7 @@ func observe(object any) (any, error) {
 		Driver:  slice.Spec.Driver,
 		Pool:    slice.Spec.Pool,
 		Devices: len(slice.Spec.Devices),
+		Names:   inventory.NamesOf(slice.Spec.Devices),
 		Content: content,
 		Taints:  timesOf(slice.Spec.Devices),
 	}

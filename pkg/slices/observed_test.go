@@ -9,6 +9,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 // fullSpec has something in every field that kwok-dra sets.
@@ -139,6 +141,7 @@ func TestObserve(t *testing.T) {
 	want := &Observed{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u", ResourceVersion: "7", OwnerReferences: []metav1.OwnerReference{{Name: "n"}}},
 		NodeName:   "n", Driver: "d", Pool: slice.Spec.Pool, Devices: 2, Content: content,
+		Names:  inventory.NamesOf(slice.Spec.Devices),
 		Taints: taintTimes{{"a", "k", "v", resourcev1.DeviceTaintEffectNoSchedule}: added},
 	}
 	got, err := observe(slice)

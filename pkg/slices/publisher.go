@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,7 @@ type Publisher struct {
 	pending *pending
 	fields  *serverFields
 	metrics *metrics
+	changes atomic.Uint64
 
 	mu sync.Mutex
 	// changed maps scopes to the time of their first event that has not been

@@ -1,0 +1,139 @@
+package claims
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+)
+
+// inventory tells of the allocated devices in words.
+func (w *world) inventory() []string {
+	synctest.Wait()
+	var all []string
+	for _, a := range w.preparer.Allocations() {
+		words := []string{a.Claim.Name, "has", a.Driver + "/" + a.Pool + "/" + a.Device}
+		if a.Claim.ShareID != "" {
+			words = append(words, "share", a.Claim.ShareID)
+		}
+		if a.Claim.AdminAccess {
+			words = append(words, "as admin")
+		}
+		if a.Claim.Prepared {
+			words = append(words, "prepared")
+		}
+		all = append(all, strings.Join(append(words, a.Claim.Pods...), " "))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestInventory: a device is prepared while an entry of ours shows it.
+func TestInventory(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "c")
+		idle := allocated("idle")
+		idle.Status.Allocation = nil
+		w := newWorld(t, template("d", "")+configuration("{prepareWhen: {matchLabels: {go: now}}}"), newNode("n"), p, q, allocated("c", q, p), idle)
+		require.Equal(t, []string{"c has d/n/gpu-0 p q"}, w.inventory())
+		require.Equal(t, "default", w.preparer.Allocations()[0].Claim.Namespace)
+		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"go": "now"} })
+		require.Equal(t, []string{"c has d/n/gpu-0 prepared p q"}, w.inventory())
+
+		w.remove(newPod("p"))
+		w.unreserve("c", "uid-of-p")
+		time.Sleep(withdrawDelay / 2)
+		require.Equal(t, []string{"c has d/n/gpu-0 prepared q"}, w.inventory(), "the other still waits for it, so what is there stays")
+		w.deallocate("c")
+		require.Empty(t, w.inventory())
+	})
+}
+
+// TestInventoryWhereNothingIsWritten: then it is prepared while a Pod uses it.
+func TestInventoryWhereNothingIsWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		w := newWorld(t, template("d", "  claimStatus: {mode: None}\n"), newNode("n"), pod, allocated("c", pod))
+		require.Equal(t, []string{"c has d/n/gpu-0 prepared p"}, w.inventory())
+		w.stop()
+		w.start()
+		require.Equal(t, []string{"c has d/n/gpu-0 prepared p"}, w.inventory())
+		w.editPod("p", setPhase(corev1.PodSucceeded))
+		require.Equal(t, []string{"c has d/n/gpu-0 p"}, w.inventory())
+	})
+}
+
+// TestInventoryOfEntriesOfOthers: they prepare nothing, nor do binding conditions.
+func TestInventoryOfEntriesOfOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := binding(t, "")
+		w.wrote("bind c")
+		require.Equal(t, []string{"c has d/n/gpu-0 p"}, w.inventory())
+		w.editPod("p", bindTo("real"))
+		require.Equal(t, []string{"c has d/n/gpu-0 p"}, w.inventory())
+	})
+}
+
+func TestInventoryOfShares(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		claim := allocated("c", pod)
+		first, second, watched := device("d", "gpu-0"), device("d", "gpu-0"), device("other", "gpu-1")
+		first.ShareID, second.ShareID, watched.AdminAccess = new(types.UID("1")), new(types.UID("2")), new(true)
+		allocate(claim, first, second, watched)
+		w := newWorld(t, template("d", ""), realNode("n"), pod, claim)
+		require.Equal(t, []string{"c has d/n/gpu-0 share 1 p", "c has d/n/gpu-0 share 2 p", "c has other/n/gpu-1 as admin p"}, w.inventory())
+	})
+}
+
+// TestInventoryOfAPodGroup: the claim tells the group only.
+func TestInventoryOfAPodGroup(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		member, stranger, ended := newPod("member", "c"), newPod("stranger", "c"), newPod("ended", "c")
+		ended.Status.Phase = corev1.PodFailed
+		for _, pod := range []*corev1.Pod{member, ended} {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("g")}
+		}
+		claim := allocated("c", newPod("direct"))
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "g"})
+		w := newWorld(t, template("d", "")+configuration("{prepareWhen: {matchLabels: {go: now}}}"), newNode("n"), member, stranger, ended, claim)
+		require.Equal(t, []string{"c has d/n/gpu-0 direct member"}, w.inventory())
+	})
+}
+
+// TestInventoryChanges: what changes an inventory is counted, so that it need
+// not be taken to find out.
+func TestInventoryChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, template("d", "  claimStatus: {mode: None}\n"), newNode("n"), newPod("without"))
+		var before uint64
+		changed := func(what string, change func()) {
+			t.Helper()
+			change()
+			synctest.Wait()
+			require.Greater(t, w.preparer.Changes(), before, what)
+			before = w.preparer.Changes()
+		}
+		pod := newPod("p", "c")
+		changed("a claim comes", func() { w.add(allocated("c", pod)) })
+		changed("a Pod comes, and is prepared", func() { w.add(pod) })
+		seen := w.preparer.Allocations()
+		changed("a Pod ends", func() { w.editPod("p", setPhase(corev1.PodSucceeded)) })
+		require.NotEqual(t, seen, w.preparer.Allocations())
+		changed("a claim changes", func() { w.unreserve("c", "uid-of-p") })
+		changed("a Pod goes", func() { w.remove(newPod("p")) })
+		changed("a claim goes", func() { w.remove(allocated("c")) })
+		w.editPod("without", setPhase(corev1.PodRunning))
+		synctest.Wait()
+		require.Equal(t, before, w.preparer.Changes(), "a Pod without claims changes nothing")
+		require.Equal(t, []inventory.Allocation(nil), w.preparer.Allocations())
+	})
+}
