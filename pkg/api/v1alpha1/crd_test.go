@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -60,7 +61,7 @@ func compare(t *testing.T, path string, typ reflect.Type, s openAPI) {
 	case typ == objectMeta, reflect.PointerTo(typ).Implements(unmarshaler):
 	case typ.Kind() == reflect.Struct:
 		fields := fieldsOf(typ)
-		require.ElementsMatch(t, keys(fields), keys(s.Properties), path)
+		require.ElementsMatch(t, slices.Collect(maps.Keys(fields)), slices.Collect(maps.Keys(s.Properties)), path)
 		for name, field := range fields {
 			compare(t, path+"."+name, field, s.Properties[name])
 		}
@@ -78,20 +79,15 @@ func compare(t *testing.T, path string, typ reflect.Type, s openAPI) {
 // fieldsOf maps the names of fields in JSON to their types.
 func fieldsOf(typ reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
-	for _, field := range reflect.VisibleFields(typ) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.IsExported() && name != "" && name != "-" && len(field.Index) <= 2 {
+	for i := range typ.NumField() {
+		field := typ.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case strings.Contains(options, "inline"):
+			maps.Copy(fields, fieldsOf(field.Type))
+		case field.IsExported() && name != "" && name != "-":
 			fields[name] = field.Type
 		}
 	}
 	return fields
-}
-
-func keys[V any](values map[string]V) []string {
-	var all []string
-	for name := range values {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }
