@@ -1,0 +1,97 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// patienceWithOne is how long one document may take, on a machine that has much
+// else to do.
+const patienceWithOne = 20 * time.Second
+
+// costly finds templates that may take as long as they like: who writes the
+// configuration may have them.
+var costly = regexp.MustCompile(`repeat|until|seq|mul|pow|indent|derive|\d{5,}`)
+
+// FuzzDecode: no text makes decoding panic or take for ever, and what is decoded
+// is the same when it is encoded and decoded again.
+func FuzzDecode(f *testing.F) {
+	for _, document := range seeds(f) {
+		f.Add([]byte(document))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if costly.Match(data) && strings.Contains(string(data), "{{") {
+			return
+		}
+		start := time.Now()
+		documents, err := Decode("f", data)
+		require.Less(t, time.Since(start), patienceWithOne)
+		if err == nil {
+			require.NotNil(t, documents)
+			requireRoundTrip(t, data)
+		}
+	})
+}
+
+// seeds are documents good and bad.
+func seeds(t testing.TB) []string {
+	t.Helper()
+	accepted, err := os.ReadFile("testdata/accepted.yaml")
+	require.NoError(t, err)
+	documents := append(strings.Split(string(accepted), "\n---\n"), string(accepted), "---\n...\n", `{"a": 1}`)
+	data, err := os.ReadFile(refusedFile)
+	require.NoError(t, err)
+	for text := range strings.SplitSeq(string(data), "\n=== ") {
+		_, body, _ := strings.Cut(text, "\n")
+		input, _, _ := strings.Cut(body, "=>\n")
+		documents = append(documents, refused(input))
+	}
+	return documents
+}
+
+// requireRoundTrip decodes the first document again from what it is encoded to.
+func requireRoundTrip(t *testing.T, data []byte) {
+	t.Helper()
+	value, err := readYAML(data)
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		return
+	}
+	var into, again any = &v1alpha1.ResourcePoolTemplate{}, &v1alpha1.ResourcePoolTemplate{}
+	if object["kind"] == v1alpha1.KwokDRAConfigurationKind {
+		into, again = &v1alpha1.KwokDRAConfiguration{}, &v1alpha1.KwokDRAConfiguration{}
+	}
+	require.Empty(t, decodeObject(object, into))
+	encoded, err := yaml.Marshal(into)
+	require.NoError(t, err)
+	value, err = readYAML(encoded)
+	require.NoError(t, err)
+	require.Empty(t, decodeObject(value.(map[string]any), again), "%s", encoded)
+	want, err := json.Marshal(into)
+	require.NoError(t, err)
+	got, err := json.Marshal(again)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(got))
+}
+
+// TestAccepted: documents with every field are taken, and survive a round trip.
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/accepted.yaml")
+	require.NoError(t, err)
+	documents := decode(t, string(data))
+	require.Equal(t, []string{"dgx", "fabric", "storage"}, templateNames(documents))
+	require.Len(t, documents.configurations, 1)
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		requireRoundTrip(t, []byte(document))
+	}
+}
