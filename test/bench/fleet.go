@@ -73,7 +73,7 @@ func (b *bench) clear(ctx context.Context) error {
 	return nil
 }
 
-const configMapName = "bench"
+const configMapName = "kwok-dra"
 
 // configure writes the sidecar's ConfigMap.
 func (b *bench) configure(ctx context.Context, documents string) error {

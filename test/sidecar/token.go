@@ -16,15 +16,18 @@ const (
 )
 
 // ServiceAccount writes a kubeconfig with a token of the ServiceAccount that
-// the sidecar has in a cluster, bound to the rules of kustomize/rbac, so that a
-// verb that they lack fails.
+// the sidecar has in a cluster, bound to kwok's own rules and those of
+// kustomize/rbac, so that a verb that they lack fails.
 func ServiceAccount(ctx context.Context, c *cluster.Cluster) (string, error) {
 	path := filepath.Join(filepath.Dir(c.Kubeconfig()), "kwok-dra.kubeconfig.yaml")
-	if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(Root(), "kustomize", "rbac")); err != nil {
+	kwok, err := ModuleDir(ctx, "sigs.k8s.io/kwok")
+	if err != nil {
 		return "", err
 	}
-	if _, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "serviceaccount", serviceAccount); err != nil {
-		return "", err
+	for _, parent := range []string{kwok, Root()} {
+		if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(parent, "kustomize", "rbac")); err != nil {
+			return "", err
+		}
 	}
 	token, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "token", serviceAccount, "--duration=24h")
 	if err != nil {
