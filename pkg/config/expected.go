@@ -99,10 +99,13 @@ func unquoted(value any, typ reflect.Type) string {
 	if !isText {
 		return ""
 	}
-	if b, is := switches[strings.ToLower(text)]; is && typ.Kind() == reflect.Bool {
-		return fmt.Sprintf("; use %t without quotes", b)
+	if typ.Kind() == reflect.Bool {
+		if b, is := switches[strings.ToLower(text)]; is {
+			return fmt.Sprintf("; use %t without quotes", b)
+		}
+		return ""
 	}
-	if _, err := strconv.ParseInt(text, 10, typ.Bits()); err == nil && typ.Kind() != reflect.Bool {
+	if _, err := strconv.ParseInt(text, 10, typ.Bits()); err == nil {
 		return ": leave out the quotes"
 	}
 	return ""
