@@ -22,7 +22,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/page"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
 )
@@ -177,7 +179,17 @@ func (s *sidecar) addCustomResources() error {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.publisher.Metrics(), s.preparer.Metrics()}
+	return []prometheus.Collector{s.store, s.publisher.Metrics(), s.preparer.Metrics(), inventory.NewCollector(s.source())}
+}
+
+// source is what the page and the metrics of devices are made from.
+func (s *sidecar) source() *inventory.Source {
+	return &inventory.Source{
+		Nodes:       s.publisher.Nodes,
+		Slices:      s.publisher.Slices,
+		Allocations: s.preparer.Allocations,
+		Changes:     func() uint64 { return s.publisher.Changes() + s.preparer.Changes() },
+	}
 }
 
 func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error {
@@ -201,7 +213,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		running.Go(func() { s.objects.Run(ctx) })
 		running.Go(func() { s.status.Run(ctx) })
 	}
-	server, err := serve(ctx, s.options.ServerAddress, registry, synced)
+	server, err := serve(ctx, s.options.ServerAddress, handler(registry, synced, page.New(s.source())))
 	if err != nil {
 		return err
 	}

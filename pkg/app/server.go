@@ -17,15 +17,25 @@ import (
 // shutdownLimit bounds how long requests under way may hold up the end.
 const shutdownLimit = 2 * time.Second
 
-// server serves health and metrics. A nil server serves nothing.
+// server serves health, metrics and the page. A nil server serves nothing.
 type server struct {
 	listener net.Listener
 	http     *http.Server
 }
 
+// handler is all that is served: the page is what is not health or metrics.
+func handler(registry *prometheus.Registry, synced []cache.DoneChecker, page http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, synced) })
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("/", page)
+	return mux
+}
+
 // serve listens on the address, so that a port that is taken is an error at
-// once.
-func serve(ctx context.Context, address string, registry *prometheus.Registry, synced []cache.DoneChecker) (*server, error) {
+// once. Requests end with ctx, also those that wait for a change.
+func serve(ctx context.Context, address string, handler http.Handler) (*server, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -34,14 +44,14 @@ func serve(ctx context.Context, address string, registry *prometheus.Registry, s
 	if err != nil {
 		return nil, fmt.Errorf("listen on --server-address: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, synced) })
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String())
 	return &server{
 		listener: listener,
-		http:     &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		http: &http.Server{
+			Handler:           handler,
+			ReadHeaderTimeout: 10 * time.Second,
+			BaseContext:       func(net.Listener) context.Context { return ctx },
+		},
 	}, nil
 }
 

@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -42,7 +44,8 @@ func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
 	ctx, cancel := context.WithCancel(quiet(t))
-	s, err := serve(ctx, "127.0.0.1:0", registry, checkers)
+	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "the page at "+r.URL.Path) })
+	s, err := serve(ctx, "127.0.0.1:0", handler(registry, checkers, thePage))
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {
@@ -85,12 +88,45 @@ func TestServer(t *testing.T) {
 	close(slices.done)
 	requireAnswer(t, get, "/readyz", http.StatusOK, "ok")
 	requireAnswer(t, get, "/metrics", http.StatusOK, "a_gauge 0")
-	requireAnswer(t, get, "/", http.StatusNotFound, "")
+	requireAnswer(t, get, "/", http.StatusOK, "the page at /")
+	requireAnswer(t, get, "/api/devices", http.StatusOK, "the page at /api/devices")
+}
+
+// TestServerEndsRequestsThatWait: they do not hold up the end.
+func TestServerEndsRequestsThatWait(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(quiet(t))
+	entered := make(chan struct{})
+	s, err := serve(ctx, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+	}))
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.listener.Addr().String(), nil)
+	require.NoError(t, err)
+	answered := make(chan error)
+	go func() {
+		response, err := client.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		answered <- err
+	}()
+	go func() {
+		<-entered
+		cancel()
+	}()
+	began := time.Now()
+	s.run(ctx)
+	require.Less(t, time.Since(began), shutdownLimit)
+	require.NoError(t, <-answered)
 }
 
 func TestServerWithoutAnAddress(t *testing.T) {
 	t.Parallel()
-	s, err := serve(quiet(t), "", prometheus.NewRegistry(), nil)
+	s, err := serve(quiet(t), "", http.NotFoundHandler())
 	require.NoError(t, err)
 	require.Nil(t, s)
 	s.run(t.Context())
@@ -102,7 +138,7 @@ func TestServerOnAPortThatIsTaken(t *testing.T) {
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	_, err = serve(quiet(t), listener.Addr().String(), prometheus.NewRegistry(), nil)
+	_, err = serve(quiet(t), listener.Addr().String(), http.NotFoundHandler())
 	require.ErrorContains(t, err, "listen on --server-address: ")
 }
 

@@ -1,0 +1,27 @@
+package inventory
+
+import "slices"
+
+// Equal tells whether two items say the same.
+func (i *Item) Equal(other *Item) bool {
+	return i.ID == other.ID && i.Node == other.Node && slices.EqualFunc(i.Pools, other.Pools, Pool.equal)
+}
+
+func (p Pool) equal(other Pool) bool {
+	return p.Driver == other.Driver && p.Name == other.Name && p.Generation == other.Generation &&
+		p.Slices == other.Slices && p.SliceCount == other.SliceCount && slices.EqualFunc(p.Devices, other.Devices, Device.equal)
+}
+
+func (d Device) equal(other Device) bool {
+	return d.Name == other.Name && d.State == other.State &&
+		slices.EqualFunc(d.Claims, other.Claims, Claim.equal) && slices.EqualFunc(d.Taints, other.Taints, Taint.equal)
+}
+
+func (c Claim) equal(other Claim) bool {
+	return c.Namespace == other.Namespace && c.Name == other.Name && c.Prepared == other.Prepared &&
+		c.ShareID == other.ShareID && c.AdminAccess == other.AdminAccess && slices.Equal(c.Pods, other.Pods)
+}
+
+func (t Taint) equal(other Taint) bool {
+	return t.Key == other.Key && t.Value == other.Value && t.Effect == other.Effect && t.TimeAdded.Equal(other.TimeAdded)
+}

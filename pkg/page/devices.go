@@ -1,0 +1,126 @@
+package page
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// patience is how long a request waits for a change.
+	patience = 25 * time.Second
+	// worthIt is the size from which on an answer is compressed.
+	worthIt = 4 << 10
+)
+
+// devices serves GET /api/devices: the devices that kwok-dra has published, and
+// what has become of them. All that it says is up to a second old.
+//
+//	{
+//	  "revision": "x1-7",              // opaque; another one whenever anything below is another
+//	  "drivers": [{                    // totals, by name
+//	    "name": "gpu.nvidia.com", "pools": 2, "incompletePools": 0,
+//	    "states": {"free": 13, "allocated": 1, "prepared": 1, "tainted": 1}
+//	  }],
+//	  "items": [{                      // nodes, and pools that nodes share, by id
+//	    "id": "node/h100-0",           // or "pool/<driver>/<pool>"
+//	    "node": "h100-0",              // absent for a pool that nodes share
+//	    "pools": [{                    // by driver and name; empty for a fake node without devices
+//	      "driver": "gpu.nvidia.com", "name": "h100-0", "generation": 1,
+//	      "slices": 1, "resourceSliceCount": 1,   // where they differ, the pool is incomplete
+//	      "devices": [{                // in the order of the slices
+//	        "name": "gpu-0",
+//	        "state": "prepared",       // the first that is true of tainted, prepared, allocated, free
+//	        "claims": [{               // absent where there are none; several share the device
+//	          "namespace": "default", "name": "training", "prepared": true,
+//	          "shareID": "...",        // absent where the device is not shared
+//	          "adminAccess": true,     // absent where false; such a claim leaves the device to others
+//	          "pods": ["training-0"]   // that the claim is reserved for
+//	        }],
+//	        "taints": [{"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]
+//	      }]
+//	    }]
+//	  }]
+//	}
+//
+// A device is tainted by a taint with the effect NoSchedule or NoExecute. It is
+// prepared when kwok-dra has prepared it for a claim, allocated when a claim has
+// it. New fields may be added; a client should ignore those that it does not know.
+//
+// The revision is the ETag, so If-None-Match is answered 304 while nothing
+// changes. To follow changes, ask for /api/devices?since=<revision>: the answer
+// comes as soon as there is something new, or after 25 seconds with 204 and no
+// body. It has
+//
+//	"since": "x1-6",                   // the revision that was asked for
+//	"removed": ["node/h100-1"]         // ids of items that are gone, absent where none are
+//
+// and "items" are only those that have changed or are new, "drivers" are all.
+// Without "since" in an answer, the revision was not known any more, and "items"
+// are all that there are.
+func (p *page) devices(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-cache")
+	if since := r.URL.Query().Get("since"); since != "" {
+		p.changes(w, r, since)
+		return
+	}
+	if tag := r.Header.Get("If-None-Match"); tag != "" && strings.Contains(tag, quoted(p.feed.current())) {
+		w.Header().Set("ETag", "W/"+quoted(p.feed.current()))
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	write(w, r, p.feed.since(""))
+}
+
+// changes answers when there is something new.
+func (p *page) changes(w http.ResponseWriter, r *http.Request, since string) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if answer := p.feed.since(since); answer != nil {
+			write(w, r, answer)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			http.Error(w, "kwok-dra ends", http.StatusServiceUnavailable)
+			return
+		case <-deadline.C:
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func quoted(revision string) string { return `"` + revision + `"` }
+
+// write sends an answer. Where the client has gone there is nobody to tell.
+func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Vary", "Accept-Encoding")
+	if answer.Since == "" {
+		header.Set("ETag", "W/"+quoted(answer.Revision))
+	}
+	if len(body) < worthIt || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		_, _ = w.Write(body)
+		return
+	}
+	header.Set("Content-Encoding", "gzip")
+	compressed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // there is such a level
+	}
+	_, _ = compressed.Write(body)
+	_ = compressed.Close()
+}

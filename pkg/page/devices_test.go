@@ -1,0 +1,231 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDevices(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		w.allocate("b", "c")
+		response := w.get("/api/devices")
+		revision := w.page.feed.current()
+		require.Equal(t, `W/"`+revision+`"`, response.Header().Get("ETag"))
+		require.JSONEq(t, `{
+			"revision": "`+revision+`",
+			"drivers": [{"name": "d", "pools": 2, "incompletePools": 0, "states": {"free": 1, "allocated": 1, "prepared": 0, "tainted": 0}}],
+			"items": [
+				{"id": "node/a", "node": "a", "pools": [{"driver": "d", "name": "a", "generation": 1, "slices": 1, "resourceSliceCount": 1, "devices": [
+					{"name": "gpu-0", "state": "free"}
+				]}]},
+				{"id": "node/b", "node": "b", "pools": [{"driver": "d", "name": "b", "generation": 1, "slices": 1, "resourceSliceCount": 1, "devices": [
+					{"name": "gpu-0", "state": "allocated", "claims": [{"namespace": "default", "name": "c", "prepared": false}]}
+				]}]}
+			]
+		}`, response.Body.String())
+	})
+}
+
+func TestDevicesOfNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		revision := w.page.feed.current()
+		require.JSONEq(t, `{"revision": "`+revision+`", "drivers": [], "items": []}`, w.get("/api/devices").Body.String())
+	})
+}
+
+func TestDevicesAreNotSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		tag := w.get("/api/devices").Header().Get("ETag")
+		again := w.get("/api/devices", "If-None-Match", tag)
+		require.Equal(t, http.StatusNotModified, again.Code)
+		require.Equal(t, tag, again.Header().Get("ETag"))
+		require.Zero(t, again.Body.Len())
+		w.allocate("a", "c")
+		time.Sleep(interval)
+		require.Equal(t, map[string]string{"node/a": "allocated"}, w.decode(w.get("/api/devices", "If-None-Match", tag)).states())
+	})
+}
+
+func TestChangesComeOneByOne(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		all := w.decode(w.get("/api/devices"))
+		require.Empty(t, all.Since)
+		time.AfterFunc(10*time.Second+interval/2, func() { w.allocate("b", "x") })
+		answer, took := w.since(all.Revision)
+		require.Equal(t, 11*time.Second, took)
+		require.Equal(t, all.Revision, answer.Since)
+		require.Equal(t, map[string]string{"node/b": "allocated"}, answer.states())
+
+		w.allocate("b", "")
+		w.allocate("a", "x")
+		time.AfterFunc(interval/4, func() { w.remove("c") })
+		next, took := w.since(answer.Revision)
+		require.Equal(t, interval, took, "no more often than once in an interval")
+		require.Equal(t, map[string]string{"node/a": "allocated", "node/b": "free"}, next.states())
+		require.Equal(t, []string{"node/c"}, next.Removed)
+
+		both, took := w.since(all.Revision)
+		require.Zero(t, took)
+		require.Equal(t, map[string]string{"node/a": "allocated", "node/b": "free"}, both.states())
+		require.Equal(t, []string{"node/c"}, both.Removed)
+	})
+}
+
+// TestAnItemThatComesBack is not among those that are gone.
+func TestAnItemThatComesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		all := w.decode(w.get("/api/devices"))
+		w.remove("b")
+		gone, _ := w.since(all.Revision)
+		require.Equal(t, []string{"node/b"}, gone.Removed)
+		w.nodes = append(w.nodes, "b")
+		w.changes++
+		back, _ := w.since(gone.Revision)
+		require.Equal(t, map[string]string{"node/b": "free"}, back.states())
+		require.Empty(t, back.Removed)
+		back, _ = w.since(all.Revision)
+		require.Empty(t, back.Removed)
+	})
+}
+
+// TestNoChange: an inventory is not even taken, and where it is and says the
+// same, no one is told.
+func TestNoChange(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		all := w.decode(w.get("/api/devices"))
+		began := time.Now()
+		response := w.get("/api/devices?since=" + all.Revision)
+		require.Equal(t, http.StatusNoContent, response.Code)
+		require.Equal(t, patience, time.Since(began))
+		require.Equal(t, 1, w.takes)
+		w.changes++
+		require.Equal(t, http.StatusNoContent, w.get("/api/devices?since="+all.Revision).Code)
+		require.Equal(t, 2, w.takes)
+	})
+}
+
+// TestRevisionsThatAreNotKnown: they are of another process, or long ago.
+func TestRevisionsThatAreNotKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		epoch := w.page.feed.epoch
+		for _, revision := range []string{"other-1", "nonsense", epoch + "-0", epoch + "-99", epoch + "-x"} {
+			answer, took := w.since(revision)
+			require.Zero(t, took, revision)
+			require.Empty(t, answer.Since, revision)
+			require.Len(t, answer.Items, 2, revision)
+		}
+	})
+}
+
+// TestPagesShareTheWork: however many look, an inventory is taken once a second
+// while there are changes.
+func TestPagesShareTheWork(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		for range 20 {
+			revision := w.page.feed.current()
+			go w.get("/api/devices?since=" + revision)
+		}
+		synctest.Wait()
+		require.Equal(t, 1, w.takes)
+		for second := range 10 {
+			w.allocate("a", fmt.Sprint(second))
+			for range 5 {
+				go w.get("/api/devices?since=" + w.page.feed.current())
+			}
+			time.Sleep(interval)
+			synctest.Wait()
+		}
+		require.LessOrEqual(t, w.takes, 11)
+		time.Sleep(patience)
+	})
+}
+
+// TestNothingIsKeptWhenNobodyLooks, and nothing is done.
+func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		first := w.decode(w.get("/api/devices"))
+		time.Sleep(keep - time.Second)
+		require.NotNil(t, w.page.feed.items)
+		require.Equal(t, first.Revision, w.decode(w.get("/api/devices")).Revision)
+		for range 10 {
+			time.Sleep(keep)
+			w.allocate("a", "c")
+		}
+		synctest.Wait()
+		require.Nil(t, w.page.feed.items)
+		require.Equal(t, 1, w.takes)
+		answer, took := w.since(first.Revision)
+		require.Zero(t, took)
+		require.Empty(t, answer.Since, "what was removed meanwhile is not known")
+		require.Equal(t, map[string]string{"node/a": "allocated"}, answer.states())
+	})
+}
+
+func TestRequestsEndWithTheirContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		revision := w.page.feed.current()
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.Equal(t, http.StatusServiceUnavailable, w.getIn(ctx, "/api/devices?since="+revision).Code)
+		require.Equal(t, 2500*time.Millisecond, time.Since(began))
+	})
+}
+
+// TestManyRemoved: what is remembered of them has a bound.
+func TestManyRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var names []string
+		for i := range maxRemoved + 1 {
+			names = append(names, fmt.Sprint("n", i))
+		}
+		w := newWorld(t, append(names, "stays")...)
+		all := w.decode(w.get("/api/devices"))
+		w.nodes = []string{"stays"}
+		w.changes++
+		answer, _ := w.since(all.Revision)
+		require.Empty(t, answer.Since)
+		require.Equal(t, map[string]string{"node/stays": "free"}, answer.states())
+		require.Empty(t, w.page.feed.removed)
+		w.allocate("stays", "c")
+		next, _ := w.since(answer.Revision)
+		require.Equal(t, answer.Revision, next.Since)
+	})
+}
+
+func TestCompression(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var names []string
+		for i := range 100 {
+			names = append(names, fmt.Sprint("n", i))
+		}
+		w := newWorld(t, names...)
+		encoding := func(response *httptest.ResponseRecorder) string { return response.Header().Get("Content-Encoding") }
+		plain, compressed := w.get("/api/devices"), w.get("/api/devices", "Accept-Encoding", "br, gzip")
+		require.Empty(t, encoding(plain))
+		require.Equal(t, "gzip", encoding(compressed))
+		require.Less(t, compressed.Body.Len(), plain.Body.Len()/5)
+		require.Equal(t, "Accept-Encoding", plain.Header().Get("Vary"))
+		require.Equal(t, w.decode(plain), w.decode(compressed))
+		w.allocate("n1", "c")
+		time.Sleep(interval)
+		require.Empty(t, encoding(w.get("/api/devices?since="+w.page.feed.epoch+"-1", "Accept-Encoding", "gzip")), "not worth it")
+	})
+}

@@ -1,0 +1,166 @@
+package page
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+)
+
+const (
+	// interval is how often an inventory is taken at most, however many look.
+	interval = time.Second
+	// keep is how long the last one is kept when nobody looks any more.
+	keep = time.Minute
+	// maxRemoved bounds what is remembered of items that are gone.
+	maxRemoved = 10_000
+)
+
+// Answer is what there is, or what has changed.
+type Answer struct {
+	// Revision is another one whenever anything is another.
+	Revision string `json:"revision"`
+	// Since is the revision that the caller has. Items and Removed are then only what
+	// is different now. Without it, Items are all.
+	Since   string             `json:"since,omitempty"`
+	Drivers []inventory.Driver `json:"drivers"`
+	Items   []*inventory.Item  `json:"items"`
+	// Removed are the ids of items that are gone.
+	Removed []string `json:"removed,omitempty"`
+}
+
+// feed takes inventories, no more than are asked for, and remembers at which
+// revision each item came to be what it is. So it can tell anyone what is new to
+// them, and knows of no one.
+type feed struct {
+	source *inventory.Source
+	// epoch tells this process's revisions from those of others.
+	epoch string
+
+	mu       sync.Mutex
+	revision uint64
+	// oldest is the first revision since when all changes are known.
+	oldest uint64
+	// changes is the source's count when the last inventory was taken.
+	changes uint64
+	taken   time.Time
+	drivers []inventory.Driver
+	// items is nil where there is no inventory.
+	items   map[string]dated
+	removed map[string]uint64
+	forget  *time.Timer
+}
+
+// dated is an item with the revision at which it last changed.
+type dated struct {
+	*inventory.Item
+	revision uint64
+}
+
+func newFeed(source *inventory.Source) *feed {
+	f := &feed{source: source, epoch: rand.Text()[:8]}
+	f.forget = time.AfterFunc(keep, f.drop)
+	return f
+}
+
+// current is the newest revision.
+func (f *feed) current() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh()
+	return f.name(f.revision)
+}
+
+// since tells what is new to someone who has a revision, or nil where nothing
+// is. Someone who has none, or one that is not known any more, is told all.
+func (f *feed) since(name string) *Answer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refresh()
+	answer := &Answer{Revision: f.name(f.revision), Drivers: f.drivers, Items: []*inventory.Item{}}
+	if name == answer.Revision {
+		return nil
+	}
+	since, known := f.parse(name)
+	if known {
+		answer.Since = name
+		for id, revision := range f.removed {
+			if revision > since {
+				answer.Removed = append(answer.Removed, id)
+			}
+		}
+		slices.Sort(answer.Removed)
+	}
+	for _, item := range f.items {
+		if !known || item.revision > since {
+			answer.Items = append(answer.Items, item.Item)
+		}
+	}
+	slices.SortFunc(answer.Items, func(a, b *inventory.Item) int { return cmp.Compare(a.ID, b.ID) })
+	return answer
+}
+
+func (f *feed) name(revision uint64) string {
+	return fmt.Sprintf("%s-%d", f.epoch, revision)
+}
+
+func (f *feed) parse(name string) (revision uint64, known bool) {
+	if _, err := fmt.Sscanf(name, f.epoch+"-%d", &revision); err != nil {
+		return 0, false
+	}
+	return revision, revision >= f.oldest && revision < f.revision
+}
+
+// refresh takes an inventory if there may be something new.
+func (f *feed) refresh() {
+	f.forget.Reset(keep)
+	if f.items != nil && time.Since(f.taken) < interval {
+		return
+	}
+	changes := f.source.Changes()
+	if f.items != nil && changes == f.changes {
+		return
+	}
+	f.changes, f.taken = changes, time.Now()
+	f.update(f.source.Take())
+}
+
+// update compares with the last inventory. What has not changed is kept.
+func (f *feed) update(now *inventory.Inventory) {
+	next := f.revision + 1
+	if f.items == nil {
+		f.revision, f.oldest, f.removed = next, next, map[string]uint64{}
+	}
+	items := make(map[string]dated, len(now.Items))
+	for _, item := range now.Items {
+		former, known := f.items[item.ID]
+		if known && former.Equal(item) {
+			items[item.ID] = former
+			continue
+		}
+		items[item.ID] = dated{item, next}
+		delete(f.removed, item.ID)
+		f.revision = next
+	}
+	for id := range f.items {
+		if _, left := items[id]; !left {
+			f.removed[id] = next
+			f.revision = next
+		}
+	}
+	f.items, f.drivers = items, now.Drivers
+	if len(f.removed) > maxRemoved {
+		f.oldest, f.removed = f.revision, map[string]uint64{}
+	}
+}
+
+// drop forgets the inventory.
+func (f *feed) drop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.items, f.removed, f.drivers = nil, nil, nil
+}

@@ -1,0 +1,85 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// types are the media types of the assets, which must not depend on the machine.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// policy lets the page load what comes from here, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+type page struct {
+	feed *feed
+}
+
+// New serves the page at /, its parts under /page/ and its data at /api/devices.
+func New(source *inventory.Source) http.Handler {
+	p := &page{feed: newFeed(source)}
+	return p.handler()
+}
+
+func (p *page) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/devices", p.devices)
+	files, err := fs.ReadDir(assets, "assets")
+	if err != nil {
+		panic(fmt.Sprintf("read what is embedded: %v", err))
+	}
+	for _, file := range files {
+		served := "/page/" + file.Name()
+		if file.Name() == "index.html" {
+			served = "/{$}"
+		}
+		mux.Handle("GET "+served, asset(file.Name()))
+	}
+	return guarded(mux)
+}
+
+// asset serves one file. Browsers ask each time whether it has changed, since
+// another version of kwok-dra may be behind the same address.
+func asset(name string) http.Handler {
+	content, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(fmt.Sprintf("read what is embedded: %v", err))
+	}
+	sum := sha256.Sum256(content)
+	tag := quoted(hex.EncodeToString(sum[:8]))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", types[path.Ext(name)])
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", tag)
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+	})
+}
+
+// guarded adds the headers that keep a browser from doing more than the page
+// needs.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}
