@@ -10,28 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // TestAlpha has what is off by default in every release: the sidecar publishes
 // it, and the scheduler obeys.
 func TestAlpha(t *testing.T) {
 	t.Parallel()
-	minor := kubernetesMinor()
-	if minor < 36 {
+	if minor := kubernetesMinor(); minor < 36 {
 		t.Skipf("Kubernetes 1.%d: has no lists in attributes, nor what came after them", minor)
 	}
-	options := cluster.Options{Config: fastStages(t), FeatureGates: map[string]bool{"DRAListTypeAttributes": true}}
-	if minor > 36 {
-		for _, gate := range []string{
-			"DRANodeAllocatableResources", "DRADeviceCompatibilityGroups", "DRAOptionalNodeOperations",
-			"DRAPartitionableDevicesType", "DRAResourcePoolStatus",
-		} {
-			options.FeatureGates[gate] = true
-		}
-		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
-	}
+	options := everyFeature()
+	options.Config = fastStages(t)
 	h := newHarness(t, options)
 	h.sidecar()
 	for name, test := range map[string]func(*harness){
