@@ -61,32 +61,35 @@ func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) (group, field.ErrorL
 }
 
 func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		attribute := attributes[name]
-		errs = append(errs, g.add(place{
-			path:  path.Key(string(name)),
-			value: attribute.Value,
-			set: func(device *resourcev1.Device, text string) error {
-				resolved, err := attribute.Resolve(text)
-				put(&device.Attributes, name, resolved)
-				return err
-			},
-		})...)
-	}
-	return errs
+	return addAll(g, attributes, path,
+		func(a v1alpha1.Attribute) string { return a.Value },
+		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceAttribute { return &d.Attributes })
 }
 
 func (g *group) addCapacity(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) field.ErrorList {
+	return addAll(g, capacities, path,
+		func(c v1alpha1.Capacity) string { return c.Value },
+		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceCapacity { return &d.Capacity })
+}
+
+// resolver is a value as it is written, and yields one as it is published.
+type resolver[R any] interface {
+	Resolve(text string) (R, error)
+}
+
+// addAll adds values by name to a map of the device.
+func addAll[V resolver[R], R any](g *group, given map[resourcev1.QualifiedName]V, path *field.Path,
+	text func(V) string, into func(*resourcev1.Device) *map[resourcev1.QualifiedName]R,
+) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(capacities)) {
-		capacity := capacities[name]
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := given[name]
 		errs = append(errs, g.add(place{
 			path:  path.Key(string(name)),
-			value: capacity.Value,
+			value: text(value),
 			set: func(device *resourcev1.Device, text string) error {
-				resolved, err := capacity.Resolve(text)
-				put(&device.Capacity, name, resolved)
+				resolved, err := value.Resolve(text)
+				put(into(device), name, resolved)
 				return err
 			},
 		})...)
