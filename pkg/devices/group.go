@@ -63,7 +63,9 @@ func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) (group, field.ErrorL
 func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) field.ErrorList {
 	return addAll(g, attributes, path,
 		func(a v1alpha1.Attribute) string { return a.Value },
-		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceAttribute { return &d.Attributes })
+		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceAttribute {
+			return &d.Attributes
+		})
 }
 
 func (g *group) addCapacity(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) field.ErrorList {
