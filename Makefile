@@ -7,7 +7,7 @@ export GOWORK = off
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
-MODULES = . test/cluster test
+MODULES = . test/cluster test test/dashboards
 
 .DEFAULT_GOAL := help
 
@@ -55,6 +55,7 @@ test-cluster: control-plane ## Test the clusters that the tests run on.
 .PHONY: test-e2e
 test-e2e: control-plane ## Run the tests on real clusters.
 	cd test && $(GO) test -timeout 30m ./...
+	cd test/dashboards && $(GO) test ./...
 
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
