@@ -19,7 +19,7 @@ type openAPI struct {
 	Properties           map[string]openAPI `json:"properties"`
 	Items                *openAPI           `json:"items"`
 	AdditionalProperties *openAPI           `json:"additionalProperties"`
-	Type                 string            `json:"type"`
+	Type                 string             `json:"type"`
 }
 
 func readSchema(t *testing.T, file string) openAPI {
