@@ -57,6 +57,10 @@ test-e2e: control-plane ## Run the tests on real clusters.
 	cd test && $(GO) test -timeout 30m ./...
 	cd test/dashboards && $(GO) test ./...
 
+.PHONY: test-browser
+test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
+	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./browser
+
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
 	@echo "Compiling (a minute or two for the first time, seconds later) ..."

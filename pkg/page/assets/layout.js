@@ -15,9 +15,15 @@ const sizes = {
 // arrange lays selected items out in a width. Where all of them fit into the
 // height one below the other, they are drawn larger.
 export function arrange(selected, { width, height, character }) {
-  const names = { name: nameWidth(selected, character), driver: driverWidth(selected, character) };
-  const roomy = arrangeIn(selected, { ...sizes.roomy, ...names, width, columns: 1 });
-  if (roomy.height <= height) return { ...roomy, roomy: true };
+  const most = Math.floor(width / 3);
+  const names = {
+    name: Math.min(most, nameWidth(selected, character)),
+    driver: Math.min(most, driverWidth(selected, character)),
+  };
+  if (selected.length * sizes.roomy.row <= height) {
+    const roomy = arrangeIn(selected, { ...sizes.roomy, ...names, width, columns: 1 });
+    if (roomy.height <= height) return { ...roomy, roomy: true };
+  }
   return arrangeIn(selected, { ...sizes.dense, ...names, width });
 }
 
@@ -85,7 +91,7 @@ class Stack {
 
   tallness(band) {
     const lines = band.entries.reduce((most, entry) => Math.max(most, entry.lines.length), 1);
-    return lines * this.size.row + this.size.gap;
+    return lines * this.size.row + this.size.gap * (lines > 1 ? 3 : 1);
   }
 
   push(band) {
