@@ -31,6 +31,11 @@ test: verify test-unit test-cluster test-e2e ## Run all tests, those on a real c
 build: ## Build bin/kwok-dra.
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kwok-dra ./cmd/kwok-dra
 
+.PHONY: image
+image: ## Build bin/kwok-dra-VERSION.tar, an image for amd64 and arm64.
+	@echo "Building the image of kwok-dra $(VERSION) ..."
+	@cd test && $(GO) run ./image -version '$(VERSION)'
+
 .PHONY: control-plane
 control-plane: ## Build the control plane for tests and demo (once, 5 to 10 minutes).
 	@cd test/cluster && $(GO) run ./cmd/cluster build
