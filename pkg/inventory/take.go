@@ -9,15 +9,13 @@ import (
 
 // Take takes an inventory. The result is shared and must not be changed.
 func (s *Source) Take() *Inventory {
-	t := taker{claims: map[poolKey]map[string][]Claim{}, free: map[Names][]Device{}}
-	for _, allocation := range s.Allocations() {
-		t.allocate(allocation)
-	}
-	items := map[string]*Item{}
+	published := s.Slices()
+	t := taker{allocations: byPool(s.Allocations()), free: map[Names][]Device{}}
+	items := make(map[string]*Item, len(published))
 	for _, name := range s.Nodes() {
 		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
 	}
-	for of, members := range newest(s.Slices()) {
+	for of, members := range newest(published) {
 		item := items[of.id]
 		if item == nil {
 			item = &Item{ID: of.id, Node: members[0].Node}
@@ -78,21 +76,22 @@ func newest(all []Slice) map[placedPool][]*Slice {
 	return pools
 }
 
+// byPool groups allocations.
+func byPool(all []Allocation) map[poolKey][]*Allocation {
+	pools := map[poolKey][]*Allocation{}
+	for i := range all {
+		key := poolKey{all[i].Driver, all[i].Pool}
+		pools[key] = append(pools[key], &all[i])
+	}
+	return pools
+}
+
 // taker takes one inventory.
 type taker struct {
-	// claims are by pool and device.
-	claims map[poolKey]map[string][]Claim
+	allocations map[poolKey][]*Allocation
 	// free are the devices of slices of which all are free, as most are: such slices
 	// of the same names share them.
 	free map[Names][]Device
-}
-
-func (t *taker) allocate(a Allocation) {
-	key := poolKey{a.Driver, a.Pool}
-	if t.claims[key] == nil {
-		t.claims[key] = map[string][]Claim{}
-	}
-	t.claims[key][a.Device] = append(t.claims[key][a.Device], a.Claim)
 }
 
 func (t *taker) pool(members []*Slice) Pool {
@@ -104,7 +103,7 @@ func (t *taker) pool(members []*Slice) Pool {
 		SliceCount: members[0].Count,
 		Devices:    []Device{},
 	}
-	claims := t.claims[poolKey{pool.Driver, pool.Name}]
+	claims := claimsOf(t.allocations[poolKey{pool.Driver, pool.Name}])
 	for _, slice := range members {
 		devices := t.devices(slice, claims)
 		if len(pool.Devices) == 0 {
@@ -116,31 +115,56 @@ func (t *taker) pool(members []*Slice) Pool {
 	return pool
 }
 
-func (t *taker) devices(slice *Slice, claims map[string][]Claim) []Device {
-	if len(claims)+len(slice.Taints) > 0 {
+func (t *taker) devices(slice *Slice, claims poolClaims) []Device {
+	if len(claims.claims)+len(slice.Taints) > 0 {
 		return devicesOf(slice, claims)
 	}
 	if _, known := t.free[slice.Devices]; !known {
-		t.free[slice.Devices] = devicesOf(slice, nil)
+		t.free[slice.Devices] = devicesOf(slice, claims)
 	}
 	return t.free[slice.Devices]
 }
 
-func devicesOf(slice *Slice, claims map[string][]Claim) []Device {
+func devicesOf(slice *Slice, claims poolClaims) []Device {
 	names := slice.Devices.List()
 	devices := make([]Device, len(names))
 	for i, name := range names {
-		devices[i] = Device{Name: name, Claims: sorted(claims[name]), Taints: slice.Taints[name]}
+		devices[i] = Device{Name: name, Claims: claims.of(name), Taints: slice.Taints[name]}
 		devices[i].State = devices[i].state()
 	}
 	return devices
 }
 
-func sorted(claims []Claim) []Claim {
-	slices.SortFunc(claims, func(a, b Claim) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ShareID, b.ShareID))
+// poolClaims are the claims that have devices of a pool, beside the names of these
+// devices, in whose order they are.
+type poolClaims struct {
+	devices []string
+	claims  []Claim
+}
+
+func claimsOf(allocations []*Allocation) poolClaims {
+	slices.SortFunc(allocations, func(a, b *Allocation) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device),
+			cmp.Compare(a.Claim.Namespace, b.Claim.Namespace), cmp.Compare(a.Claim.Name, b.Claim.Name), cmp.Compare(a.Claim.ShareID, b.Claim.ShareID))
 	})
-	return claims
+	c := poolClaims{make([]string, len(allocations)), make([]Claim, len(allocations))}
+	for i, allocation := range allocations {
+		c.devices[i], c.claims[i] = allocation.Device, allocation.Claim
+	}
+	return c
+}
+
+// of is nil where no claim has the device.
+func (c poolClaims) of(device string) []Claim {
+	from, found := slices.BinarySearch(c.devices, device)
+	if !found {
+		return nil
+	}
+	to := from + 1
+	for to < len(c.devices) && c.devices[to] == device {
+		to++
+	}
+	return c.claims[from:to:to]
 }
 
 func (d *Device) state() State {
