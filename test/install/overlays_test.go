@@ -1,0 +1,176 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// TestKwok installs kwok 0.8 with kwok-dra into an empty cluster.
+func TestKwok(t *testing.T) {
+	t.Parallel()
+	u := follows(t, hostOptions())
+	u.does("kwok 0.8")
+	u.does("Devices")
+	u.requirePrepared("gpu-0")
+	u.testAffinity()
+}
+
+// TestKwokGeneral does so with the general Stages, which show a Pod wait.
+func TestKwokGeneral(t *testing.T) {
+	t.Parallel()
+	u := follows(t, hostOptions())
+	u.does("kwok 0.8", "kustomize/kwok\n", "kustomize/kwok-general\n")
+	waited := u.watchWaiting()
+	u.does("Devices")
+	u.requirePrepared("gpu-0")
+	require.NotEmpty(t, waited(), "no Pod was seen waiting for its claims")
+	node, err := u.client.CoreV1().Nodes().Get(t.Context(), "gpu-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == "dra.kwok.x-k8s.io/PluginRegistered" && c.Status == corev1.ConditionTrue
+	}))
+}
+
+// TestKarpenter adds kwok-dra to kwok as Karpenter installs it, for the nodes of
+// its partition only.
+func TestKarpenter(t *testing.T) {
+	t.Parallel()
+	options := hostOptions()
+	options.KwokVersion = "0.6.1" // 0.6.0 cannot be built as a module
+	u := follows(t, options)
+	// make install-kwok brings these.
+	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.6.0\n" +
+		"kubectl wait --for=condition=Established crd stages.kwok.x-k8s.io")
+	u.does("Karpenter 1.14")
+	u.fakeNode("other", map[string]string{"dra.kwok.x-k8s.io/profile": "gpu-example", "kwok.x-k8s.io/node": "fake", "kwok-partition": "b"})
+	u.does("Devices", "labels: {", "labels: {kwok.x-k8s.io/node: fake, kwok-partition: a, ")
+	u.requirePrepared("gpu-0")
+	require.Empty(t, u.slicesOf("other"))
+}
+
+// TestAnotherKwok adds kwok-dra to a kwok that was installed by itself.
+func TestAnotherKwok(t *testing.T) {
+	t.Parallel()
+	u := follows(t, hostOptions())
+	const kwok = "https://github.com/kubernetes-sigs/kwok/kustomize/"
+	u.run("kubectl apply -k " + kwok + "crd?ref=v0.8.0\n" +
+		"kubectl wait --for=condition=Established crd stages.kwok.x-k8s.io\n" +
+		"kubectl kustomize " + kwok + "kwok?ref=v0.8.0 | sed 's|kwok/kwok$|kwok/kwok:v0.8.0|' | kubectl apply -f -\n" +
+		"kubectl apply -k " + kwok + "stage/fast?ref=v0.8.0\n" +
+		"kubectl -n kube-system rollout status deployment kwok-controller")
+	u.does("Another kwok")
+	u.does("Devices")
+	u.requirePrepared("gpu-0")
+}
+
+// TestDryRun has the API server check all that the kustomizations render.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
+	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.8.0\n" +
+		"kubectl wait --for=condition=Established crd stages.kwok.x-k8s.io")
+	for _, overlay := range []string{"kwok", "kwok-general", "karpenter"} {
+		u.run("kubectl apply --dry-run=server -k kustomize/" + overlay)
+	}
+}
+
+func (u *user) fakeNode(name string, labels map[string]string) {
+	u.T().Helper()
+	_, err := u.client.CoreV1().Nodes().Create(u.T().Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: labels, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+	}}, metav1.CreateOptions{})
+	require.NoError(u.T(), err)
+}
+
+func (u *user) slicesOf(node string) []resourcev1.ResourceSlice {
+	u.T().Helper()
+	list, err := u.client.ResourceV1().ResourceSlices().List(u.T().Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(u.T(), err)
+	return list.Items
+}
+
+// requirePrepared wants the devices of the profile on the node, and the claims of
+// all Pods prepared.
+func (u *user) requirePrepared(node string) {
+	u.T().Helper()
+	published := u.slicesOf(node)
+	require.Len(u.T(), published, 1)
+	require.Len(u.T(), published[0].Spec.Devices, 8)
+	pods, err := u.client.CoreV1().Pods("default").List(u.T().Context(), metav1.ListOptions{})
+	require.NoError(u.T(), err)
+	require.NotEmpty(u.T(), pods.Items)
+	for _, pod := range pods.Items {
+		require.Equal(u.T(), corev1.PodRunning, pod.Status.Phase)
+		require.True(u.T(), hasCondition(&pod, corev1.PodReadyToStartContainers, corev1.ConditionTrue), "Pod %s", pod.Name)
+	}
+	claims, err := u.client.ResourceV1().ResourceClaims("default").List(u.T().Context(), metav1.ListOptions{})
+	require.NoError(u.T(), err)
+	require.NotEmpty(u.T(), claims.Items)
+	for _, claim := range claims.Items {
+		require.NotEmpty(u.T(), claim.Status.Devices, "claim %s", claim.Name)
+	}
+}
+
+func hasCondition(pod *corev1.Pod, of corev1.PodConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == of && c.Status == status })
+}
+
+// watchWaiting notes which Pods are seen with the status of a Pod whose claims
+// are not prepared yet. The result tells which.
+func (u *user) watchWaiting() func() []string {
+	u.T().Helper()
+	ctx, cancel := context.WithCancel(u.T().Context())
+	watch, err := u.client.CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{})
+	require.NoError(u.T(), err)
+	var waited []string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watch.ResultChan() {
+			pod, is := event.Object.(*corev1.Pod)
+			if is && hasCondition(pod, corev1.PodReadyToStartContainers, corev1.ConditionFalse) && len(pod.Status.ContainerStatuses) > 0 &&
+				pod.Status.ContainerStatuses[0].State.Waiting != nil && pod.Status.ContainerStatuses[0].State.Waiting.Reason == "ContainerCreating" {
+				waited = append(waited, pod.Name)
+			}
+		}
+	}()
+	return func() []string {
+		watch.Stop()
+		cancel()
+		<-done
+		return waited
+	}
+}
+
+// testAffinity has kwok wait for a node that is there, although there are fake
+// ones on which it could run.
+func (u *user) testAffinity() {
+	for i, label := range []string{"kwok.x-k8s.io/node=fake", "type=kwok", "dra.kwok.x-k8s.io/profile=none"} {
+		name := fmt.Sprintf("fake-%d", i)
+		u.fakeNode(name, nil)
+		u.run("kubectl label node " + name + " " + label + "\nkubectl wait --for=condition=Ready node " + name)
+	}
+	u.run("kubectl cordon host\nkubectl -n kube-system rollout restart deployment kwok-controller")
+	pods := u.client.CoreV1().Pods("kube-system")
+	until(u.T(), patience, func() string {
+		list, err := pods.List(u.T().Context(), metav1.ListOptions{LabelSelector: "app=kwok-controller"})
+		require.NoError(u.T(), err)
+		for _, pod := range list.Items {
+			require.Contains(u.T(), []string{"", hostName}, pod.Spec.NodeName)
+			if hasCondition(&pod, corev1.PodScheduled, corev1.ConditionFalse) {
+				return ""
+			}
+		}
+		return "no Pod of kwok waits for a node"
+	})
+	u.run("kubectl uncordon host\nkubectl -n kube-system rollout status deployment kwok-controller")
+}

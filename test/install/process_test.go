@@ -1,0 +1,116 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// command is what is started.
+type command struct {
+	name, program          string
+	arguments, environment []string
+	log                    string
+	// url is where it serves, without a path.
+	url string
+}
+
+// process is one that runs. It ends with the cluster at the latest.
+type process struct {
+	command
+	running *exec.Cmd
+	exited  chan struct{}
+}
+
+func startProcess(c *cluster.Cluster, what command) (*process, error) {
+	program, err := c.Adopt(what.program)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(what.log)
+	if err != nil {
+		return nil, fmt.Errorf("create log: %w", err)
+	}
+	defer log.Close()
+	p := &process{command: what, running: exec.Command(program, what.arguments...), exited: make(chan struct{})}
+	p.running.Env = what.environment
+	p.running.Stdout, p.running.Stderr = log, log
+	p.running.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.running.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.running.Wait()
+	}()
+	return p, nil
+}
+
+// stop asks the process to end, and waits until it has.
+func (p *process) stop() {
+	_ = p.running.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(10 * time.Second):
+		_ = p.running.Process.Kill()
+		<-p.exited
+	}
+}
+
+// output is what the process has written so far.
+func (p *process) output() string {
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+// get asks for a path, and tells the status.
+func (p *process) get(ctx context.Context, path string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// passes waits until the process passes a probe of its container, which is one
+// of a path on the port on which it serves.
+func (p *process) passes(ctx context.Context, probe *corev1.Probe, container *corev1.Container) error {
+	if probe == nil {
+		return nil
+	}
+	if port := probe.HTTPGet.Port; port.StrVal != "" && (len(container.Ports) != 1 || container.Ports[0].Name != port.StrVal) {
+		return fmt.Errorf("port %s is not one of the container", port.StrVal)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		status, err := p.get(ctx, probe.HTTPGet.Path)
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return fmt.Errorf("%s ended:\n%s", strings.Join(p.running.Args, " "), p.output())
+		case <-ctx.Done():
+			return fmt.Errorf("%s answers with status %d: %w", probe.HTTPGet.Path, status, errors.Join(err, ctx.Err()))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
