@@ -80,7 +80,7 @@ func everyFeature() cluster.Options {
 	if kubernetesMinor() > 36 {
 		for _, gate := range []string{
 			"DRANodeAllocatableResources", "DRADeviceCompatibilityGroups", "DRAOptionalNodeOperations",
-			"DRAPartitionableDevicesType", "DRAResourcePoolStatus",
+			"DRAPartitionableDevicesType", "DRAResourcePoolStatus", "DRAFractionalCapacityRange",
 		} {
 			options.FeatureGates[gate] = true
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,22 +13,31 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // TestValidationAgreesWithTheServer holds the offline validation of templates
 // against the API server's: both take a slice, or both refuse it.
 func TestValidationAgreesWithTheServer(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, allFeatures(cluster.Options{}))
+	h := newHarness(t, everyFeature())
 	for name, slice := range validationCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if minor, is := laterCases[name]; is {
-				h.on(t).needs(minor, "refuses what later releases take")
+			h.on(t).needs(laterCases[name], "refuses what later releases take")
+			server, offline := h.verdicts(t, slice)
+			require.Equal(t, server == nil, offline == nil, "the API server says %v, kwok-dra says %v", server, offline)
+		})
+	}
+	for name, test := range fieldCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h.on(t).needs(test.since, "does not know the field")
+			server, offline := h.verdicts(t, test.slice(t))
+			if test.stricter != "" {
+				require.NoError(t, server, "kwok-dra is not stricter after all: %s", test.stricter)
+				require.Error(t, offline)
+				return
 			}
-			_, server := h.client.ResourceV1().ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			_, offline := config.Decode("case", templateOf(t, slice))
 			require.Equal(t, server == nil, offline == nil, "the API server says %v, kwok-dra says %v", server, offline)
 		})
 	}
@@ -37,21 +47,52 @@ func TestValidationAgreesWithTheServer(t *testing.T) {
 // does.
 var laterCases = map[string]int{"taint effect None": 35, "16 taints": 35}
 
-// templateOf makes the template that would publish the slice.
+// verdicts are what the API server and kwok-dra say of a slice.
+func (h *harness) verdicts(t *testing.T, slice *resourcev1.ResourceSlice) (server, offline error) {
+	t.Helper()
+	_, server = h.client.ResourceV1().ResourceSlices().Create(t.Context(), slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, offline = config.Decode("case", templateOf(t, slice))
+	return server, offline
+}
+
+// templateOf makes the template that would publish the slice. What the devices
+// consume of other slices is there, too.
 func templateOf(t *testing.T, slice *resourcev1.ResourceSlice) []byte {
 	t.Helper()
-	encoded, err := yaml.Marshal(map[string]any{
-		"apiVersion": "dra.kwok.x-k8s.io/v1alpha1",
-		"kind":       "ResourcePoolTemplate",
-		"metadata":   map[string]any{"name": "case"},
-		"spec": map[string]any{
-			"driver":   slice.Spec.Driver,
-			"poolName": slice.Spec.Pool.Name,
-			"devices":  slice.Spec.Devices,
-		},
+	spec := object{
+		"driver": slice.Spec.Driver, "poolName": slice.Spec.Pool.Name, "devices": slice.Spec.Devices,
+		"sharedCounters": append(slice.Spec.SharedCounters, consumedSets(slice.Spec.Devices)...),
+	}
+	if slice.Spec.NodeName == nil {
+		spec["sharedWith"] = object{"allNodes": slice.Spec.AllNodes, "nodeSelector": slice.Spec.NodeSelector, "perDeviceNodeSelection": slice.Spec.PerDeviceNodeSelection}
+	}
+	if slice.Spec.PartitionTypeAttribute != nil {
+		spec["partitionTypeAttribute"] = slice.Spec.PartitionTypeAttribute
+	}
+	if slice.Spec.SkipNodeOperations != nil {
+		spec["skipNodeOperations"] = slice.Spec.SkipNodeOperations
+	}
+	if len(slice.Spec.Devices) == 0 {
+		spec["devices"] = []object{{"name": "gpu"}}
+	}
+	encoded, err := yaml.Marshal(object{
+		"apiVersion": "dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplate",
+		"metadata": object{"name": "case"}, "spec": spec,
 	})
 	require.NoError(t, err)
 	return encoded
+}
+
+func consumedSets(devices []resourcev1.Device) []resourcev1.CounterSet {
+	var sets []resourcev1.CounterSet
+	for _, device := range devices {
+		for _, consumption := range device.ConsumesCounters {
+			if !slices.ContainsFunc(sets, func(set resourcev1.CounterSet) bool { return set.Name == consumption.CounterSet }) {
+				sets = append(sets, resourcev1.CounterSet{Name: consumption.CounterSet, Counters: consumption.Counters})
+			}
+		}
+	}
+	return sets
 }
 
 func validationCases() map[string]*resourcev1.ResourceSlice {

@@ -74,7 +74,7 @@ func validateValues(policy *resourcev1.CapacityRequestPolicy, capacity *resource
 		case value.Cmp(*before) == 0:
 			errs = append(errs, field.Duplicate(at, value.String()))
 		case value.Value() == before.Value():
-			errs = append(errs, field.Invalid(at, value.String(), fmt.Sprintf("must differ from %s when both are rounded up to integers, as Kubernetes before 1.37 does", before)))
+			errs = append(errs, field.Invalid(at, value.String(), fmt.Sprintf("must differ from %s when both are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", before)))
 		}
 	}
 	if !hasDefault {
@@ -105,9 +105,9 @@ func atMost(value, limit *resource.Quantity, what string, path *field.Path) fiel
 	return field.ErrorList{field.Invalid(path, value.String(), fmt.Sprintf("must be at most %s, %s", what, limit))}
 }
 
-// validateSteps checks that the steps lead from min to default and max. Up to
-// Kubernetes 1.36 all are rounded up to integers first; from 1.37 on (feature gate
-// DRAFractionalCapacityRange) thousandths count where one has a fraction.
+// validateSteps checks that the steps lead from min to default and max. All are
+// rounded up to integers first; with the feature gate DRAFractionalCapacityRange
+// (Kubernetes 1.37) thousandths count instead where one has a fraction.
 func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, path *field.Path) field.ErrorList {
 	given, at := policy.ValidRange, path.Child("validRange", "step")
 	type bound struct {
@@ -141,7 +141,7 @@ func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.
 			!milli && (end.value.Value()-given.Min.Value())%given.Step.Value() != 0:
 			errs = append(errs, field.Invalid(end.path, end.value.String(), fmt.Sprintf("must be some steps of %s from min, %s", given.Step, given.Min)))
 		case (end.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-			errs = append(errs, field.Invalid(end.path, end.value.String(), fmt.Sprintf("must be some steps of %s from min, %s, also when all are rounded up to integers, as Kubernetes before 1.37 does", given.Step, given.Min)))
+			errs = append(errs, field.Invalid(end.path, end.value.String(), fmt.Sprintf("must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", given.Step, given.Min)))
 		}
 	}
 	return errs
