@@ -132,6 +132,7 @@ func TestPreparingSurvivesKills(t *testing.T) {
 				_, err := h.client.CoreV1().Pods("kill").Create(t.Context(), newPod(fmt.Sprint("pod-", i), "kill", fromTemplate), metav1.CreateOptions{})
 				if err != nil {
 					t.Error(err)
+					return
 				}
 			}
 		})
