@@ -71,53 +71,6 @@ var attributeTypes = []AttributeType{
 	AttributeStrings, AttributeInts, AttributeBools, AttributeVersions,
 }
 
-// elements maps the types of lists to those of their elements.
-var elements = map[AttributeType]AttributeType{
-	AttributeStrings:  AttributeString,
-	AttributeInts:     AttributeInt,
-	AttributeBools:    AttributeBool,
-	AttributeVersions: AttributeVersion,
-}
-
-// Attribute is one attribute of a device: a type and a value that may be a
-// template.
-//
-// In JSON it is a scalar (string, integer or bool) or a list of scalars of one
-// type, or an object with one of the fields string, int, bool, version, strings,
-// ints, bools and versions. A template is a string and yields a string, unless
-// the object says the type: {int: "{{ .Index }}"}.
-//
-// +kubebuilder:validation:Type=""
-// +kubebuilder:pruning:PreserveUnknownFields
-type Attribute struct {
-	Type AttributeType `json:"-"`
-	// Value is the value as text, or a template that yields it. The elements of a
-	// list end with ElementEnd each.
-	Value string `json:"-"`
-
-	// problem is what is wrong with the JSON that was read. Validation reports
-	// it, since only validation knows the field's path.
-	problem error `json:"-"`
-}
-
-// ElementEnd ends each element of a list in Attribute.Value. YAML has no way to
-// write it, so no element can hold it by accident.
-const ElementEnd = "\x01"
-
-const attributeForms = "must be a string, an integer, a bool, a list of these, or an object with exactly one of string, int, bool, version, strings, ints, bools, versions"
-
-// attributeTypes are all types.
-var attributeTypes = []AttributeType{
-	AttributeString, AttributeInt, AttributeBool, AttributeVersion,
-	AttributeStrings, AttributeInts, AttributeBools, AttributeVersions,
-}
-
-// semver is the API server's rule for version attributes: semver.org 2.0.0
-// with all three numbers.
-var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
-	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
-	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
-
 // UnmarshalJSON reads a scalar, a list, or an upstream DeviceAttribute. What is
 // none of these is kept for Resolve and validation to report.
 func (a *Attribute) UnmarshalJSON(data []byte) error {

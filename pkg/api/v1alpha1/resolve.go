@@ -17,6 +17,12 @@ const (
 	versionForm = "must be a version of semver.org 2.0.0, three numbers without leading zeros"
 )
 
+// semver is the API server's rule for version attributes: semver.org 2.0.0
+// with all three numbers.
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
 // Resolve makes the upstream attribute from text, the value with templates
 // rendered. The error says what text must be.
 func (a Attribute) Resolve(text string) (resourcev1.DeviceAttribute, error) {
