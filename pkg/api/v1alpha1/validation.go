@@ -18,8 +18,8 @@ const maxCount = 10_000
 // compiled. Whether names that stand for others, and those that count makes,
 // are there and unique is checked when they are expanded.
 //
-// The rules are those of the API server, of the strictest release where
-// releases differ, so that a template is good for all of them.
+// The rules are those of the API server from Kubernetes 1.36 on, and the
+// stricter ones where feature gates make a difference.
 func (t *ResourcePoolTemplate) Validate() field.ErrorList {
 	errs := validateName(t.Name)
 	path, spec := field.NewPath("spec"), &t.Spec
