@@ -75,9 +75,14 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 func (e *expansion) addIndexed(d *v1alpha1.DeviceTemplate, g *group, path *field.Path) field.ErrorList {
 	nodeNames, errs := renderIndexed(e.renderer, d.NodeName, len(g.devices), path.Child("nodeName"))
 	for i, name := range nodeNames {
-		if name != "" {
-			g.devices[i].NodeName = &name
+		if d.NodeName == "" {
+			break
 		}
+		if problems := v1alpha1.ValidateSubdomain(name, path.Child("nodeName")); len(problems) > 0 {
+			errs = append(errs, problems...)
+			break
+		}
+		g.devices[i].NodeName = &name
 	}
 	for j, consumption := range d.ConsumesCounters {
 		at := path.Child("consumesCounters").Index(j).Child("counterSet")
@@ -153,6 +158,11 @@ func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []r
 		if !is {
 			return field.ErrorList{field.Invalid(path.Child("counterSet"), consumption.CounterSet,
 				"there is no such counter set in the template; it has "+listed(slices.Sorted(maps.Keys(sets))))}
+		}
+		for other := range devices[i].ConsumesCounters {
+			if other != entry && devices[i].ConsumesCounters[other].CounterSet == consumption.CounterSet {
+				return field.ErrorList{field.Duplicate(path.Child("counterSet"), consumption.CounterSet)}
+			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
 			if _, is := counters[name]; !is {

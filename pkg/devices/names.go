@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 
@@ -21,13 +20,7 @@ func expandNames(renderer gotpl.Renderer, stem string, count *int32, path *field
 			stem += "-{{ .Index }}"
 		}
 	}
-	names, errs := renderIndexed(renderer, stem, number, path)
-	for _, name := range names {
-		if problems := content.IsDNS1123Label(name); len(problems) > 0 {
-			return nil, append(errs, field.Invalid(path, name, problems[0]))
-		}
-	}
-	return names, errs
+	return renderIndexed(renderer, stem, number, path)
 }
 
 // renderIndexed renders a template of .Index for each number. Such values do not
@@ -60,9 +53,12 @@ func renderIndexed(renderer gotpl.Renderer, value string, number int, path *fiel
 // taken are the names in use, with the paths of those that have them.
 type taken map[string]*field.Path
 
-// add refuses names that are taken already.
+// add refuses names that are no names, and those that are taken already.
 func (t taken) add(names []string, path *field.Path) field.ErrorList {
 	for _, name := range names {
+		if errs := v1alpha1.ValidateLabel(name, path); len(errs) > 0 {
+			return errs
+		}
 		if other, is := t[name]; is {
 			duplicate := field.Duplicate(path, name)
 			duplicate.Detail = fmt.Sprintf("%s gives that name already; rename one", other)

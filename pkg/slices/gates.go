@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
@@ -62,7 +63,7 @@ var gatedFields = []gatedField{
 		nil,
 		resourcev1.Device{NodeAllocatableResources: map[corev1.ResourceName]resourcev1.NodeAllocatableResource{
 			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: one()}},
-		}}).neededOr("its devices would not count against the node's own resources"),
+		}}).neededOr("its devices would not count against the node's own resources").askedOfNoNode(),
 	onDevices(counters, "DRAPartitionableDevices",
 		func(d *resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 },
 		nil,
@@ -83,7 +84,16 @@ var gatedFields = []gatedField{
 		used:  func(pool *devices.Pool) bool { return pool.PartitionTypeAttribute != nil },
 		clear: func(pool *devices.Pool) { pool.PartitionTypeAttribute = nil },
 		probe: func() resourcev1.ResourceSliceSpec {
-			return resourcev1.ResourceSliceSpec{PartitionTypeAttribute: new(resourcev1.FullyQualifiedName("example.com/" + probeName)), Devices: []resourcev1.Device{{Name: probeName}}}
+			// The API server wants a device that consumes counters and has the attribute.
+			const attribute = "example.com/" + probeName
+			return resourcev1.ResourceSliceSpec{
+				AllNodes: new(true), PartitionTypeAttribute: new(resourcev1.FullyQualifiedName(attribute)),
+				Devices: []resourcev1.Device{{
+					Name:             probeName,
+					Attributes:       map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{attribute: {StringValue: new(probeName)}},
+					ConsumesCounters: probeCounters(),
+				}},
+			}
 		},
 		kept: func(spec *resourcev1.ResourceSliceSpec) bool { return spec.PartitionTypeAttribute != nil },
 	}, {
@@ -91,7 +101,10 @@ var gatedFields = []gatedField{
 		used:  func(pool *devices.Pool) bool { return len(pool.SkipNodeOperations) > 0 },
 		clear: func(pool *devices.Pool) { pool.SkipNodeOperations = nil },
 		probe: func() resourcev1.ResourceSliceSpec {
-			return resourcev1.ResourceSliceSpec{SkipNodeOperations: []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll}, Devices: []resourcev1.Device{{Name: probeName}}}
+			return resourcev1.ResourceSliceSpec{
+				AllNodes: new(true), SkipNodeOperations: []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll},
+				Devices: []resourcev1.Device{{Name: probeName}},
+			}
 		},
 		kept: func(spec *resourcev1.ResourceSliceSpec) bool { return len(spec.SkipNodeOperations) > 0 },
 	},
@@ -128,6 +141,20 @@ func onDevices(name, gate string, used func(*resourcev1.Device) bool, clear func
 // neededOr marks a field without which a pool is not published.
 func (f gatedField) neededOr(without string) gatedField {
 	f.without = without
+	return f
+}
+
+// askedOfNoNode has the probe select a node that does not exist: some fields are
+// refused for nodes that have not declared the feature.
+func (f gatedField) askedOfNoNode() gatedField {
+	probe := f.probe
+	f.probe = func() resourcev1.ResourceSliceSpec {
+		spec := probe()
+		spec.AllNodes, spec.NodeSelector = nil, &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{probeName + "." + v1alpha1.GroupName}}},
+		}}}
+		return spec
+	}
 	return f
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -55,12 +56,18 @@ func newSlices(h holder, pool *devices.Pool, layout devices.Layout) ([]*resource
 				SkipNodeOperations: pool.SkipNodeOperations,
 			},
 		}
-		if len(content.Devices) > 0 {
+		if slices.ContainsFunc(content.Devices, consumes) {
 			made[i].Spec.PartitionTypeAttribute = pool.PartitionTypeAttribute
 		}
 		setNodes(&made[i].Spec, h, pool.SharedWith)
 	}
 	return made, nil
+}
+
+// consumes tells whether a device consumes counters. The API server takes
+// partitionTypeAttribute only in a slice that has such a device.
+func consumes(device resourcev1.Device) bool {
+	return len(device.ConsumesCounters) > 0
 }
 
 // setNodes says for which nodes a slice is.
