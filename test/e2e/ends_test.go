@@ -10,7 +10,7 @@ import (
 )
 
 func testDeletedWhilePreparing(h *harness) {
-	h.needs(35, "the scheduler panics when a Pod is deleted while its claim is being bound")
+	h.needs(36, "the scheduler panics when a Pod is deleted while its claim is being bound")
 	h.scene("deleted", "")
 	h.createClaim("deleted", "mine", claimSpec("deleted"))
 	for i := range 10 {
