@@ -30,6 +30,7 @@ const said = `{"Action":"start","Package":"e2e"}
 {"Action":"run","Test":"TestGood"}
 {"Action":"pass","Test":"TestGood","Elapsed":61}
 {"Action":"run","Test":"TestLost"}
+{"Action":"run","Test":"TestLost/Part"}
 panic: no JSON
 {"Action":"fail","Package":"e2e","Elapsed":65}
 `

@@ -107,11 +107,12 @@ func (r *results) count() counts {
 	var c counts
 	for _, test := range r.order {
 		switch end := r.ended[test]; {
-		case end == failed || end == "":
-			if !r.failedBelow(test) {
-				c.failed = append(c.failed, test+map[bool]string{true: " (did not end)"}[end == ""])
-			}
-		case r.parent[test]:
+		case end == "" && strings.Contains(test, "/"): // as the test that it is part of
+		case end == "":
+			c.failed = append(c.failed, test+" (did not end)")
+		case end == failed && !r.failedBelow(test):
+			c.failed = append(c.failed, test)
+		case end == failed || r.parent[test]:
 		case end == skipped:
 			c.skipped = append(c.skipped, skip{test, r.said[test]})
 		default:
@@ -124,6 +125,6 @@ func (r *results) count() counts {
 // failedBelow tells whether a part of the test is to blame.
 func (r *results) failedBelow(test string) bool {
 	return slices.ContainsFunc(r.order, func(other string) bool {
-		return strings.HasPrefix(other, test+"/") && r.ended[other] != passed && r.ended[other] != skipped
+		return strings.HasPrefix(other, test+"/") && r.ended[other] == failed
 	})
 }
