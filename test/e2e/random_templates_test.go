@@ -64,7 +64,7 @@ func (r *random) sharedCounters(spec object) []object {
 		if r.chance(60) {
 			set["count"] = pick(r, 1, 2, 8, 9, 17)
 		} else if r.chance(30) {
-			set["name"] = fmt.Sprintf(`set%d-{{ printf "%%02x" .Index }}`, i)
+			set["name"] = pick(r, fmt.Sprintf(`set%d-{{ printf "%%02x" .Index }}`, i), r.letters(62)+"{{ .Index }}")
 		}
 		sets, known = append(sets, set), append(known, set)
 	}
@@ -85,6 +85,9 @@ func (r *random) device(i int, spec object, sets []object) object {
 	}
 	if r.chance(20) {
 		device["name"] = fmt.Sprintf(`pci%d-{{ printf "%%02x" .Index }}`, i)
+	}
+	if r.chance(5) {
+		device["name"] = pick(r, r.letters(pick(r, 50, 54, 60, 61))+"{{ .Index }}", "Nic_{{ .Index }}")
 	}
 	if r.chance(25) {
 		device["allowMultipleAllocations"] = r.chance(70)
@@ -136,13 +139,18 @@ func (r *random) consumes(device object, sets []object) {
 		}
 		list = append(list, consumption)
 	}
+	if len(list) > 0 && r.chance(5) {
+		again := maps.Clone(list[0].(object))
+		again["counterSet"] = again["counterSet"].(string) + "{{/* again */}}"
+		list = append(list[:1], again)
+	}
 	device["consumesCounters"] = list
 }
 
 func (r *random) nodesOf(device object) {
 	switch r.IntN(3) {
 	case 0:
-		device["nodeName"] = pick(r, "random", r.letters(253), "node-{{ .Index }}")
+		device["nodeName"] = pick(r, "random", r.letters(253), "node-{{ .Index }}", "random", "{{ if .Index }}node{{ end }}")
 		delete(device, "nodeAllocatableResources") // only where the nodes are there
 	case 1:
 		device["nodeSelector"] = object{"nodeSelectorTerms": []any{r.term()}}
