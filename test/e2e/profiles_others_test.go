@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -94,7 +95,7 @@ func (p *profile) chosen(pod string) []string {
 	for _, result := range results(p.claimOfPod(p.name, pod)) {
 		requests[result.Request] = true
 	}
-	return slices.Sorted(maps0(requests))
+	return slices.Sorted(maps.Keys(requests))
 }
 
 // run is what a profile does with its sample once its pools should be there, for
