@@ -20,7 +20,7 @@ func TestKwok(t *testing.T) {
 	u := follows(t, hostOptions())
 	u.does("kwok 0.8")
 	u.does("Devices")
-	u.requirePrepared("gpu-0")
+	u.requirePrepared("a")
 	u.testAffinity()
 }
 
@@ -31,9 +31,9 @@ func TestKwokGeneral(t *testing.T) {
 	u.does("kwok 0.8", "kustomize/kwok\n", "kustomize/kwok-general\n")
 	waited := u.watchWaiting()
 	u.does("Devices")
-	u.requirePrepared("gpu-0")
+	u.requirePrepared("a")
 	require.NotEmpty(t, waited(), "no Pod was seen waiting for its claims")
-	node, err := u.client.CoreV1().Nodes().Get(t.Context(), "gpu-0", metav1.GetOptions{})
+	node, err := u.client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == "dra.kwok.x-k8s.io/PluginRegistered" && c.Status == corev1.ConditionTrue
@@ -53,7 +53,7 @@ func TestKarpenter(t *testing.T) {
 	u.does("Karpenter 1.14")
 	u.fakeNode("other", map[string]string{"dra.kwok.x-k8s.io/profile": "gpu-example", "kwok.x-k8s.io/node": "fake", "kwok-partition": "b"})
 	u.does("Devices", "labels: {", "labels: {kwok.x-k8s.io/node: fake, kwok-partition: a, ")
-	u.requirePrepared("gpu-0")
+	u.requirePrepared("a")
 	require.Empty(t, u.slicesOf("other"))
 }
 
@@ -69,7 +69,7 @@ func TestAnotherKwok(t *testing.T) {
 		"kubectl -n kube-system rollout status deployment kwok-controller")
 	u.does("Another kwok")
 	u.does("Devices")
-	u.requirePrepared("gpu-0")
+	u.requirePrepared("a")
 }
 
 // TestDryRun has the API server check all that the kustomizations render.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,8 @@ type user struct {
 	*host
 	*checkout
 	readme map[string]string
+	// environment is that of the commands, besides what all have.
+	environment []string
 }
 
 // follows makes a cluster with a host and no kwok.
@@ -78,11 +81,15 @@ func (u *user) run(commands string) {
 }
 
 func (u *user) shell(commands string) *exec.Cmd {
-	shell := exec.CommandContext(u.T().Context(), "sh", "-eux", "-c", u.local(commands, u.checkout.dir))
+	return u.shellCommand(u.T().Context(), commands)
+}
+
+func (u *user) shellCommand(ctx context.Context, commands string) *exec.Cmd {
+	shell := exec.CommandContext(ctx, "sh", "-eux", "-c", u.local(commands, u.checkout.dir))
 	shell.Dir = u.checkout.dir
 	// kubectl and kwokctl end with the cluster, when started from this directory.
-	programs := filepath.Dir(u.cluster.KubectlCommand(u.T().Context()).Path)
-	shell.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + u.path("home"), "KUBECONFIG=" + u.cluster.Kubeconfig()}
+	programs := filepath.Dir(u.cluster.KubectlCommand(ctx).Path)
+	shell.Env = append([]string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + u.path("home"), "KUBECONFIG=" + u.cluster.Kubeconfig()}, u.environment...)
 	return shell
 }
 

@@ -1,0 +1,113 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+// TestKwokctl makes a cluster with kwokctl as a user does. Another cluster, of
+// which only the API server runs, sees to it that no process outlives the test.
+//
+// Replaced are what kwokctl would download, by the programs that are there; the
+// sidecar's port, of which the machine has but one; and the number of nodes.
+func TestKwokctl(t *testing.T) {
+	t.Parallel()
+	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
+	u.prepareKwokctl()
+	t.Cleanup(func() {
+		// The context of the test is done by now.
+		remove := u.shellCommand(context.WithoutCancel(t.Context()), "kwokctl delete cluster")
+		output, err := remove.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	})
+	u.does("kwokctl", "make build\n", "", "--replicas 1000", "--replicas 50")
+	u.does("Devices")
+
+	config, err := clientcmd.BuildConfigFromFlags("", u.path("home", ".kube", "config"))
+	require.NoError(t, err)
+	u.client, err = kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	u.requirePrepared("a")
+	u.allPublished(51)
+
+	// What is a part of the cluster stops and starts with it.
+	u.run("kwokctl stop cluster\nkwokctl start cluster\nkwokctl scale node gpu --replicas 51 --config kwokctl.yaml")
+	u.allPublished(52)
+}
+
+// TestKwokctlDocker has kwokctl say how it would start kwok-dra in a container.
+func TestKwokctlDocker(t *testing.T) {
+	t.Parallel()
+	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
+	for _, runtime := range []string{"docker", "podman", "nerdctl"} {
+		output, err := u.shell("kubectl kustomize kustomize/kwokctl/docker | sed 's|CLUSTER|/clusters/kwok|' > kwokctl.yaml\n" +
+			"kwokctl --dry-run create cluster --runtime " + runtime + " --config kwokctl.yaml").CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		var create, start string
+		for line := range strings.Lines(string(output)) {
+			switch {
+			case strings.HasPrefix(line, runtime+" create --name=kwok-kwok-kwok-dra "):
+				create = line
+			case strings.HasPrefix(line, runtime+" start kwok-kwok-kwok-dra"):
+				start = line
+			}
+		}
+		require.NotEmpty(t, start)
+		for _, part := range []string{
+			" --network=kwok-kwok ", " --user=0 ",
+			" --volume=/clusters/kwok/kubeconfig:/clusters/kwok/kubeconfig.yaml:ro ",
+			" --volume=/clusters/kwok/pki/admin.key:/etc/kubernetes/pki/admin.key:ro ",
+			" kwok-dra/kwok-dra:v0.1.0 --kubeconfig=/clusters/kwok/kubeconfig.yaml --manage-all-nodes --config-map=kube-system/kwok-dra --enable-crds\n",
+		} {
+			require.Contains(t, create, part)
+		}
+	}
+}
+
+// prepareKwokctl puts into place what the commands of the README need.
+func (u *user) prepareKwokctl() {
+	program, err := sidecar.Binary()
+	require.NoError(u.T(), err)
+	require.NoError(u.T(), os.Mkdir(u.path("bin"), 0o755))
+	require.NoError(u.T(), os.Symlink(program, u.path("bin", "kwok-dra")))
+	address, err := freeAddress()
+	require.NoError(u.T(), err)
+	file := u.path("kustomize", "kwokctl", "base", "kwokctl.yaml")
+	content, err := os.ReadFile(file)
+	require.NoError(u.T(), err)
+	require.NoError(u.T(), os.WriteFile(file, append(content, "  - --server-address="+address+"\n"...), 0o600))
+	require.NoError(u.T(), os.MkdirAll(u.path("home"), 0o755))
+	u.environment = []string{"KUBECONFIG=" + u.path("home", ".kube", "config"), "KWOK_KUBE_VERSION=" + u.cluster.Versions().Kubernetes}
+	for variable, program := range map[string]string{
+		"ETCD": "etcd", "KUBE_APISERVER": "kube-apiserver", "KUBE_CONTROLLER_MANAGER": "kube-controller-manager",
+		"KUBE_SCHEDULER": "kube-scheduler", "KUBECTL": "kubectl", "CONTROLLER": "kwok",
+	} {
+		u.environment = append(u.environment, "KWOK_"+variable+"_BINARY="+u.cluster.Binary(program))
+	}
+}
+
+// allPublished waits until that many nodes have slices.
+func (u *user) allPublished(want int) {
+	u.T().Helper()
+	until(u.T(), patience, func() string {
+		list, err := u.client.ResourceV1().ResourceSlices().List(u.T().Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error() // it may have just been started again
+		}
+		if len(list.Items) != want {
+			return fmt.Sprintf("%d slices, want %d", len(list.Items), want)
+		}
+		return ""
+	})
+}
