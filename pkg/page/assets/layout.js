@@ -12,17 +12,18 @@ const sizes = {
   roomy: { step: 30, row: 34, gap: 4 },
 };
 
-// arrange lays selected items out in a width. Where all of them fit into the
-// height one below the other, they are drawn larger.
+// arrange lays selected items out in a width: one below the other where all of
+// them fit into the height so, and larger if they still do, or else side by side.
 export function arrange(selected, { width, height, character }) {
   const most = Math.floor(width / 3);
   const names = {
     name: Math.min(most, nameWidth(selected, character)),
     driver: Math.min(most, driverWidth(selected, character)),
   };
-  if (selected.length * sizes.roomy.row <= height) {
-    const roomy = arrangeIn(selected, { ...sizes.roomy, ...names, width, columns: 1 });
-    if (roomy.height <= height) return { ...roomy, roomy: true };
+  for (const size of [sizes.roomy, sizes.dense]) {
+    if (selected.length * size.row > height) continue;
+    const below = arrangeIn(selected, { ...size, ...names, width, columns: 1 });
+    if (below.height <= height) return { ...below, roomy: size === sizes.roomy };
   }
   return arrangeIn(selected, { ...sizes.dense, ...names, width });
 }
