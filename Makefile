@@ -5,7 +5,7 @@ GO ?= go
 export CGO_ENABLED ?= 0
 export GOWORK = off
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
 MODULES = . test/cluster test test/dashboards
 

@@ -138,7 +138,7 @@ func TestPreparingSurvivesKills(t *testing.T) {
 		})
 	}
 	for kill := range kills {
-		h.eventually(patience, func() string {
+		h.eventually(fleetPatience, func() string {
 			if n := h.runningPods("kill"); n < (kill+1)*pods/(kills+2) {
 				return fmt.Sprintf("%d pods run", n)
 			}
@@ -149,7 +149,7 @@ func TestPreparingSurvivesKills(t *testing.T) {
 		process = h.sidecar()
 	}
 	creating.Wait()
-	h.eventually(patience, func() string {
+	h.eventually(fleetPatience, func() string {
 		if n := h.runningPods("kill"); n < pods {
 			return fmt.Sprintf("%d pods run", n)
 		}
