@@ -90,8 +90,7 @@ func TestAnItemThatComesBack(t *testing.T) {
 		w.remove("b")
 		gone, _ := w.since(all.Revision)
 		require.Equal(t, []string{"node/b"}, gone.Removed)
-		w.nodes = append(w.nodes, "b")
-		w.changes++
+		w.change(func() { w.nodes = append(w.nodes, "b") })
 		back, _ := w.since(gone.Revision)
 		require.Equal(t, map[string]string{"node/b": "free"}, back.states())
 		require.Empty(t, back.Removed)
@@ -110,10 +109,10 @@ func TestNoChange(t *testing.T) {
 		response := w.get("/api/devices?since=" + all.Revision)
 		require.Equal(t, http.StatusNoContent, response.Code)
 		require.Equal(t, patience, time.Since(began))
-		require.Equal(t, 1, w.takes)
-		w.changes++
+		require.Equal(t, 1, w.taken())
+		w.change(func() {})
 		require.Equal(t, http.StatusNoContent, w.get("/api/devices?since="+all.Revision).Code)
-		require.Equal(t, 2, w.takes)
+		require.Equal(t, 2, w.taken())
 	})
 }
 
@@ -141,7 +140,7 @@ func TestPagesShareTheWork(t *testing.T) {
 			go w.get("/api/devices?since=" + revision)
 		}
 		synctest.Wait()
-		require.Equal(t, 1, w.takes)
+		require.Equal(t, 1, w.taken())
 		for second := range 10 {
 			w.allocate("a", fmt.Sprint(second))
 			for range 5 {
@@ -150,7 +149,7 @@ func TestPagesShareTheWork(t *testing.T) {
 			time.Sleep(interval)
 			synctest.Wait()
 		}
-		require.LessOrEqual(t, w.takes, 11)
+		require.LessOrEqual(t, w.taken(), 11)
 		time.Sleep(patience)
 	})
 }
@@ -169,7 +168,7 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Nil(t, w.page.feed.items)
-		require.Equal(t, 1, w.takes)
+		require.Equal(t, 1, w.taken())
 		answer, took := w.since(first.Revision)
 		require.Zero(t, took)
 		require.Empty(t, answer.Since, "what was removed meanwhile is not known")
@@ -198,8 +197,7 @@ func TestManyRemoved(t *testing.T) {
 		}
 		w := newWorld(t, append(names, "stays")...)
 		all := w.decode(w.get("/api/devices"))
-		w.nodes = []string{"stays"}
-		w.changes++
+		w.change(func() { w.nodes = []string{"stays"} })
 		answer, _ := w.since(all.Revision)
 		require.Empty(t, answer.Since)
 		require.Equal(t, map[string]string{"node/stays": "free"}, answer.states())

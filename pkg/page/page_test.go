@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/devices", nil))
 	require.Equal(t, http.StatusMethodNotAllowed, recorder.Code)
-	require.Zero(t, w.takes, "looking at the page alone takes no inventory")
+	require.Zero(t, w.taken(), "looking at the page alone takes no inventory")
 	w.page.feed.forget.Stop()
 }
 

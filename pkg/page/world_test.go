@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,26 +26,51 @@ type world struct {
 	t       *testing.T
 	handler http.Handler
 	page    *page
-	nodes   []string
+
+	mu    sync.Mutex
+	nodes []string
 	// claims are by node.
 	claims  map[string]inventory.Claim
 	changes uint64
-	// takes is how often an inventory was taken.
-	takes int
+	takes   int
 }
 
 func newWorld(t *testing.T, nodes ...string) *world {
 	t.Helper()
 	w := &world{t: t, nodes: nodes, claims: map[string]inventory.Claim{}}
 	source := &inventory.Source{
-		Nodes:       func() []string { w.takes++; return w.nodes },
-		Slices:      w.slices,
-		Allocations: w.allocations,
-		Changes:     func() uint64 { return w.changes },
+		Nodes:       locked(w, func() []string { w.takes++; return w.nodes }),
+		Slices:      locked(w, w.slices),
+		Allocations: locked(w, w.allocations),
+		Changes:     locked(w, func() uint64 { return w.changes }),
 	}
 	w.page = &page{feed: newFeed(source)}
 	w.handler = w.page.handler()
 	return w
+}
+
+// locked is for what requests ask while tests change things.
+func locked[T any](w *world, ask func() T) func() T {
+	return func() T {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return ask()
+	}
+}
+
+// change changes the fleet, and has pages told.
+func (w *world) change(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+	w.changes++
+}
+
+// taken is how often an inventory was taken.
+func (w *world) taken() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.takes
 }
 
 func (w *world) slices() []inventory.Slice {
@@ -66,16 +92,16 @@ func (w *world) allocations() []inventory.Allocation {
 
 // allocate gives a node's device to a claim, or takes it back.
 func (w *world) allocate(node, claim string) {
-	w.changes++
-	delete(w.claims, node)
-	if claim != "" {
-		w.claims[node] = inventory.Claim{Namespace: "default", Name: claim}
-	}
+	w.change(func() {
+		delete(w.claims, node)
+		if claim != "" {
+			w.claims[node] = inventory.Claim{Namespace: "default", Name: claim}
+		}
+	})
 }
 
 func (w *world) remove(node string) {
-	w.changes++
-	w.nodes = slices.DeleteFunc(slices.Clone(w.nodes), func(name string) bool { return name == node })
+	w.change(func() { w.nodes = slices.DeleteFunc(w.nodes, func(name string) bool { return name == node }) })
 }
 
 func (w *world) get(path string, headers ...string) *httptest.ResponseRecorder {
