@@ -43,8 +43,9 @@ type host struct {
 // sends no heartbeats, so nobody waits for them.
 func hostOptions() cluster.Options {
 	return cluster.Options{
-		Disable:   []string{cluster.Kwok},
-		ExtraArgs: map[string][]string{cluster.ControllerManager: {"node-monitor-grace-period=24h"}},
+		KwokVersion: "0.8.0",
+		Disable:     []string{cluster.Kwok},
+		ExtraArgs:   map[string][]string{cluster.ControllerManager: {"node-monitor-grace-period=24h"}},
 	}
 }
 

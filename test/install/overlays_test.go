@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -24,10 +25,12 @@ func TestKwok(t *testing.T) {
 	u.testAffinity()
 }
 
-// TestKwokGeneral does so with the general Stages, which show a Pod wait.
+// TestKwokGeneral adds kwok-dra to a kwok 0.8 that is there, with the general
+// Stages, which show a Pod wait.
 func TestKwokGeneral(t *testing.T) {
 	t.Parallel()
 	u := follows(t, hostOptions())
+	u.installKwok()
 	u.does("kwok 0.8", "kustomize/kwok\n", "kustomize/kwok-general\n")
 	waited := u.watchWaiting()
 	u.does("Devices")
@@ -49,8 +52,9 @@ func TestKarpenter(t *testing.T) {
 	u := follows(t, options)
 	// make install-kwok brings these.
 	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.6.0\n" +
-		"kubectl wait --for=condition=Established crd stages.kwok.x-k8s.io")
+		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done")
 	u.does("Karpenter 1.14")
+	u.run("kubectl -n kube-system rollout status deployment kwok-controller-a")
 	u.fakeNode("other", map[string]string{"dra.kwok.x-k8s.io/profile": "gpu-example", "kwok.x-k8s.io/node": "fake", "kwok-partition": "b"})
 	u.does("Devices", "labels: {", "labels: {kwok.x-k8s.io/node: fake, kwok-partition: a, ")
 	u.requirePrepared("a")
@@ -61,25 +65,54 @@ func TestKarpenter(t *testing.T) {
 func TestAnotherKwok(t *testing.T) {
 	t.Parallel()
 	u := follows(t, hostOptions())
-	const kwok = "https://github.com/kubernetes-sigs/kwok/kustomize/"
-	u.run("kubectl apply -k " + kwok + "crd?ref=v0.8.0\n" +
-		"kubectl wait --for=condition=Established crd stages.kwok.x-k8s.io\n" +
-		"kubectl kustomize " + kwok + "kwok?ref=v0.8.0 | sed 's|kwok/kwok$|kwok/kwok:v0.8.0|' | kubectl apply -f -\n" +
-		"kubectl apply -k " + kwok + "stage/fast?ref=v0.8.0\n" +
-		"kubectl -n kube-system rollout status deployment kwok-controller")
+	u.installKwok()
 	u.does("Another kwok")
+	u.run("kubectl -n kube-system rollout status deployment kwok-controller")
 	u.does("Devices")
 	u.requirePrepared("a")
 }
 
-// TestDryRun has the API server check all that the kustomizations render.
+// installKwok installs kwok as its documentation says.
+func (u *user) installKwok() {
+	u.T().Helper()
+	const kwok = "https://github.com/kubernetes-sigs/kwok/kustomize/"
+	u.run("kubectl apply -k " + kwok + "crd?ref=v0.8.0\n" +
+		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done\n" +
+		"kubectl kustomize " + kwok + "kwok?ref=v0.8.0 | sed 's|kwok/kwok$|kwok/kwok:v0.8.0|' | kubectl apply -f -\n" +
+		"kubectl apply -k " + kwok + "stage/fast?ref=v0.8.0\n" +
+		"kubectl -n kube-system rollout status deployment kwok-controller")
+}
+
+// withProfiles is what users have who choose their devices when they install.
+const withProfiles = `
+resources:
+- ../kustomize/kwok
+components:
+- ../kustomize/profiles/nvidia-h100
+- ../kustomize/profiles/gpu-example
+patches:
+- target: {kind: Deployment}
+  patch: |
+    - {op: test, path: /spec/template/spec/containers/0/name, value: kwok-controller}
+    - {op: test, path: /spec/template/spec/containers/1/name, value: kwok-dra}
+`
+
+// TestDryRun has the API server check all that the kustomizations render, alone
+// and as the base of a user's own.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
 	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.8.0\n" +
-		"kubectl wait --for=condition=Established crd stages.kwok.x-k8s.io")
-	for _, overlay := range []string{"kwok", "kwok-general", "karpenter"} {
-		u.run("kubectl apply --dry-run=server -k kustomize/" + overlay)
+		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done")
+	require.NoError(t, os.Mkdir(u.path("mine"), 0o755))
+	require.NoError(t, os.WriteFile(u.path("mine", "kustomization.yaml"), []byte(withProfiles), 0o600))
+	for _, overlay := range []string{"kustomize/kwok", "kustomize/kwok-general", "kustomize/karpenter", "mine"} {
+		u.run("kubectl apply --dry-run=server -k " + overlay)
+	}
+	rendered, err := u.shell("kubectl kustomize mine").Output()
+	require.NoError(t, err)
+	for _, key := range []string{"  nvidia-h100.yaml: |", "  gpu-example.yaml: |"} {
+		require.Contains(t, string(rendered), key)
 	}
 }
 

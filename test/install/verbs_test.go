@@ -121,7 +121,13 @@ func newVerbs(t *testing.T) *verbs {
 		Data:       map[string]string{"gpus": verbsConfiguration},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	kubectl("wait", "--for=condition=Established", "crd", "--all")
+	until(t, patience, func() string {
+		_, err := c.Kubectl(t.Context(), "get", "resourcepooltemplates.dra.kwok.x-k8s.io,kwokdraconfigurations.dra.kwok.x-k8s.io")
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	return &verbs{cluster: c, client: client, role: ourRole(t)}
 }
 
