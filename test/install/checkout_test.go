@@ -2,6 +2,7 @@ package install
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,38 +103,38 @@ func moduleDir(t *testing.T, path, version string) string {
 	return module.Dir
 }
 
-// TestReferences has every reference to another repository be to a release, and
-// to the same one of kwok wherever kwok is not Karpenter's.
+// image is that of kwok-dra.
+var image = regexp.MustCompile(`kwok-dra/kwok-dra:\S+`)
+
+// TestReferences has all files name one release of kwok, but for those of
+// Karpenter, and one image of kwok-dra; and the tests know every reference to
+// another repository.
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t, t.TempDir())
-	var versions []string
-	require.NoError(t, filepath.WalkDir(filepath.Join(sidecar.Root(), "kustomize"), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".md" {
+	kwoks, images := map[string]bool{}, map[string]bool{}
+	root := os.DirFS(filepath.Join(sidecar.Root(), "kustomize"))
+	require.NoError(t, fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".md" {
 			return err
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
+		content, err := fs.ReadFile(root, path)
+		require.NoError(t, err)
 		for _, match := range remoteDirectory.FindAllStringSubmatch(string(content), -1) {
-			if !strings.Contains(path, "karpenter") {
-				versions = append(versions, match[2])
-			}
+			kwoks[match[2]] = kwoks[match[2]] || !strings.HasPrefix(path, "karpenter/")
 		}
-		relative, err := filepath.Rel(sidecar.Root(), path)
-		require.NoError(t, err)
-		copied, err := os.ReadFile(c.path(relative))
-		require.NoError(t, err)
+		for _, name := range image.FindAllString(string(content), -1) {
+			images[name] = true
+		}
 		if filepath.Base(path) == "kustomization.yaml" {
-			require.NotContains(t, string(copied), "https://", "%s refers to something in a form that is not known here", relative)
+			copied, err := os.ReadFile(c.path("kustomize", path))
+			require.NoError(t, err)
+			require.NotContains(t, string(copied), "https://", "%s refers to something in a form that is not known here", path)
 		}
 		return nil
 	}))
-	require.NotEmpty(t, versions)
-	for _, version := range versions {
-		require.Equal(t, versions[0], version)
-	}
+	require.Equal(t, map[string]bool{"v0.8.0": true, "v0.6.0": false}, kwoks)
+	require.Len(t, images, 1)
 }
 
 // TestCopies has the copies of files be what they are copies of.

@@ -56,23 +56,36 @@ func newHost(t *testing.T, c *cluster.Cluster, client kubernetes.Interface) *hos
 	_, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: hostName}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	resources := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
-	h.patchStatus("nodes", "", hostName, corev1.NodeStatus{
+	patch, err := json.Marshal(map[string]any{"status": corev1.NodeStatus{
 		Allocatable: resources,
 		Capacity:    resources,
 		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	informer := coreinformers.NewFilteredPodInformer(client, "", 0, nil, func(options *metav1.ListOptions) {
+	}})
+	require.NoError(t, err)
+	_, err = client.CoreV1().Nodes().Patch(t.Context(), hostName, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	h.watchPods()
+	return h
+}
+
+// stateDir is the directory of the cluster.
+func stateDir(c *cluster.Cluster) string { return filepath.Dir(c.Kubeconfig()) }
+
+// watchPods runs the Pods that are bound to the host until the test ends.
+func (h *host) watchPods() {
+	h.Helper()
+	ctx, cancel := context.WithCancel(h.Context())
+	informer := coreinformers.NewFilteredPodInformer(h.client, "", 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", hostName).String()
 	})
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(pod any) { h.sync(ctx, pod.(*corev1.Pod)) },
 		UpdateFunc: func(_, pod any) { h.sync(ctx, pod.(*corev1.Pod)) },
 	})
-	require.NoError(t, err)
+	require.NoError(h, err)
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
-	t.Cleanup(func() {
+	h.Cleanup(func() {
 		cancel()
 		running.Wait()
 		h.starting.Wait()
@@ -80,11 +93,7 @@ func newHost(t *testing.T, c *cluster.Cluster, client kubernetes.Interface) *hos
 			pod.stop()
 		}
 	})
-	return h
 }
-
-// stateDir is the directory of the cluster.
-func stateDir(c *cluster.Cluster) string { return filepath.Dir(c.Kubeconfig()) }
 
 // sync starts Pods that are new, and ends those that are deleted.
 func (h *host) sync(ctx context.Context, pod *corev1.Pod) {
@@ -135,36 +144,6 @@ func (h *host) ready(ctx context.Context, pod *corev1.Pod) error {
 	}
 	_, err = h.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
-}
-
-// patchStatus writes the status of an object of the core group.
-func (h *host) patchStatus(resource, namespace, name string, status any) {
-	h.Helper()
-	patch, err := json.Marshal(map[string]any{"status": status})
-	require.NoError(h, err)
-	request := h.client.CoreV1().RESTClient().Patch(types.StrategicMergePatchType).
-		Resource(resource).Name(name).NamespaceIfScoped(namespace, namespace != "").SubResource("status").Body(patch)
-	require.NoError(h, request.Do(h.Context()).Error())
-}
-
-// process returns the container of that name that runs, of the Pod that came last.
-func (h *host) process(name string) *process {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var newest *runningPod
-	for _, pod := range h.pods {
-		if newest == nil || newest.pod.CreationTimestamp.Before(&pod.pod.CreationTimestamp) {
-			newest = pod
-		}
-	}
-	require.NotNil(h, newest, "no Pod runs on the host")
-	for _, container := range newest.containers {
-		if container.name == name {
-			return container
-		}
-	}
-	h.Fatalf("no container %s runs on the host", name)
-	return nil
 }
 
 // until waits until check returns "", which otherwise is what is missing.

@@ -31,6 +31,11 @@ func TestKwokctl(t *testing.T) {
 		output, err := remove.CombinedOutput()
 		require.NoError(t, err, "%s", output)
 	})
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(u.path("home", ".kwok", "clusters", "kwok", "logs", "kwok-dra.log")); err == nil && t.Failed() {
+			t.Logf("kwok-dra wrote:\n%s", log)
+		}
+	})
 	u.does("kwokctl", "make build\n", "", "--replicas 1000", "--replicas 50")
 	u.does("Devices")
 
@@ -40,6 +45,8 @@ func TestKwokctl(t *testing.T) {
 	require.NoError(t, err)
 	u.requirePrepared("a")
 	u.allPublished(51)
+	u.run(`kwokctl scale node h100 --config kwokctl.yaml --param '.profile="nvidia-h100"'` +
+		"\nkubectl get nodes --no-headers -l dra.kwok.x-k8s.io/profile=nvidia-h100 | grep h100-000000")
 
 	// What is a part of the cluster stops and starts with it.
 	u.run("kwokctl stop cluster\nkwokctl start cluster\nkwokctl scale node gpu --replicas 51 --config kwokctl.yaml")

@@ -26,26 +26,26 @@ type step struct {
 	missing func(*player) string
 }
 
+// The API groups of the permissions.
 const (
-	slicesOfDRA = "resourceslices"
-	claims      = "resourceclaims"
-	dra         = "resource.k8s.io"
-	ours        = "dra.kwok.x-k8s.io"
+	core = ""
+	dra  = "resource.k8s.io"
+	ours = "dra.kwok.x-k8s.io"
 )
 
 // stepOf names the step that needs a permission.
 var stepOf = map[permission]string{
-	{"", "configmaps", "list"}:                             "start",
-	{"", "configmaps", "watch"}:                            "start",
-	{dra, slicesOfDRA, "list"}:                             "start",
-	{dra, slicesOfDRA, "watch"}:                            "start",
-	{dra, slicesOfDRA, "create"}:                           "publish",
-	{dra, slicesOfDRA, "patch"}:                            "repair",
-	{dra, slicesOfDRA, "get"}:                              "adopt",
-	{dra, slicesOfDRA, "delete"}:                           "retire",
-	{dra, claims, "list"}:                                  "start",
-	{dra, claims, "watch"}:                                 "start",
-	{dra, claims, "get"}:                                   "refuse",
+	{core, "configmaps", "list"}:                           "start",
+	{core, "configmaps", "watch"}:                          "start",
+	{dra, "resourceslices", "list"}:                        "start",
+	{dra, "resourceslices", "watch"}:                       "start",
+	{dra, "resourceslices", "create"}:                      "publish",
+	{dra, "resourceslices", "patch"}:                       "repair",
+	{dra, "resourceslices", "get"}:                         "adopt",
+	{dra, "resourceslices", "delete"}:                      "retire",
+	{dra, "resourceclaims", "list"}:                        "start",
+	{dra, "resourceclaims", "watch"}:                       "start",
+	{dra, "resourceclaims", "get"}:                         "refuse",
 	{dra, "resourceclaims/status", "patch"}:                "prepare",
 	{dra, "resourceclaims/driver", "arbitrary-node:patch"}: "prepare",
 	{ours, "resourcepooltemplates", "list"}:                "start",
