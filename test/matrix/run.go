@@ -58,7 +58,9 @@ func (m *matrix) test(ctx context.Context, version string, results *results, log
 	if m.only != "" {
 		args = append(args, "-run", m.only)
 	}
-	test := exec.CommandContext(ctx, "go", append(args, "./e2e")...)
+	// One package after the other, for each has clusters of its own.
+	args = append(args, "-p=1", "./e2e", "./install")
+	test := exec.CommandContext(ctx, "go", args...)
 	test.Dir = filepath.Join(sidecar.Root(), "test")
 	test.Env = append(os.Environ(), build.KubernetesVersionEnv+"="+version, "CGO_ENABLED=0", "GOWORK=off",
 		cluster.LogsEnv+"="+filepath.Join(m.logs, version))
