@@ -1,0 +1,27 @@
+// Command kwok-dractl is what a person uses beside kubectl and kwokctl: it
+// checks, renders, generates, schedules and shows fake devices. Under the name
+// kubectl-dra it is a plugin of kubectl.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	name := cli.NameOf(os.Args[0])
+	err := dractl.New(name, cli.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
+	stop()
+	code := cli.ExitCode(err)
+	if code == cli.ExitFailed {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,73 @@
+// Package cli is what the sub-commands of kwok-dractl have in common towards the
+// shell: streams, exit codes and the name that the command goes by.
+package cli
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Name is the name of the command, as examples are written with.
+const Name = "kwok-dractl"
+
+// plugin is the name of the binary under which kubectl finds it.
+const plugin = "kubectl-dra"
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In          io.Reader
+	Out, ErrOut io.Writer
+}
+
+// ErrNegative says that a command did its work and the answer is no: documents
+// are invalid, there are differences, a Pod does not fit. The command has said
+// so itself, so nothing more is printed.
+var ErrNegative = errors.New("the answer is no")
+
+// The exit codes.
+const (
+	// ExitNegative is that of ErrNegative.
+	ExitNegative = 1
+	// ExitFailed is that of all other errors: the command could not do its work.
+	ExitFailed = 2
+)
+
+// ExitCode is the exit code for the error that a command returns.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrNegative):
+		return ExitNegative
+	}
+	return ExitFailed
+}
+
+// NameOf is what a user types to run the binary: with the name of a plugin,
+// kubectl and the plugin's.
+func NameOf(binary string) string {
+	if strings.TrimSuffix(filepath.Base(binary), ".exe") == plugin {
+		return "kubectl dra"
+	}
+	return Name
+}
+
+// Rename puts the name that the user types in place of Name in all that helps
+// with the command and its sub-commands.
+func Rename(command *cobra.Command, name string) {
+	if command.Annotations == nil {
+		command.Annotations = map[string]string{}
+	}
+	if !command.HasParent() {
+		command.Annotations[cobra.CommandDisplayNameAnnotation] = name
+	}
+	command.Example = strings.ReplaceAll(command.Example, Name+" ", name+" ")
+	command.Long = strings.ReplaceAll(command.Long, Name+" ", name+" ")
+	for _, child := range command.Commands() {
+		Rename(child, name)
+	}
+}

@@ -1,0 +1,63 @@
+// Package cluster finds the API server as kubectl does.
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Flags say which cluster is meant.
+type Flags struct {
+	Kubeconfig, Context, Namespace string
+}
+
+// AddTo adds the flags.
+func (f *Flags) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG or ~/.kube/config")
+	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig; default: the current one")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace; default: that of the context")
+}
+
+func (f *Flags) config() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+}
+
+// RESTConfig is how the API server is reached.
+func (f *Flags) RESTConfig() (*rest.Config, error) {
+	found, err := f.config().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server; give --kubeconfig or --context: %w", err)
+	}
+	found.QPS = -1
+	return found, nil
+}
+
+// Client makes a client, which reads in protobuf: it halves the time for large
+// fleets.
+func (f *Flags) Client() (kubernetes.Interface, error) {
+	config, err := f.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	return kubernetes.NewForConfig(config)
+}
+
+// DefaultNamespace is the namespace that is given, or that of the context.
+func (f *Flags) DefaultNamespace() (string, error) {
+	if f.Namespace != "" {
+		return f.Namespace, nil
+	}
+	namespace, _, err := f.config().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("find the namespace of the context: %w", err)
+	}
+	return namespace, nil
+}

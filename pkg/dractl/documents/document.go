@@ -1,0 +1,114 @@
+package documents
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is one YAML or JSON document of a file.
+type Document struct {
+	// File is the name of the file, and Line the number of its line that Data
+	// begins with.
+	File string
+	Line int
+	Data []byte
+}
+
+// Where is the place of the document.
+func (d *Document) Where() string {
+	return fmt.Sprintf("%s:%d", d.File, d.Line)
+}
+
+// Split splits the text of a file into its documents. Those with nothing but
+// comments are left out.
+func Split(file string, data []byte) []Document {
+	var all []Document
+	current := Document{File: file, Line: 1}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if isSeparator(line) {
+			all = appendUnlessEmpty(all, current)
+			current = Document{File: file, Line: number + 1}
+			continue
+		}
+		current.Data = append(current.Data, line...)
+	}
+	return appendUnlessEmpty(all, current)
+}
+
+// isSeparator tells whether a line is what kubectl takes for the end of a
+// document.
+func isSeparator(line []byte) bool {
+	rest, is := bytes.CutPrefix(line, []byte("---"))
+	rest = bytes.TrimSpace(rest)
+	return is && (len(rest) == 0 || rest[0] == '#')
+}
+
+func appendUnlessEmpty(all []Document, d Document) []Document {
+	for line := range bytes.Lines(d.Data) {
+		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) > 0 && trimmed[0] != '#' {
+			return append(all, d)
+		}
+	}
+	return all
+}
+
+// Object is an object of a document, or an item of a list in it.
+type Object struct {
+	*unstructured.Unstructured
+
+	// Where is the place of the document.
+	Where string
+}
+
+// Objects decodes documents into objects, and lists into their items. The error
+// names every document that is none.
+func Objects(all []Document) ([]Object, error) {
+	var objects []Object
+	var errs []error
+	for i := range all {
+		decoded, err := all[i].objects()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", all[i].Where(), err))
+		}
+		objects = append(objects, decoded...)
+	}
+	return objects, errors.Join(errs...)
+}
+
+func (d *Document) objects() ([]Object, error) {
+	data, err := yaml.YAMLToJSONStrict(d.Data)
+	if err != nil {
+		return nil, fmt.Errorf("no valid YAML: %s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+	}
+	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
+	if err != nil {
+		return nil, fmt.Errorf("not an object with apiVersion and kind: %w", err)
+	}
+	list, isList := decoded.(*unstructured.UnstructuredList)
+	if !isList {
+		return []Object{{decoded.(*unstructured.Unstructured), d.Where()}}, nil
+	}
+	objects := make([]Object, len(list.Items))
+	for i := range list.Items {
+		objects[i] = Object{&list.Items[i], d.Where()}
+	}
+	return objects, nil
+}
+
+// Into converts an object into a typed one. Unknown fields are left out, as the
+// API server would.
+func (o Object) Into(typed any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+		return fmt.Errorf("%s: %s %q: %w", o.Where, o.GetKind(), o.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// Package documents reads the YAML and JSON documents that a user names with -f,
+// and remembers where each is from.
+package documents
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Stdin is the path of the standard input, as with kubectl.
+const Stdin = "-"
+
+// Files are the paths that a user gives with a flag.
+type Files struct {
+	Paths     []string
+	Recursive bool
+}
+
+// AddTo adds -f and -R to a command.
+func (f *Files) AddTo(command *cobra.Command, usage string) {
+	command.Flags().StringArrayVarP(&f.Paths, "filename", "f", nil, usage+": a file, a directory, or - for standard input; may be given several times")
+	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories with all that is below them")
+	// The shell completes file names.
+	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
+}
+
+// Read reads all documents of all files, in the order of the paths and of the
+// names in directories. The error names every file that cannot be read.
+func (f *Files) Read(in io.Reader) ([]Document, error) {
+	var all []Document
+	var errs []error
+	for _, path := range f.Paths {
+		read, err := f.read(in, path)
+		all, errs = append(all, read...), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+func (f *Files) read(in io.Reader, path string) ([]Document, error) {
+	switch {
+	case path == Stdin:
+		data, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return Split("<stdin>", data), nil
+	case strings.HasPrefix(path, "http://"), strings.HasPrefix(path, "https://"):
+		return nil, fmt.Errorf("read %s: URLs are not read; download it, or pipe it: curl -fsSL %s | %s", path, path, "... -f -")
+	}
+	paths, err := f.expand(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []Document
+	var errs []error
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, Split(path, data)...)
+	}
+	return all, errors.Join(errs...)
+}
+
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// expand lists the files of a directory; a file is its own list.
+func (f *Files) expand(root string) ([]string, error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{root}, nil
+	}
+	var paths []string
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && !f.Recursive:
+			return filepath.SkipDir
+		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("read %s: the directory has no file named *.yaml, *.yml or *.json; with -R those below it are read too", root)
+	}
+	return paths, err
+}

@@ -1,0 +1,39 @@
+// Package dractl is the command kwok-dractl: what a person does with kwok-dra
+// besides running it.
+package dractl
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+)
+
+// New makes the command under the name that the user types.
+func New(name string, streams cli.Streams) *cobra.Command {
+	command := &cobra.Command{
+		Use:   cli.Name,
+		Short: "Check, render, generate, schedule and see fake devices.",
+		Long: `Check, render, generate, schedule and see the fake devices of kwok-dra.
+
+Exit codes: 0; 1 where the answer is no (something is invalid, there are
+differences, a Pod does not fit); 2 where a command could not do its work.`,
+		Args:          cobra.NoArgs,
+		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	command.SetIn(streams.In)
+	command.SetOut(streams.Out)
+	command.SetErr(streams.ErrOut)
+	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
+	reach := &cluster.Flags{}
+	reach.AddTo(command.PersistentFlags())
+	command.AddCommand(subcommands(streams, reach)...)
+	cli.Rename(command, name)
+	return command
+}
+
+func subcommands(_ cli.Streams, _ *cluster.Flags) []*cobra.Command {
+	return []*cobra.Command{}
+}
