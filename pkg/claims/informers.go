@@ -2,14 +2,16 @@ package claims
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -24,36 +26,72 @@ const (
 	byClaim = "claim"
 )
 
-// newPodInformer watches the Pods that are bound to a node.
-func newPodInformer(client kubernetes.Interface) coreinformers.PodIndexInformer {
-	informer := coreinformers.NewTypedFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexers[*corev1.Pod]{
-		byNode: func(pod *corev1.Pod) ([]string, error) { return []string{pod.Spec.NodeName}, nil },
-		byClaim: func(pod *corev1.Pod) ([]string, error) {
-			var names []string
-			for _, key := range claimsOf(pod) {
-				names = append(names, key.String())
-			}
-			return names, nil
-		},
-	}, func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" })
-	cached.MustTransform(informer, slimPod)
-	return informer
+// observedPod is what the cache keeps of a Pod. Most Pods of a cluster have no
+// claims, and an empty corev1.Pod alone takes more than a kilobyte.
+type observedPod struct {
+	// ObjectMeta has the name and the version.
+	metav1.ObjectMeta
+	// pod is nil where the Pod has no claims.
+	pod *corev1.Pod
 }
 
-// slimPod drops what selectors and templates do not see, and of Pods without
-// claims all but the name.
-func slimPod(object any) (any, error) {
+// newPodInformer watches the Pods that are bound to a node.
+func newPodInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*observedPod] {
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	const bound = "spec.nodeName!="
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = bound
+			return pods.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = bound
+			return pods.Watch(ctx, options)
+		},
+	}
+	informer := cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(listWatch, client),
+		&corev1.Pod{},
+		cache.SharedIndexInformerOptions{Indexers: cache.TypedIndexersToIndexers(podIndexers)},
+	)
+	cached.MustTransform(informer, observePod)
+	return cache.NewTypedSharedIndexInformer[*observedPod](informer)
+}
+
+var podIndexers = cache.TypedIndexers[*observedPod]{byNode: nodeIndex, byClaim: claimIndex}
+
+func nodeIndex(observed *observedPod) ([]string, error) {
+	if observed.pod == nil {
+		return nil, nil
+	}
+	return []string{observed.pod.Spec.NodeName}, nil
+}
+
+func claimIndex(observed *observedPod) ([]string, error) {
+	if observed.pod == nil {
+		return nil, nil
+	}
+	var names []string
+	for _, key := range claimsOf(observed.pod) {
+		names = append(names, key.String())
+	}
+	return names, nil
+}
+
+// observePod makes an observedPod of a Pod, without what selectors and templates
+// do not see. It is the transform of the informer, which may pass it its own
+// result.
+func observePod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
+	observed := &observedPod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, ResourceVersion: pod.ResourceVersion}}
 	if usesClaims(pod) {
 		pod.ManagedFields = nil
-		return pod, nil
+		observed.pod = pod
 	}
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-	}}, nil
+	return observed, nil
 }
 
 func newClaimInformer(client kubernetes.Interface) resourceinformers.ResourceClaimIndexInformer {
@@ -102,19 +140,26 @@ func (p *Preparer) addHandlers() error {
 	if err != nil {
 		return err
 	}
-	pods, err := p.pods.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*corev1.Pod]{
-		AddFunc: func(pod *corev1.Pod, isInInitialList bool) {
-			if !isInInitialList {
-				p.states.bound(pod, time.Now())
+	pods, err := p.pods.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*observedPod]{
+		AddFunc: func(observed *observedPod, isInInitialList bool) {
+			if observed.pod == nil {
+				return
 			}
-			p.podChanged(pod)
+			if !isInInitialList {
+				p.states.bound(observed.pod, time.Now())
+			}
+			p.podChanged(observed.pod)
 		},
-		UpdateFunc: func(_, pod *corev1.Pod) { p.podChanged(pod) },
-		DeleteFunc: func(deleted cache.DeletedObject[*corev1.Pod]) {
+		UpdateFunc: func(_, observed *observedPod) {
+			if observed.pod != nil {
+				p.podChanged(observed.pod)
+			}
+		},
+		DeleteFunc: func(deleted cache.DeletedObject[*observedPod]) {
 			p.changes.Add(1)
 			p.podLoop.Add(types.NamespacedName(deleted.GetObjectName()))
-			if deleted.OptionalObj != nil {
-				p.enqueueClaims(deleted.OptionalObj)
+			if observed := deleted.OptionalObj; observed != nil && observed.pod != nil {
+				p.enqueueClaims(observed.pod)
 			}
 		},
 	})
@@ -144,9 +189,6 @@ func keyOf(object metav1.Object) types.NamespacedName {
 
 // podChanged queues a Pod, and its claims where it no longer uses them.
 func (p *Preparer) podChanged(pod *corev1.Pod) {
-	if !usesClaims(pod) {
-		return
-	}
 	p.changes.Add(1)
 	p.podLoop.Add(keyOf(pod))
 	if terminal(pod) {
@@ -188,18 +230,25 @@ func (p *Preparer) enqueueClaims(pod *corev1.Pod) {
 
 // enqueueAll queues everything, since the configuration has changed.
 func (p *Preparer) enqueueAll() {
-	for _, pod := range p.pods.GetStore().List() {
-		p.podChanged(pod.(*corev1.Pod))
+	for _, object := range p.pods.GetStore().List() {
+		if pod := object.(*observedPod).pod; pod != nil {
+			p.podChanged(pod)
+		}
 	}
 	for _, claim := range p.claims.GetStore().List() {
 		p.claimChanged(claim.(*resourcev1.ResourceClaim))
 	}
 }
 
+// podsBy are the Pods with claims that an index has under a value.
 func (p *Preparer) podsBy(index, value string) []*corev1.Pod {
-	pods, err := p.pods.GetTypedIndexer().ByTypedIndex(index, value)
+	found, err := p.pods.GetTypedIndexer().ByTypedIndex(index, value)
 	if err != nil {
 		panic(fmt.Sprintf("list pods by %s: %v", index, err)) // there is no such index
+	}
+	pods := make([]*corev1.Pod, len(found))
+	for i, observed := range found {
+		pods[i] = observed.pod
 	}
 	return pods
 }

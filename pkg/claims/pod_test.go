@@ -1,6 +1,8 @@
 package claims
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -126,9 +129,9 @@ func TestFailureOf(t *testing.T) {
 	require.Equal(t, "broken", failureOf(pod))
 }
 
-// TestSlimPod keeps all that selectors see of Pods with claims, and hardly
+// TestObservePod keeps all that selectors see of Pods with claims, and hardly
 // anything of the many others.
-func TestSlimPod(t *testing.T) {
+func TestObservePod(t *testing.T) {
 	t.Parallel()
 	with, without := newPod("p", "c"), newPod("q")
 	for _, pod := range []*corev1.Pod{with, without} {
@@ -137,15 +140,47 @@ func TestSlimPod(t *testing.T) {
 	}
 	kept := with.DeepCopy()
 	kept.ManagedFields = nil
-	slim, err := slimPod(with)
+	name := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "default", ResourceVersion: "5"}
+	}
+	observed, err := observePod(with)
 	require.NoError(t, err)
-	require.Equal(t, kept, slim)
-	slim, err = slimPod(without)
+	require.Equal(t, &observedPod{ObjectMeta: name("p"), pod: kept}, observed)
+	again, err := observePod(observed)
 	require.NoError(t, err)
-	require.Equal(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "default", UID: "uid-of-q", ResourceVersion: "5"}}, slim)
-	odd, err := slimPod("odd")
+	require.Same(t, observed, again)
+	observed, err = observePod(without)
+	require.NoError(t, err)
+	require.Equal(t, &observedPod{ObjectMeta: name("q")}, observed)
+	odd, err := observePod("odd")
 	require.NoError(t, err)
 	require.Equal(t, "odd", odd)
+}
+
+// TestPodsWithoutClaimsAreCheap measures what the cache takes for each of very
+// many Pods that have nothing to do with devices. It runs beside no other test.
+func TestPodsWithoutClaimsAreCheap(t *testing.T) {
+	const pods, most = 100_000, 600
+	heap := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(podIndexers))
+	for i := range pods {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("a-workload-5d4f8c7b9-%05d", i), Namespace: fmt.Sprintf("team-%d", i%100), ResourceVersion: fmt.Sprint(1e6 + i),
+		}}
+		observed, err := observePod(pod)
+		require.NoError(t, err)
+		require.NoError(t, store.Add(observed))
+	}
+	each := (heap() - before) / pods
+	t.Logf("%d bytes for each Pod without claims", each)
+	require.LessOrEqual(t, each, uint64(most))
+	require.Len(t, store.ListKeys(), pods)
 }
 
 func TestPluginOf(t *testing.T) {

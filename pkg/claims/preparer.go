@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -36,7 +35,7 @@ type Preparer struct {
 	published func(node, driver string) bool
 	events    record.EventBroadcaster
 
-	pods      coreinformers.PodIndexInformer
+	pods      cache.TypedSharedIndexInformer[*observedPod]
 	claims    resourceinformers.ResourceClaimIndexInformer
 	synced    []cache.DoneChecker
 	podLoop   *loop.Loop[types.NamespacedName]
@@ -154,11 +153,7 @@ func (p *Preparer) pod(key types.NamespacedName) *corev1.Pod {
 	if err != nil || !exists {
 		return nil
 	}
-	pod := object.(*corev1.Pod)
-	if !usesClaims(pod) {
-		return nil
-	}
-	return pod
+	return object.(*observedPod).pod
 }
 
 // claim returns a claim from the cache.
