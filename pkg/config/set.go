@@ -18,6 +18,16 @@ type Set struct {
 	*Configuration
 
 	shared []*devices.Template
+	// published has publishWhen hold everywhere.
+	published bool
+}
+
+// Published is the set as if publishWhen held everywhere, to see what is
+// published once it does.
+func (s *Set) Published() *Set {
+	published := *s
+	published.published = true
+	return &published
 }
 
 // Names tells whether any template is of the driver.
@@ -42,6 +52,9 @@ func (s *Set) SharedPool(driver, pool string) *devices.Template {
 // PublishWhen is the selector that says when the template's pool is first
 // published.
 func (s *Set) PublishWhen(t *devices.Template) *lifecycle.Selector {
+	if s.published {
+		return lifecycle.Everything
+	}
 	if t.PublishWhen != nil {
 		return t.PublishWhen
 	}

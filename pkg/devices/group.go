@@ -25,8 +25,9 @@ type group struct {
 	placements []int32
 }
 
-// place is a rendered value's way into a device.
+// place is a rendered value's way into a device, or the label with a key.
 type place struct {
+	key   string
 	path  *field.Path
 	value string
 	set   func(device *resourcev1.Device, text string) error

@@ -36,6 +36,8 @@ type Pool struct {
 	split [][]string
 	// owners maps the names of devices to the templates that they are from.
 	owners map[string]string
+	// labels maps the names of templates to what they say of labels.
+	labels map[string]map[string]string
 }
 
 // ForDriver picks the templates that count on a node: per driver those that
@@ -75,16 +77,16 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 		if t.SharedPool() != "" {
 			continue
 		}
-		name, devices, err := t.render(node)
+		made, err := t.render(node)
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == name })
+		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == made.poolName })
 		if i < 0 {
 			i = len(pools)
-			pools = append(pools, Pool{Driver: t.Driver, Name: name, owners: map[string]string{}})
+			pools = append(pools, Pool{Driver: t.Driver, Name: made.poolName, owners: map[string]string{}})
 		}
-		if err := pools[i].add(t, devices); err != nil {
+		if err := pools[i].add(t, made); err != nil {
 			return nil, err
 		}
 	}
@@ -98,12 +100,12 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 
 // NewSharedPool makes the pool of a template that nodes share.
 func (t *Template) NewSharedPool() (*Pool, error) {
-	name, devices, err := t.render(nil)
+	made, err := t.render(nil)
 	if err != nil {
 		return nil, err
 	}
-	pool := &Pool{Driver: t.Driver, Name: name, SharedWith: t.pool.SharedWith, Owner: t.pool.Owner, owners: map[string]string{}}
-	return pool, pool.add(t, devices)
+	pool := &Pool{Driver: t.Driver, Name: made.poolName, SharedWith: t.pool.SharedWith, Owner: t.pool.Owner, owners: map[string]string{}}
+	return pool, pool.add(t, made)
 }
 
 // DevicesOf counts the devices that are from a template.
@@ -118,9 +120,9 @@ func (p *Pool) DevicesOf(t *Template) int {
 }
 
 // add adds the devices of a template, and what all its pools have.
-func (p *Pool) add(t *Template, devices []resourcev1.Device) error {
-	for i := range devices {
-		name := devices[i].Name
+func (p *Pool) add(t *Template, made *rendered) error {
+	for i := range made.devices {
+		name := made.devices[i].Name
 		if other, taken := p.owners[name]; taken {
 			return p.clash(other, t, "have the device "+name, "rename one")
 		}
@@ -132,9 +134,15 @@ func (p *Pool) add(t *Template, devices []resourcev1.Device) error {
 		}
 	}
 	p.Templates = append(p.Templates, t)
-	p.Devices = append(p.Devices, devices...)
+	p.Devices = append(p.Devices, made.devices...)
 	p.CounterSets = append(p.CounterSets, t.pool.CounterSets...)
 	p.split = append(p.split, t.pool.split...)
+	if made.labels != nil && p.labels == nil {
+		p.labels = map[string]map[string]string{}
+	}
+	if made.labels != nil {
+		p.labels[t.Name] = made.labels
+	}
 	p.PartitionTypeAttribute, p.SkipNodeOperations = t.pool.PartitionTypeAttribute, t.pool.SkipNodeOperations
 	return nil
 }

@@ -32,6 +32,8 @@ type Template struct {
 
 	nodes *nodeaffinity.NodeSelector
 	text  *text
+	// labels are those of the slices, in the order of their keys.
+	labels []place
 	// pool is what all pools of the template have, and the name where they are
 	// one that nodes share.
 	pool   Pool
@@ -58,11 +60,12 @@ func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	}
 	errs = compiled.expand(&t.Spec, spec)
 	poolName := place{path: spec.Child("poolName"), value: t.Spec.PoolName}
+	compiled.labels = labelPlaces(t.Spec.SliceLabels, spec.Child("sliceLabels"))
 	if t.Spec.SharedWith != nil {
 		compiled.pool.Name = t.Spec.PoolName
-		errs = append(errs, checkShared(compiled.groups)...)
+		errs = append(errs, checkShared(compiled)...)
 	}
-	text, problems := newText(poolName, compiled.groups)
+	text, problems := newText(poolName, compiled.labels, compiled.groups)
 	compiled.text = text
 	errs = append(errs, problems...)
 	compiled.ClaimStatus, problems = newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
@@ -121,25 +124,33 @@ func (t *Template) SharedPool() string {
 	return t.pool.Name
 }
 
-// render makes the pool's name and the devices for a node, or for none.
-func (t *Template) render(node *lifecycle.Object) (string, []resourcev1.Device, error) {
+// rendered is what a template yields for a node.
+type rendered struct {
+	poolName string
+	labels   map[string]string
+	devices  []resourcev1.Device
+}
+
+// render renders for a node, or for none.
+func (t *Template) render(node *lifecycle.Object) (*rendered, error) {
 	values, err := t.text.render(node)
 	if err != nil {
-		return "", nil, fmt.Errorf("render template %s: %w", t.Name, err)
+		return nil, fmt.Errorf("render template %s: %w", t.Name, err)
 	}
-	poolName := values.next()
-	if errs := v1alpha1.ValidatePoolName(poolName, field.NewPath("spec", "poolName")); len(errs) > 0 {
-		return "", nil, fmt.Errorf("render template %s: %w", t.Name, errs.ToAggregate())
+	made := &rendered{poolName: values.next()}
+	if errs := v1alpha1.ValidatePoolName(made.poolName, field.NewPath("spec", "poolName")); len(errs) > 0 {
+		return nil, fmt.Errorf("render template %s: %w", t.Name, errs.ToAggregate())
 	}
-	rendered := make([][]resourcev1.Device, len(t.groups))
+	made.labels = renderLabels(t.labels, values)
+	byGroup := make([][]resourcev1.Device, len(t.groups))
 	for i := range t.groups {
-		if rendered[i], err = t.groups[i].render(values); err != nil {
-			return "", nil, fmt.Errorf("render template %s: %w", t.Name, err)
+		if byGroup[i], err = t.groups[i].render(values); err != nil {
+			return nil, fmt.Errorf("render template %s: %w", t.Name, err)
 		}
 	}
-	devices := make([]resourcev1.Device, len(t.order))
+	made.devices = make([]resourcev1.Device, len(t.order))
 	for i, at := range t.order {
-		devices[i] = rendered[at.group][at.device]
+		made.devices[i] = byGroup[at.group][at.device]
 	}
-	return poolName, devices, nil
+	return made, nil
 }

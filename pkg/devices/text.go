@@ -38,16 +38,19 @@ type text struct {
 	count    int
 }
 
-// newText parses the pool's name and the places of all groups.
-func newText(poolName place, groups []group) (*text, field.ErrorList) {
-	t := &text{renderer: gotpl.NewRenderer(functions), poolName: poolName.value, count: 1}
+// newText parses the pool's name, the labels and the places of all groups.
+func newText(poolName place, labels []place, groups []group) (*text, field.ErrorList) {
+	t := &text{renderer: gotpl.NewRenderer(functions), poolName: poolName.value}
 	known := poolName.value == v1alpha1.DefaultPoolName || !v1alpha1.IsTemplate(poolName.value)
-	if known && !rendersAny(groups) {
+	if known && !rendersAny(labels, groups) {
 		return t, nil
 	}
-	places := []place{poolName}
+	places := append([]place{poolName}, templatesOf(labels)...)
+	t.count = len(places)
 	var body strings.Builder
-	body.WriteString(call(poolName.path))
+	for _, p := range places {
+		body.WriteString(call(p.path))
+	}
 	for _, group := range groups {
 		if len(group.places) == 0 {
 			continue
@@ -74,7 +77,10 @@ func newText(poolName place, groups []group) (*text, field.ErrorList) {
 	return t, errs
 }
 
-func rendersAny(groups []group) bool {
+func rendersAny(labels []place, groups []group) bool {
+	if len(templatesOf(labels)) > 0 {
+		return true
+	}
 	for _, group := range groups {
 		if len(group.places) > 0 {
 			return true
@@ -115,12 +121,14 @@ func checkNodeless(p place, why string) field.ErrorList {
 }
 
 // checkShared refuses values that read a Node in a pool that nodes share.
-func checkShared(groups []group) field.ErrorList {
+func checkShared(t *Template) field.ErrorList {
+	places := slices.Clone(t.labels)
+	for i := range t.groups {
+		places = append(places, t.groups[i].places...)
+	}
 	var errs field.ErrorList
-	for i := range groups {
-		for _, p := range groups[i].places {
-			errs = append(errs, checkNodeless(p, "is of a pool that nodes share")...)
-		}
+	for _, p := range places {
+		errs = append(errs, checkNodeless(p, "is of a pool that nodes share")...)
 	}
 	return errs
 }

@@ -126,15 +126,17 @@ func patchFor(update Update) ([]byte, error) {
 			spec[name] = json.RawMessage("null")
 		}
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid":             update.Existing.UID,
-			"resourceVersion": update.Existing.ResourceVersion,
-			"labels":          update.Slice.Labels,
-			"ownerReferences": update.Slice.OwnerReferences,
-		},
-		"spec": spec,
-	})
+	labels, annotations := update.Existing.own.patch(update.Slice)
+	metadata := map[string]any{
+		"uid":             update.Existing.UID,
+		"resourceVersion": update.Existing.ResourceVersion,
+		"labels":          labels,
+		"ownerReferences": update.Slice.OwnerReferences,
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 }
 
 // create creates a slice. One that is there already is taken over: someone has
@@ -152,7 +154,7 @@ func (p *Publisher) create(ctx context.Context, slice *resourcev1.ResourceSlice)
 	if err != nil {
 		return nil, fmt.Errorf("take over slice %s: %w", slice.Name, err)
 	}
-	existing := &Observed{ObjectMeta: metav1.ObjectMeta{UID: live.UID, ResourceVersion: live.ResourceVersion}}
+	existing := &Observed{ObjectMeta: metav1.ObjectMeta{UID: live.UID, ResourceVersion: live.ResourceVersion}, own: ownLabelsOf(live)}
 	slice.Spec.Devices = timesOf(live.Spec.Devices).on(slice.Spec.Devices)
 	return p.update(ctx, Update{Existing: existing, Slice: slice})
 }

@@ -23,6 +23,8 @@ type Observed struct {
 	Names            inventory.Names
 	Content          Content
 	Taints           taintTimes
+
+	own ownLabels
 }
 
 // Content is a hash of all that a slice says but its generation and the pool's
@@ -82,6 +84,7 @@ func observe(object any) (any, error) {
 		Names:   inventory.NamesOf(slice.Spec.Devices),
 		Content: content,
 		Taints:  timesOf(slice.Spec.Devices),
+		own:     ownLabelsOf(slice),
 	}
 	if slice.Spec.NodeName != nil {
 		observed.NodeName = *slice.Spec.NodeName

@@ -83,7 +83,7 @@ func (w *Writes) addPool(h holder, desired []*resourcev1.ResourceSlice, existing
 		switch {
 		case member.existing == nil:
 			w.Create = append(w.Create, member.slice)
-		case member.changed || !h.owns(member.existing) || generation != state.generation:
+		case member.changed || !h.owns(member.existing) || !member.existing.own.match(member.slice) || generation != state.generation:
 			w.Update = append(w.Update, Update{Existing: member.existing, Slice: member.slice})
 		}
 	}

@@ -213,6 +213,16 @@ type target struct {
 // bringTo writes what is missing to what is wanted, driver by driver. A write
 // that fails stops only its own driver.
 func (p *Publisher) bringTo(ctx context.Context, t target, want desired) results {
+	all := results{}
+	drivers := statesByDriver(t, want)
+	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
+		all[driver] = p.bringDriver(ctx, t, drivers[driver])
+	}
+	return all
+}
+
+// statesByDriver are the states of the drivers that are not held.
+func statesByDriver(t target, want desired) map[string]*driverState {
 	drivers := map[string]*driverState{}
 	of := func(driver string) *driverState {
 		if drivers[driver] == nil {
@@ -226,13 +236,8 @@ func (p *Publisher) bringTo(ctx context.Context, t target, want desired) results
 	for _, slice := range t.existing {
 		of(slice.Driver).existing = append(of(slice.Driver).existing, slice)
 	}
-	all := results{}
-	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		if want.held[driver] == nil {
-			all[driver] = p.bringDriver(ctx, t, drivers[driver])
-		}
-	}
-	return all
+	maps.DeleteFunc(drivers, func(driver string, _ *driverState) bool { return want.held[driver] != nil })
+	return drivers
 }
 
 // driverState is what a driver's slices should be, and what they are.

@@ -42,7 +42,6 @@ func newSlices(h holder, pool *devices.Pool, layout devices.Layout) ([]*resource
 		made[i] = &resourcev1.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:            h.nameOf(pool, i),
-				Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
 				OwnerReferences: h.owners(),
 			},
 			Spec: resourcev1.ResourceSliceSpec{
@@ -56,6 +55,7 @@ func newSlices(h holder, pool *devices.Pool, layout devices.Layout) ([]*resource
 				SkipNodeOperations: pool.SkipNodeOperations,
 			},
 		}
+		setLabels(&made[i].ObjectMeta, pool.Labels(&content))
 		if slices.ContainsFunc(content.Devices, consumes) {
 			made[i].Spec.PartitionTypeAttribute = pool.PartitionTypeAttribute
 		}

@@ -115,6 +115,11 @@ type ResourcePoolTemplateSpec struct {
 	// Default: the fewest slices within the limits of the API server.
 	Slices []SliceTemplate `json:"slices,omitempty"`
 
+	// SliceLabels are labels of the ResourceSlices, for who selects by them. Values
+	// are templates without .Index; where one yields no valid label value, such as
+	// a node's name of more than 63 characters, the slices go without the label.
+	SliceLabels map[string]string `json:"sliceLabels,omitempty"`
+
 	// PartitionTypeAttribute as in resource.k8s.io/v1 (Kubernetes 1.37, feature
 	// gate DRAPartitionableDevicesType).
 	PartitionTypeAttribute *resourcev1.FullyQualifiedName `json:"partitionTypeAttribute,omitempty"`

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -30,6 +31,7 @@ func (t *ResourcePoolTemplate) Validate() field.ErrorList {
 	errs = append(errs, validateDevices(spec, path.Child("devices"))...)
 	errs = append(errs, validateSharedCounters(spec.SharedCounters, path.Child("sharedCounters"))...)
 	errs = append(errs, validateSlices(spec.Slices, path.Child("slices"))...)
+	errs = append(errs, validateSliceLabels(spec.SliceLabels, path.Child("sliceLabels"))...)
 	errs = append(errs, validatePartitionType(spec, path)...)
 	errs = append(errs, validateSkipped(spec.SkipNodeOperations, path.Child("skipNodeOperations"))...)
 	if spec.ClaimStatus != nil {
@@ -111,6 +113,28 @@ func validateSlices(slices []SliceTemplate, path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateSliceLabels wants labels that can be. A value that is a template is
+// seen when it is rendered.
+func validateSliceLabels(labels map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		at := path.Key(key)
+		errs = append(errs, labelKeyForm.check(key, at)...)
+		if key == ManagedByLabel {
+			errs = append(errs, field.Invalid(at, labels[key], "is kwok-dra's own label, which all its slices have: take it away"))
+		}
+		if !IsTemplate(labels[key]) {
+			errs = append(errs, labelValueForm.check(labels[key], at)...)
+		}
+	}
+	return errs
+}
+
+// IsLabelValue tells whether a text can be the value of a label.
+func IsLabelValue(text string) bool {
+	return labelValueForm.fits(text)
 }
 
 // validateSkipped follows the API server: who skips to prepare must skip to

@@ -1,0 +1,72 @@
+package devices
+
+import (
+	"maps"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// labelPlaces are the labels of a template in the order of their keys.
+func labelPlaces(labels map[string]string, path *field.Path) []place {
+	var places []place
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		places = append(places, place{key: key, path: path.Key(key), value: labels[key]})
+	}
+	return places
+}
+
+// templatesOf are the places whose values are rendered.
+func templatesOf(places []place) []place {
+	return slices.DeleteFunc(slices.Clone(places), func(p place) bool { return !v1alpha1.IsTemplate(p.value) })
+}
+
+// renderLabels leaves out what cannot be the value of a label.
+func renderLabels(places []place, values *values) map[string]string {
+	var labels map[string]string
+	for _, p := range places {
+		value := p.value
+		if v1alpha1.IsTemplate(value) {
+			value = values.next()
+		}
+		if !v1alpha1.IsLabelValue(value) {
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[p.key] = value
+	}
+	return labels
+}
+
+// Labels are those of a slice of the pool: what the templates say that it has
+// something of. Where these differ about a label, the slice goes without it.
+func (p *Pool) Labels(of *Slice) map[string]string {
+	labels, disputed := map[string]string{}, map[string]bool{}
+	for _, t := range p.Templates {
+		if len(p.labels[t.Name]) == 0 || !p.Holds(of, t) {
+			continue
+		}
+		for key, value := range p.labels[t.Name] {
+			other, has := labels[key]
+			disputed[key] = disputed[key] || has && other != value
+			labels[key] = value
+		}
+	}
+	maps.DeleteFunc(labels, func(key, _ string) bool { return disputed[key] })
+	return labels
+}
+
+// Holds tells whether a slice of the pool has devices or counter sets of a
+// template.
+func (p *Pool) Holds(of *Slice, t *Template) bool {
+	return len(p.Templates) == 1 ||
+		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return p.owners[d.Name] == t.Name }) ||
+		slices.ContainsFunc(of.CounterSets, func(set resourcev1.CounterSet) bool {
+			return slices.ContainsFunc(t.pool.CounterSets, func(own resourcev1.CounterSet) bool { return own.Name == set.Name })
+		})
+}
