@@ -1,0 +1,48 @@
+package instancetypes
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+)
+
+// Decorate makes a provider whose instance types have devices, and all else from
+// the given provider.
+func Decorate(provider cloudprovider.CloudProvider, devices *Devices) cloudprovider.CloudProvider {
+	return &decorator{CloudProvider: provider, devices: devices, filled: map[string]filled{}}
+}
+
+type decorator struct {
+	cloudprovider.CloudProvider
+	devices *Devices
+
+	mu sync.Mutex
+	// filled is by the name of the NodePool. Karpenter asks every few seconds, and
+	// rendering a thousand types takes longer than it has patience.
+	filled map[string]filled
+}
+
+// filled are instance types with their devices, and what they were made for.
+type filled struct {
+	generation int64
+	from, to   []*cloudprovider.InstanceType
+}
+
+// GetInstanceTypes implements cloudprovider.CloudProvider.
+func (d *decorator) GetInstanceTypes(ctx context.Context, nodePool *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
+	types, err := d.CloudProvider.GetInstanceTypes(ctx, nodePool)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last, found := d.filled[nodePool.Name]
+	if !found || last.generation != nodePool.Generation || !slices.Equal(last.from, types) {
+		last = filled{generation: nodePool.Generation, from: types, to: d.devices.Fill(ctx, nodePool, types)}
+		d.filled[nodePool.Name] = last
+	}
+	return last.to, nil
+}

@@ -1,0 +1,80 @@
+// Package instancetypes gives the instance types of a cloud provider of
+// Karpenter's the devices that kwok-dra publishes for their nodes. So Karpenter
+// makes nodes for Pods that claim devices, which its KWOK provider alone cannot.
+package instancetypes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	kwokdra "github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// Devices makes the devices of nodes that are not there yet.
+type Devices struct {
+	templates []*devices.Template
+	renderer  *kwokdra.Renderer
+}
+
+// NewDevices makes Devices of templates. Dry runs find out which fields of
+// devices the API server of the client keeps, as kwok-dra does.
+func NewDevices(ctx context.Context, client kubernetes.Interface, templates []*devices.Template) *Devices {
+	return &Devices{
+		templates: templates,
+		renderer: kwokdra.NewRenderer(client, func(template, field string) {
+			log.FromContext(ctx).Info("The API server drops a field of devices", "template", template, "field", field)
+		}),
+	}
+}
+
+// Fill returns copies of instance types with the devices of their nodes in a
+// NodePool. A type for which a template cannot be rendered is without devices, as
+// its nodes will be, and the log says why.
+func (d *Devices) Fill(ctx context.Context, nodePool *v1.NodePool, types []*cloudprovider.InstanceType) []*cloudprovider.InstanceType {
+	filled := make([]*cloudprovider.InstanceType, len(types))
+	for i, it := range types {
+		templates, err := d.Of(ctx, nodePool, it)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot tell the devices of an instance type", "instanceType", it.Name, "nodePool", nodePool.Name)
+		}
+		filled[i] = it.DeepCopy()
+		filled[i].DynamicResources.ResourceSliceTemplates = append(filled[i].DynamicResources.ResourceSliceTemplates, templates...)
+	}
+	return filled
+}
+
+// Of makes the devices of an instance type's nodes in a NodePool. Pools that
+// nodes share are not among them: they are no part of a node.
+func (d *Devices) Of(ctx context.Context, nodePool *v1.NodePool, it *cloudprovider.InstanceType) ([]*cloudprovider.ResourceSliceTemplate, error) {
+	node := syntheticNode(nodePool, it)
+	object := lifecycle.NodeObject(node)
+	byDriver := devices.ForDriver(d.templates, node)
+	var all []*cloudprovider.ResourceSliceTemplate
+	var errs []error
+	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
+		pools, err := devices.Pools(byDriver[driver], object)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("render driver %s: %w", driver, err))
+			continue
+		}
+		made, err := d.renderer.Slices(ctx, node, pools)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("lay out driver %s: %w", driver, err))
+			continue
+		}
+		for _, slice := range made {
+			all = append(all, sliceTemplates(&slice.Spec)...)
+		}
+	}
+	return all, errors.Join(errs...)
+}
