@@ -72,8 +72,8 @@ func mergeConfigurations(documents []sourced[*v1alpha1.KwokDRAConfiguration]) (*
 		errs = append(errs, err)
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			if other, taken := sources[name]; taken {
-				errs = append(errs, fmt.Errorf("%s: %s %q: spec.%s: also set in %s: remove one",
-					d.source, v1alpha1.KwokDRAConfigurationKind, d.value.Name, name, other))
+				errs = append(errs, refuse(d.source, objectName(v1alpha1.KwokDRAConfigurationKind, d.value.Name), "spec."+name,
+					"also set in %s: remove one", other))
 			}
 			fields[name], sources[name] = set[name], d.source
 		}

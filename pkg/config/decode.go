@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -69,11 +68,11 @@ var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
 // add decodes one document. One with nothing but comments is skipped.
 func (d *Documents) add(source string, document []byte) error {
 	if afterEnd.Match(document) {
-		return fmt.Errorf("%s: there is text after the end of the document, the line ...: begin a document with the line ---", source)
+		return refuse(source, "", "", "there is text after the end of the document, the line ...: begin a document with the line ---")
 	}
-	value, err := readYAML(document)
-	if err != nil {
-		return fmt.Errorf("%s: %s%w", source, named(value), err)
+	value, problem := readYAML(document)
+	if problem != nil {
+		return &Refusal{Source: source, Object: named(value), Problems: []Problem{*problem}}
 	}
 	if value == nil {
 		return nil
@@ -82,17 +81,17 @@ func (d *Documents) add(source string, document []byte) error {
 	apiVersion, kind := object["apiVersion"], object["kind"]
 	switch {
 	case !isObject:
-		return fmt.Errorf("%s: not an object with apiVersion and kind: %s", source, shown(value))
+		return refuse(source, "", "", "not an object with apiVersion and kind: %s", shown(value))
 	case apiVersion == nil:
-		return fmt.Errorf("%s: %sapiVersion: Required value: must be %s", source, named(value), v1alpha1.APIVersion)
+		return refuse(source, named(value), "apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
 	case apiVersion != v1alpha1.APIVersion:
-		return fmt.Errorf("%s: %sapiVersion: Unsupported value: %s: must be %s", source, named(value), shown(apiVersion), v1alpha1.APIVersion)
+		return refuse(source, named(value), "apiVersion", "Unsupported value: %s: must be %s", shown(apiVersion), v1alpha1.APIVersion)
 	case kind == v1alpha1.ResourcePoolTemplateKind:
 		return d.addTemplate(source, object)
 	case kind == v1alpha1.KwokDRAConfigurationKind:
 		return d.addConfiguration(source, object)
 	}
-	return fmt.Errorf("%s: %skind: %s", source, named(value), wrongKind(kind))
+	return refuse(source, named(value), "kind", "%s", wrongKind(kind))
 }
 
 func wrongKind(kind any) string {
@@ -111,16 +110,9 @@ func (d *Documents) addTemplate(source string, object map[string]any) error {
 	if !d.owned {
 		template.UID = "" // of the object that the document was copied from
 	}
-	var compiled *devices.Template
+	compiled, problems := examine(template, problems)
 	if len(problems) > 0 {
-		problems = append(problems, independent(problems, problemsOf(template.Validate()))...)
-	} else {
-		var errs field.ErrorList
-		compiled, errs = devices.Compile(template)
-		problems = problemsOf(errs)
-	}
-	if len(problems) > 0 {
-		return report(source, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name), problems)
+		return &Refusal{Source: source, Object: objectName(v1alpha1.ResourcePoolTemplateKind, template.Name), Problems: problems}
 	}
 	d.templates = append(d.templates, sourced[*devices.Template]{compiled, source})
 	return nil
@@ -132,29 +124,30 @@ func (d *Documents) addConfiguration(source string, object map[string]any) error
 	_, errs := newConfiguration(document)
 	validation := problemsOf(append(document.Validate(), errs...))
 	if problems := append(decoding, independent(decoding, validation)...); len(problems) > 0 {
-		return report(source, fmt.Sprintf("%s %q", v1alpha1.KwokDRAConfigurationKind, document.Name), problems)
+		return &Refusal{Source: source, Object: objectName(v1alpha1.KwokDRAConfigurationKind, document.Name), Problems: problems}
 	}
 	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{document, source})
 	return nil
 }
 
-// readYAML makes a tree of JSON values of a document. With an error about fields
+// readYAML makes a tree of JSON values of a document. With a problem of fields
 // that are there twice, the tree is there all the same.
-func readYAML(document []byte) (any, error) {
+func readYAML(document []byte) (any, *Problem) {
 	data, err := yaml.YAMLToJSONStrict(document)
+	var problem *Problem
 	if err != nil {
-		err = errors.New(explain(err, document))
+		problem = explain(err, document)
 		if data, _ = yaml.YAMLToJSON(document); data == nil {
-			return nil, err
+			return nil, problem
 		}
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
-		return nil, fmt.Errorf("no valid JSON: %w", err)
+		return nil, &Problem{Text: "no valid JSON: " + err.Error()}
 	}
-	return restoreFloats(value, document), err
+	return restoreFloats(value, document), problem
 }
 
 // named names an object that may not be one, for the beginning of an error.
@@ -164,12 +157,16 @@ func named(value any) string {
 	if plain(object["kind"]) == "" || plain(metadata["name"]) == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %q: ", plain(object["kind"]), plain(metadata["name"]))
+	return objectName(plain(object["kind"]), plain(metadata["name"]))
+}
+
+func objectName(kind, name string) string {
+	return fmt.Sprintf("%s %q", kind, name)
 }
 
 // decodeObject decodes what fits, and says what does not: unknown fields, those
 // in the wrong case, and values of the wrong form.
-func decodeObject(object map[string]any, into any) []problem {
+func decodeObject(object map[string]any, into any) []Problem {
 	var l locator
 	kept, err := json.Marshal(l.fit(object, reflect.TypeOf(into).Elem(), nil))
 	if err == nil {
@@ -178,7 +175,7 @@ func decodeObject(object map[string]any, into any) []problem {
 		err = errors.Join(append(strict, err)...)
 	}
 	if err != nil && len(l.problems) == 0 {
-		return []problem{{text: err.Error()}}
+		return []Problem{{Text: err.Error()}}
 	}
 	return l.problems
 }

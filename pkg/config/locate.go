@@ -18,7 +18,7 @@ import (
 // locator finds what in a tree of JSON values does not fit a Go type. JSON
 // libraries tell the first misfit only, and mostly not where it is.
 type locator struct {
-	problems []problem
+	problems []Problem
 }
 
 // unmarshaler is a type that reads JSON in its own way.
@@ -103,9 +103,9 @@ func (l *locator) fitLeaf(value any, typ reflect.Type, path *field.Path) any {
 	if decodes(value, typ) {
 		return value
 	}
-	l.problems = append(l.problems, problem{
-		path: path.String(),
-		text: fmt.Sprintf("Invalid value: %s: %s", shown(value), expected(value, typ)),
+	l.problems = append(l.problems, Problem{
+		Path: path.String(),
+		Text: fmt.Sprintf("Invalid value: %s: %s", shown(value), expected(value, typ)),
 	})
 	return nil
 }
@@ -135,23 +135,23 @@ func addFields(known map[string]reflect.Type, typ reflect.Type) {
 // fewFields is how many fields an error names.
 const fewFields = 20
 
-func unknownField(name string, value any, known map[string]reflect.Type, path *field.Path) problem {
+func unknownField(name string, value any, known map[string]reflect.Type, path *field.Path) Problem {
 	names := slices.Sorted(maps.Keys(known))
-	p := problem{path: child(path, name).String(), text: "Unknown field"}
+	p := Problem{Path: child(path, name).String(), Text: "Unknown field"}
 	nearest := suggest.Nearest(name, names)
 	label, isText := value.(string)
-	switch hint := instead[p.path]; {
+	switch hint := instead[p.Path]; {
 	case hint != "":
-		p.text += ": " + hint
+		p.Text += ": " + hint
 	case isText && slices.Equal(names, []string{"nodeSelectorTerms"}):
-		p.text += fmt.Sprintf(": select labels by nodeSelectorTerms: [{matchExpressions: [{key: %s, operator: In, values: [%s]}]}]", name, label)
+		p.Text += fmt.Sprintf(": select labels by nodeSelectorTerms: [{matchExpressions: [{key: %s, operator: In, values: [%s]}]}]", name, label)
 	case nearest != "":
-		p.text += ": did you mean " + nearest + "?"
+		p.Text += ": did you mean " + nearest + "?"
 		p.meant = child(path, nearest).String()
 	case len(names) == 1:
-		p.text += ": the only field here is " + names[0]
+		p.Text += ": the only field here is " + names[0]
 	case len(names) <= fewFields:
-		p.text += ": the fields here are " + strings.Join(names, ", ")
+		p.Text += ": the fields here are " + strings.Join(names, ", ")
 	}
 	return p
 }

@@ -9,37 +9,85 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// problem is what is wrong with a field of a document.
-type problem struct {
-	path, text string
+// Problem is what is wrong with a document.
+type Problem struct {
+	// Path is the field's. It is empty where the whole document is meant.
+	Path string
+	// Text says what is wrong, with the value and what would be valid.
+	Text string
+	// Line is the number of the line in the document where it is no YAML, or 0.
+	Line int
 	// meant is the path of the field that was meant, if there is a guess.
 	meant string
 }
 
-func (p problem) String() string {
-	return p.path + ": " + p.text
+// String is the problem as errors show it.
+func (p Problem) String() string {
+	switch {
+	case p.Line > 0:
+		return fmt.Sprintf("line %d of the document: %s", p.Line, p.Text)
+	case p.Path == "":
+		return p.Text
+	}
+	return p.Path + ": " + p.Text
 }
 
-func problemsOf(errs field.ErrorList) []problem {
-	problems := make([]problem, len(errs))
+func problemsOf(errs field.ErrorList) []Problem {
+	problems := make([]Problem, len(errs))
 	for i, err := range errs {
-		problems[i] = problem{path: err.Field, text: err.ErrorBody()}
+		problems[i] = Problem{Path: err.Field, Text: err.ErrorBody()}
 	}
 	return problems
 }
 
-// report makes one error of all problems of an object: a line, or a line for
-// each where there are several.
-func report(source, object string, problems []problem) error {
-	if len(problems) == 1 {
-		return fmt.Errorf("%s: %s: %s", source, object, problems[0])
+// Refusal is the error of a document that is refused: all that is wrong with it.
+type Refusal struct {
+	// Source is where the document is from.
+	Source string
+	// Object is the kind and the name, as far as they are known.
+	Object   string
+	Problems []Problem
+}
+
+// Error is a line, or a line for each problem where there are several.
+func (r *Refusal) Error() string {
+	begin := r.Source + ": "
+	if r.Object != "" {
+		begin += r.Object + ": "
+	}
+	if len(r.Problems) == 1 {
+		return begin + r.Problems[0].String()
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s: %d problems:", source, object, len(problems))
-	for _, p := range problems {
+	fmt.Fprintf(&text, "%s%d problems:", begin, len(r.Problems))
+	for _, p := range r.Problems {
 		fmt.Fprintf(&text, "\n  %s", p)
 	}
-	return errors.New(text.String())
+	return text.String()
+}
+
+// refuse is the error of a document with one problem.
+func refuse(source, object, path, format string, arguments ...any) error {
+	return &Refusal{Source: source, Object: object, Problems: []Problem{{Path: path, Text: fmt.Sprintf(format, arguments...)}}}
+}
+
+// Refusals are those that an error is made of, and the rest of it.
+func Refusals(err error) ([]*Refusal, error) {
+	var refusal *Refusal
+	joined, isJoined := err.(interface{ Unwrap() []error })
+	switch {
+	case isJoined:
+		var refusals []*Refusal
+		var rest []error
+		for _, inner := range joined.Unwrap() {
+			found, other := Refusals(inner)
+			refusals, rest = append(refusals, found...), append(rest, other)
+		}
+		return refusals, errors.Join(rest...)
+	case errors.As(err, &refusal):
+		return []*Refusal{refusal}, nil
+	}
+	return nil, err
 }
 
 // part is the part of a spec that may seem wrong where one field of it could not
@@ -51,10 +99,10 @@ var foundations = map[string]bool{"": true, "spec.driver": true, "spec.sharedWit
 
 // independent are the problems found by validation that cannot be due to those
 // found by decoding.
-func independent(decoding, validation []problem) []problem {
+func independent(decoding, validation []Problem) []Problem {
 	affected := map[string]bool{}
 	for _, p := range decoding {
-		affected[part.FindString(p.path)] = true
+		affected[part.FindString(p.Path)] = true
 		if p.meant != "" {
 			affected[part.FindString(p.meant)] = true
 		}
@@ -64,9 +112,9 @@ func independent(decoding, validation []problem) []problem {
 			return nil
 		}
 	}
-	var kept []problem
+	var kept []Problem
 	for _, p := range validation {
-		if !affected[part.FindString(p.path)] {
+		if !affected[part.FindString(p.Path)] {
 			kept = append(kept, p)
 		}
 	}

@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -21,6 +23,9 @@ type Set struct {
 	// published has publishWhen hold everywhere.
 	published bool
 }
+
+// everything is the empty selector, which always holds.
+var everything, _ = lifecycle.CompileForNode(&kwokv1alpha1.StageSelector{}, field.NewPath("publishWhen"))
 
 // Published is the set as if publishWhen held everywhere, to see what is
 // published once it does.
@@ -53,7 +58,7 @@ func (s *Set) SharedPool(driver, pool string) *devices.Template {
 // published.
 func (s *Set) PublishWhen(t *devices.Template) *lifecycle.Selector {
 	if s.published {
-		return lifecycle.Everything
+		return everything
 	}
 	if t.PublishWhen != nil {
 		return t.PublishWhen
@@ -78,17 +83,17 @@ func (s *Set) add(t sourced[*devices.Template]) error {
 		return nil
 	}
 	if other := s.SharedPool(t.value.Driver, pool); other != nil {
-		return fmt.Errorf("%s: %s %q: spec.poolName: template %s makes the pool %s of driver %s already: give another name",
-			t.source, v1alpha1.ResourcePoolTemplateKind, t.value.Name, other.Name, pool, t.value.Driver)
+		return refuse(t.source, objectName(v1alpha1.ResourcePoolTemplateKind, t.value.Name), "spec.poolName",
+			"template %s makes the pool %s of driver %s already: give another name", other.Name, pool, t.value.Driver)
 	}
 	s.shared = append(s.shared, t.value)
 	return nil
 }
 
-// newSet puts the documents of all carriers together. Two templates of one
+// NewSet puts the documents of all carriers together. Two templates of one
 // name, or two configurations that set the same field, are an error that names
 // both sources.
-func newSet(carriers ...*Documents) (*Set, error) {
+func NewSet(carriers ...*Documents) (*Set, error) {
 	set := &Set{}
 	var errs []error
 	templates := map[string]string{}
@@ -96,8 +101,8 @@ func newSet(carriers ...*Documents) (*Set, error) {
 	for _, documents := range carriers {
 		for _, t := range documents.templates {
 			if other, taken := templates[t.value.Name]; taken {
-				errs = append(errs, fmt.Errorf("%s: %s %q: metadata.name: also in %s: rename one",
-					t.source, v1alpha1.ResourcePoolTemplateKind, t.value.Name, other))
+				errs = append(errs, refuse(t.source, objectName(v1alpha1.ResourcePoolTemplateKind, t.value.Name), "metadata.name",
+					"also in %s: rename one", other))
 			}
 			templates[t.value.Name] = t.source
 			errs = append(errs, set.add(t))

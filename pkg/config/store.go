@@ -71,7 +71,7 @@ func (s *Store) replace(carrier string, documents *Documents) error {
 	if !slices.Contains(s.names, carrier) {
 		return fmt.Errorf("unknown carrier %q", carrier)
 	}
-	set, err := newSet(all...)
+	set, err := NewSet(all...)
 	if err != nil {
 		return err
 	}

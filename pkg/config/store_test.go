@@ -70,17 +70,17 @@ func TestDuplicatesNameBothSources(t *testing.T) {
 		require.NoError(t, err)
 		return documents
 	}
-	_, err := newSet(read("x.yaml", template("a")+"---\n"+configured("c", "retireWhen: {}")), read("w.yaml", template("a")+"---\n"+configured("d", "retireWhen: {}")))
+	_, err := NewSet(read("x.yaml", template("a")+"---\n"+configured("c", "retireWhen: {}")), read("w.yaml", template("a")+"---\n"+configured("d", "retireWhen: {}")))
 	require.ErrorContains(t, err, `w.yaml, document 1: ResourcePoolTemplate "a": metadata.name: also in x.yaml, document 1: rename one`)
 	require.ErrorContains(t, err, `w.yaml, document 2: KwokDRAConfiguration "d": spec.retireWhen: also set in x.yaml, document 2: remove one`)
-	_, err = newSet(read("x.yaml", template("a")+"---\n"+template("a")))
+	_, err = NewSet(read("x.yaml", template("a")+"---\n"+template("a")))
 	require.ErrorContains(t, err, `x.yaml, document 2: ResourcePoolTemplate "a": metadata.name: also in x.yaml, document 1`)
 }
 
 // TestConfigurationsAddUp: several documents may each set some fields.
 func TestConfigurationsAddUp(t *testing.T) {
 	t.Parallel()
-	set, err := newSet(
+	set, err := NewSet(
 		decode(t, configured("nodes", "retireWhen: {}")),
 		decode(t, configured("pods", "failWhen: {}, podStatus: Faithful, retryInterval: 5s, bindingDelay: 2s")),
 		decode(t, configured("empty", "")),
@@ -92,7 +92,7 @@ func TestConfigurationsAddUp(t *testing.T) {
 	require.Equal(t, 5*time.Second, set.RetryInterval)
 	require.Equal(t, 2*time.Second, set.BindingDelay)
 
-	defaults, err := newSet()
+	defaults, err := NewSet()
 	require.NoError(t, err)
 	require.False(t, defaults.Faithful)
 	require.Equal(t, time.Minute, defaults.RetryInterval)
@@ -123,7 +123,7 @@ func TestSelectorsOfASet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set, err := newSet(decode(t, template("a")+"---\n"+own+test.configuration))
+			set, err := NewSet(decode(t, template("a")+"---\n"+own+test.configuration))
 			require.NoError(t, err)
 			plain, special := set.Templates[0], set.Templates[1]
 			require.True(t, matches(set.PublishWhen(plain), corev1.ConditionTrue))

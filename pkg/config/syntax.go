@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -17,26 +18,27 @@ var (
 
 // explain says what the matter is with a text that is no YAML: the line, the
 // YAML library's error, and the usual cause.
-func explain(err error, document []byte) string {
+func explain(err error, document []byte) *Problem {
 	text := err.Error()
 	found := where.FindStringSubmatch(text)
 	rest, _, _ := strings.Cut(strings.TrimPrefix(text, found[0]), "\n")
-	line := ""
-	if found[1] != "" {
-		line = fmt.Sprintf("line %s of the document: ", found[1])
-	}
+	line, _ := strconv.Atoi(found[1])
+	return &Problem{Line: line, Text: cause(rest, document)}
+}
+
+func cause(rest string, document []byte) string {
 	key := twice.FindStringSubmatch(rest)
 	switch template := bareTemplate(rest, document); {
 	case key != nil:
-		return fmt.Sprintf("%sthe field %s is there twice: remove one", line, key[1])
+		return fmt.Sprintf("the field %s is there twice: remove one", key[1])
 	case template != "":
-		return fmt.Sprintf("%sno valid YAML: put templates in quotes, \"%s\"", line, template)
+		return fmt.Sprintf("no valid YAML: put templates in quotes, \"%s\"", template)
 	case strings.Contains(rest, "cannot start any token") && tab.Match(document):
-		return line + "no valid YAML: indent with blanks, not with tabs"
+		return "no valid YAML: indent with blanks, not with tabs"
 	case strings.Contains(rest, "mapping values are not allowed"):
-		return line + `no valid YAML: put a value that has ": " in it in quotes`
+		return `no valid YAML: put a value that has ": " in it in quotes`
 	}
-	return line + "no valid YAML: " + rest
+	return "no valid YAML: " + rest
 }
 
 // bareTemplate finds a template without quotes, which to YAML is an object, where
