@@ -1,0 +1,101 @@
+package access
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+)
+
+// cluster is an API server that knows one token, of a user who may get /metrics.
+type cluster struct {
+	asked int
+	err   error
+}
+
+func (c *cluster) guard() *Guard {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "tokenreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		c.asked++
+		review := action.(kubetesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
+		if review.Spec.Token == "good" {
+			review.Status.Authenticated = true
+			review.Status.User = authenticationv1.UserInfo{Username: "jane", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"a": {"b"}}}
+		}
+		return true, review, c.err
+	})
+	client.PrependReactor("create", "subjectaccessreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		review := action.(kubetesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		asked := review.Spec
+		review.Status.Allowed = asked.User == "jane" && asked.Groups[0] == "team" && asked.Extra["a"][0] == "b" &&
+			*asked.NonResourceAttributes == authorizationv1.NonResourceAttributes{Verb: "get", Path: "/metrics"}
+		return true, review, nil
+	})
+	return NewGuard(client)
+}
+
+func request(g *Guard, method, path, authorization string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, path, http.NoBody)
+	r.Header.Set("Authorization", authorization)
+	g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) })).ServeHTTP(w, r)
+	return w
+}
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	g := (&cluster{}).guard()
+	for name, test := range map[string]struct {
+		method, path, authorization string
+		status                      int
+		body                        string
+	}{
+		"allowed":          {"GET", "/metrics", "Bearer good", 200, "figures"},
+		"other spelling":   {"GET", "/metrics", "bearer  good ", 200, "figures"},
+		"no token":         {"GET", "/metrics", "", 401, "give a token of the cluster: Authorization: Bearer TOKEN\n"},
+		"not a token":      {"GET", "/metrics", "Basic good", 401, "give a token of the cluster: Authorization: Bearer TOKEN\n"},
+		"empty token":      {"GET", "/metrics", "Bearer ", 401, "give a token of the cluster: Authorization: Bearer TOKEN\n"},
+		"unknown token":    {"GET", "/metrics", "Bearer bad", 401, "the API server does not know the token\n"},
+		"not allowed":      {"GET", "/", "Bearer good", 403, "user \"jane\" cannot get path \"/\"; a ClusterRole with nonResourceURLs allows it\n"},
+		"not allowed verb": {"POST", "/metrics", "Bearer good", 403, "user \"jane\" cannot post path \"/metrics\"; a ClusterRole with nonResourceURLs allows it\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := request(g, test.method, test.path, test.authorization)
+			require.Equal(t, test.status, w.Code)
+			require.Equal(t, test.body, w.Body.String())
+			require.Equal(t, test.status == 401, w.Header().Get("WWW-Authenticate") == "Bearer")
+		})
+	}
+}
+
+// TestGuardRemembers asks once in a while only, and never remembers a failure.
+func TestGuardRemembers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		g := c.guard()
+		for range 5 {
+			require.Equal(t, 200, request(g, "GET", "/metrics", "Bearer good").Code)
+		}
+		require.Equal(t, 1, c.asked)
+		require.Equal(t, 403, request(g, "GET", "/", "Bearer good").Code, "another path is another question")
+		require.Equal(t, 2, c.asked)
+		time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
+		c.err = errors.New("etcd is away")
+		w := request(g, "GET", "/metrics", "Bearer good")
+		require.Equal(t, 500, w.Code)
+		require.Equal(t, "the API server cannot be asked who may read this\n", w.Body.String())
+		c.err = nil
+		require.Equal(t, 200, request(g, "GET", "/metrics", "Bearer good").Code)
+	})
+}
