@@ -79,8 +79,8 @@ func TestLayoutRefuses(t *testing.T) {
 		layout Layout
 		want   string
 	}{
-		"explicit and too long": {"driver: d\ndevices: [{name: a, count: 130}]\nslices: [{devices: [a]}]", CountersApart,
-			"slices[0] of pool n has 130 devices, at most 128 are possible: divide it"},
+		"explicit and too long": {"driver: d\ndevices: [{name: a, count: 70, attributes: {l: ['{{ .Index }}']}}]\nslices: [{devices: [a]}]", CountersApart,
+			"slices[0] of pool n has 70 devices, at most 64 are possible: divide it"},
 		"a GPU too large for 1.34": {gpus(1, 2, 64), CountersWithDevices,
 			"wants the 65 devices from gpu-0 on in one slice with the counter sets that they consume from, 2 counters, consumed 130 times; it takes 64 devices, 32 counters, consumed 1024 times"},
 		"consumed too often for 1.34":    {gpus(1, 32, 32), CountersWithDevices, "consumed 1056 times"},

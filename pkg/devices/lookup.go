@@ -82,7 +82,7 @@ func (l *Lookup) pool(result *resourcev1.DeviceRequestAllocationResult) (*Pool, 
 
 // render makes the pools of the node, and those that it shares.
 func (l *Lookup) render(templates []*Template) ([]Pool, error) {
-	pools, err := Pools(templates, l.node)
+	pools, _, err := Standing(templates, l.node)
 	for _, t := range templates {
 		if err != nil || t.SharedPool() == "" {
 			continue

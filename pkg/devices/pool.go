@@ -68,32 +68,12 @@ func ForDriver(templates []*Template, node *corev1.Node) map[string][]*Template 
 // one pool, their devices in the order of the templates' names. Two devices of
 // one name are an error. The taints of the node's annotation are on the devices.
 func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
-	taints, err := TaintsOf(node)
+	pools, refusals, err := Standing(templates, node)
+	if len(refusals) > 0 {
+		err = refusals[0].Err
+	}
 	if err != nil {
 		return nil, err
-	}
-	var pools []Pool
-	for _, t := range templates {
-		if t.SharedPool() != "" {
-			continue
-		}
-		made, err := t.render(node)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == made.poolName })
-		if i < 0 {
-			i = len(pools)
-			pools = append(pools, Pool{Driver: t.Driver, Name: made.poolName, owners: map[string]string{}})
-		}
-		if err := pools[i].add(t, made); err != nil {
-			return nil, err
-		}
-	}
-	for i := range pools {
-		if err := taints.addTo(&pools[i]); err != nil {
-			return nil, err
-		}
 	}
 	return pools, nil
 }
@@ -121,17 +101,16 @@ func (p *Pool) DevicesOf(t *Template) int {
 
 // add adds the devices of a template, and what all its pools have.
 func (p *Pool) add(t *Template, made *rendered) error {
-	for i := range made.devices {
-		name := made.devices[i].Name
-		if other, taken := p.owners[name]; taken {
-			return p.clash(other, t, "have the device "+name, "rename one")
-		}
-		p.owners[name] = t.Name
+	if err := p.disjoint(t, made); err != nil {
+		return err
 	}
 	for _, other := range p.Templates {
 		if err := p.compatible(other, t); err != nil {
 			return err
 		}
+	}
+	for i := range made.devices {
+		p.owners[made.devices[i].Name] = t.Name
 	}
 	p.Templates = append(p.Templates, t)
 	p.Devices = append(p.Devices, made.devices...)
@@ -147,22 +126,49 @@ func (p *Pool) add(t *Template, made *rendered) error {
 	return nil
 }
 
+// disjoint refuses devices that are there from another template. It names all
+// that are from the first of these.
+func (p *Pool) disjoint(t *Template, made *rendered) error {
+	var names []string
+	first := ""
+	for i := range made.devices {
+		other, taken := p.owners[made.devices[i].Name]
+		if taken && (first == "" || other == first) {
+			first, names = other, append(names, made.devices[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(p.Templates, func(other *Template) bool { return other.Name == first })
+	noun := "the device "
+	if len(names) > 1 {
+		noun = "the devices "
+	}
+	return p.clash(p.Templates[i], t, "have "+noun+listed(names), "rename one")
+}
+
 // compatible refuses two templates that cannot be in one pool.
 func (p *Pool) compatible(one, other *Template) error {
 	for _, set := range other.pool.CounterSets {
 		if slices.ContainsFunc(one.pool.CounterSets, func(s resourcev1.CounterSet) bool { return s.Name == set.Name }) {
-			return p.clash(one.Name, other, "have the counter set "+set.Name, "rename one")
+			return p.clash(one, other, "have the counter set "+set.Name, "rename one")
 		}
 	}
 	if !apiequality.Semantic.DeepEqual(one.pool.PartitionTypeAttribute, other.pool.PartitionTypeAttribute) {
-		return p.clash(one.Name, other, "say different things of partitionTypeAttribute", "make them equal")
+		return p.clash(one, other, "say different things of partitionTypeAttribute", "make them equal")
 	}
 	if !slices.Equal(one.pool.SkipNodeOperations, other.pool.SkipNodeOperations) {
-		return p.clash(one.Name, other, "say different things of skipNodeOperations", "make them equal")
+		return p.clash(one, other, "say different things of skipNodeOperations", "make them equal")
 	}
 	return nil
 }
 
-func (p *Pool) clash(one string, other *Template, what, fix string) error {
-	return fmt.Errorf("templates %s and %s both %s in pool %s of driver %s: %s, or set poolName or priority", one, other.Name, what, p.Name, p.Driver, fix)
+// clash is the error of two templates. What is not written as a template has no
+// poolName and no priority to set.
+func (p *Pool) clash(one, other *Template, what, fix string) error {
+	if one.Origin.Document != "" && other.Origin.Document != "" {
+		return fmt.Errorf("%s and %s both %s in pool %s of driver %s: %s", one.title(), other.title(), what, p.Name, p.Driver, fix)
+	}
+	return fmt.Errorf("%s and %s both %s in pool %s of driver %s: %s, or set poolName or priority", one.title(), other.title(), what, p.Name, p.Driver, fix)
 }

@@ -82,11 +82,11 @@ func TestDuplicateDevicesNameBothTemplates(t *testing.T) {
 	t.Parallel()
 	templates := []*Template{compile(t, "first", namedDevices("x")), compile(t, "second", "driver: d\ndevices: [{name: w}, {name: x}]")}
 	_, err := Pools(templates, lifecycle.NodeObject(newNode("n", nil)))
-	require.EqualError(t, err, "templates first and second both have the device x in pool n of driver d: rename one, or set poolName or priority")
+	require.EqualError(t, err, "template first and template second both have the device x in pool n of driver d: rename one, or set poolName or priority; template second is left out on this node")
 
 	counted := compile(t, "counted", "driver: d\ndevices: [{name: x, count: 3}]")
 	_, err = Pools([]*Template{counted, compile(t, "plain", namedDevices("x-2"))}, lifecycle.NodeObject(newNode("n", nil)))
-	require.ErrorContains(t, err, "templates counted and plain both have the device x-2")
+	require.ErrorContains(t, err, "template counted and template plain both have the device x-2")
 }
 
 // TestSlices: the API server takes 128 devices in a slice, 64 if any of them

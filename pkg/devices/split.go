@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -24,6 +25,7 @@ func (e *expansion) split(slices []v1alpha1.SliceTemplate, path *field.Path) {
 			e.errs = append(append(e.errs, errs...), placed.add(names, at)...)
 			members = append(members, names...)
 		}
+		e.errs = append(e.errs, e.fits(members, path.Index(i).Child("devices"))...)
 		e.template.pool.split = append(e.template.pool.split, members)
 	}
 	var missing []string
@@ -36,6 +38,32 @@ func (e *expansion) split(slices []v1alpha1.SliceTemplate, path *field.Path) {
 	if len(e.errs) == 0 && len(missing) > 0 {
 		e.errs = append(e.errs, field.Required(path, fmt.Sprintf("every device must be in a slice, and %s is in none; add it, or leave slices out", listed(missing))))
 	}
+}
+
+// fits refuses a slice of more devices than the API server takes. More than that
+// may turn out when they are rendered.
+func (e *expansion) fits(members []string, path *field.Path) field.ErrorList {
+	in := map[string]bool{}
+	for _, name := range members {
+		in[name] = true
+	}
+	var list []resourcev1.Device
+	for _, g := range e.template.groups {
+		for i := range g.devices {
+			if in[g.devices[i].Name] {
+				list = append(list, g.devices[i])
+			}
+		}
+	}
+	limit := maxDevices(list)
+	if len(list) <= limit {
+		return nil
+	}
+	why := ""
+	if limit < resourcev1.ResourceSliceMaxDevices {
+		why = ", since some have taints, lists or consumesCounters"
+	}
+	return field.ErrorList{field.Invalid(path, len(list), fmt.Sprintf("must be at most %d devices%s: make more slices", limit, why))}
 }
 
 // resolve finds the devices that a name in slices stands for.

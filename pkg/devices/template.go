@@ -29,6 +29,8 @@ type Template struct {
 	ClaimStatus *ClaimStatus
 	// ReportsHealth tells whether Pods show the health of the devices.
 	ReportsHealth bool
+	// Origin is the document that the template is from.
+	Origin Origin
 
 	nodes *nodeaffinity.NodeSelector
 	text  *text

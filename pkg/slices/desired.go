@@ -23,6 +23,8 @@ type desired struct {
 	// held are the drivers whose pools could not be worked out, with the cause.
 	// Their slices stay as they are.
 	held map[string]error
+	// refused are documents that clash with others, of which nothing is published.
+	refused []devices.Refusal
 	// taints is what is wrong with the node's annotation of device taints.
 	taints error
 }
@@ -50,11 +52,12 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 	}
 	var all []devices.Pool
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		pools, err := devices.Pools(byDriver[driver], object)
+		pools, refused, err := devices.Standing(byDriver[driver], object)
 		if err != nil {
 			result.held[driver] = err
 			continue
 		}
+		result.refused = append(result.refused, refused...)
 		all = append(all, pools...)
 		wanted, err := inForce(ctx, set, pools, gate{node: node, object: object, existing: existing, known: known})
 		if err != nil {
@@ -92,6 +95,9 @@ func (d *desired) problems() map[string]error {
 		if !errors.Is(d.held[driver], d.taints) {
 			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.held[driver]))
 		}
+	}
+	for _, refusal := range d.refused {
+		templates = append(templates, refusal.Err)
 	}
 	problems := map[string]error{}
 	if len(templates) > 0 {

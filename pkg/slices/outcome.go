@@ -11,8 +11,9 @@ import (
 // Outcome is what became of a template on a node, or of its pool that nodes
 // share.
 type Outcome struct {
-	// Slices is the number of slices of the pool that has the template's devices,
-	// and Devices that of these devices. Both are 0 where nothing is published.
+	// Slices is the number of slices that have devices or counter sets of the
+	// template, and Devices that of its devices. Both are 0 where nothing is
+	// published.
 	Slices, Devices int
 	// Problem is why nothing is published, or not what the template says now. It is
 	// nil where the node does not let the pool be published yet.
@@ -54,14 +55,21 @@ var errDropped = errors.New("the API server drops a field without which the pool
 func (d *desired) outcome(t *devices.Template, r results) Outcome {
 	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
 	driver := r[t.Driver]
+	for _, refusal := range d.refused {
+		if slices.Contains(refusal.Templates, t) {
+			return Outcome{Problem: refusal.Err}
+		}
+	}
 	switch i := slices.IndexFunc(driver.pools, has); {
 	case d.held[t.Driver] != nil:
 		return Outcome{Problem: d.held[t.Driver]}
 	case driver.err != nil:
 		return Outcome{Problem: driver.err}
 	case i >= 0:
-		made, err := driver.pools[i].Slices(driver.layout)
-		return Outcome{Slices: len(made), Devices: driver.pools[i].DevicesOf(t), Problem: err}
+		pool := &driver.pools[i]
+		made, err := pool.Slices(driver.layout)
+		made = slices.DeleteFunc(made, func(s devices.Slice) bool { return !pool.Holds(&s, t) })
+		return Outcome{Slices: len(made), Devices: pool.DevicesOf(t), Problem: err}
 	case slices.ContainsFunc(d.pools, has):
 		return Outcome{Problem: errDropped}
 	}

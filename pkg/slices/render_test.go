@@ -43,7 +43,7 @@ func TestRenderer(t *testing.T) {
 func TestRendererRefuses(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	store, node := storeOf(t, template("a", "d", "{name: gpu, count: 130}")+"  slices: [{devices: [gpu]}]\n"), fakeNode("n", true)
+	store, node := storeOf(t, template("a", "d", "{name: gpu, count: 70, attributes: {l: ['{{ .Index }}']}}")+"  slices: [{devices: [gpu]}]\n"), fakeNode("n", true)
 	_, err := NewRenderer(s, nil).Slices(t.Context(), node, rendered(t, store, node))
-	require.ErrorContains(t, err, "at most 128 are possible")
+	require.ErrorContains(t, err, "at most 64 are possible")
 }

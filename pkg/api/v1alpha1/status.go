@@ -21,8 +21,8 @@ type ResourcePoolTemplateStatus struct {
 	// Nodes is the number of nodes on which the template's devices are published,
 	// or, of a pool that nodes share, 1.
 	Nodes int64 `json:"nodes"`
-	// Slices is the number of ResourceSlices of the pools that the template's
-	// devices are in.
+	// Slices is the number of ResourceSlices that have devices or counter sets of
+	// the template.
 	Slices int64 `json:"slices"`
 	// Devices is the number of devices that are published from the template.
 	Devices int64 `json:"devices"`

@@ -1,0 +1,146 @@
+package devices
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// Origin is the document that a template is from. Where a document makes
+// several templates, they stand or fall together.
+type Origin struct {
+	// Document is how users know it, such as "DRAConfig gpus". It is empty for a
+	// ResourcePoolTemplate, which is a document by itself.
+	Document string
+	// Part is what of the document the template is made from, such as "pool a".
+	Part string
+	// Created is when it was created in the cluster, or zero where it is no object
+	// of its own.
+	Created time.Time
+}
+
+// title is how users know the template.
+func (t *Template) title() string {
+	switch {
+	case t.Origin.Document == "":
+		return "template " + t.Name
+	case t.Origin.Part == "":
+		return t.Origin.Document
+	}
+	return t.Origin.Part + " of " + t.Origin.Document
+}
+
+// document is how users know the document that the template is from.
+func (t *Template) document() string {
+	if t.Origin.Document == "" {
+		return t.title()
+	}
+	return t.Origin.Document
+}
+
+// Refusal is a document whose templates have no place on a node, since they
+// clash with each other or with those of an older document.
+type Refusal struct {
+	Templates []*Template
+	Err       error
+}
+
+// made is what a template yields for a node.
+type made struct {
+	*rendered
+	template *Template
+}
+
+// Standing makes a driver's pools on a node, as Pools does, but of templates that
+// clash it leaves out those of the document that came later, whole, so that the
+// others stand. The older document is the one that was created first; those that
+// are no objects of their own count as older than any, and of two that are of the
+// same age the one whose template has the first name.
+func Standing(templates []*Template, node *lifecycle.Object) ([]Pool, []Refusal, error) {
+	taints, err := TaintsOf(node)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []made
+	for _, t := range templates {
+		if t.SharedPool() != "" {
+			continue
+		}
+		rendered, err := t.render(node)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, made{rendered, t})
+	}
+	pools, clash := assemble(all)
+	var refusals []Refusal
+	if clash != nil {
+		all, refusals = leaveOut(all)
+		pools, _ = assemble(all)
+	}
+	for i := range pools {
+		if err := taints.addTo(&pools[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return pools, refusals, nil
+}
+
+// assemble puts what templates yield together. The error names two that clash.
+func assemble(all []made) ([]Pool, error) {
+	var pools []Pool
+	for _, one := range all {
+		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == one.poolName })
+		if i < 0 {
+			i = len(pools)
+			pools = append(pools, Pool{Driver: one.template.Driver, Name: one.poolName, owners: map[string]string{}})
+		}
+		if err := pools[i].add(one.template, one.rendered); err != nil {
+			return nil, err
+		}
+	}
+	return pools, nil
+}
+
+// leaveOut goes from the oldest document to the newest, and leaves out each that
+// clashes with what stands.
+func leaveOut(all []made) (standing []made, refusals []Refusal) {
+	for _, document := range byAge(all) {
+		together := append(slices.Clone(standing), document...)
+		slices.SortFunc(together, func(a, b made) int { return cmp.Compare(a.template.Name, b.template.Name) })
+		_, clash := assemble(together)
+		if clash == nil {
+			standing = together
+			continue
+		}
+		refusal := Refusal{Err: fmt.Errorf("%w; %s is left out on this node", clash, document[0].template.document())}
+		for _, one := range document {
+			refusal.Templates = append(refusal.Templates, one.template)
+		}
+		refusals = append(refusals, refusal)
+	}
+	return standing, refusals
+}
+
+// byAge groups by document, the oldest first.
+func byAge(all []made) [][]made {
+	var documents [][]made
+	places := map[string]int{}
+	for _, one := range all {
+		key := one.template.document()
+		place, known := places[key]
+		if !known {
+			place = len(documents)
+			places[key] = place
+			documents = append(documents, nil)
+		}
+		documents[place] = append(documents[place], one)
+	}
+	slices.SortStableFunc(documents, func(a, b []made) int {
+		return a[0].template.Origin.Created.Compare(b[0].template.Origin.Created)
+	})
+	return documents
+}
