@@ -122,14 +122,20 @@ func newEnvironment(empty any) *environment {
 // without a lock. Evaluation does not use them.
 var compiling sync.Mutex
 
-func (e *environment) compile(source string) (celgo.Program, error) {
+// program compiles an expression of any type.
+func (e *environment) program(source string) (celgo.Program, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
 	environment, err := e.setUp()
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
-	program, err := environment.Compile(source)
+	return environment.Compile(source)
+}
+
+// compile compiles an expression that gives a bool.
+func (e *environment) compile(source string) (celgo.Program, error) {
+	program, err := e.program(source)
 	if err != nil {
 		return nil, err
 	}
