@@ -1,0 +1,120 @@
+package adapters
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	terms = field.NewPath("spec", "nodeSelector", "nodeSelectorTerms")
+	// expressions are those of the one term that a template has where the document
+	// knows no terms.
+	expressions = terms.Index(0).Child("matchExpressions")
+)
+
+// fake is what all nodes are that kwok-dra acts for.
+var fake = labels.Set{"kwok.x-k8s.io/node": "fake"}
+
+// require adds a requirement for the labels of nodes.
+func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *field.Path) {
+	spec := &d.template.Spec
+	if spec.NodeSelector == nil {
+		spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
+	}
+	term := &spec.NodeSelector.NodeSelectorTerms[0]
+	d.from(expressions.Index(len(term.MatchExpressions)), origin)
+	term.MatchExpressions = append(term.MatchExpressions, requirement)
+}
+
+// requireLabels adds the requirements of a label selector. A requirement of the
+// label kwok.x-k8s.io/node that "fake" meets is met by every node that kwok-dra
+// acts for: KWOK itself has it as an annotation, and so do nodes that have no
+// such label.
+func (d *draft) requireLabels(p *problems, selector *metav1.LabelSelector, path *field.Path) {
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		p.addErrors(field.Required(path, "matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		origin, at := path.Child("matchLabels").Key(key), d.nextExpression()
+		requirement := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{selector.MatchLabels[key]}}
+		if isFake(requirement) {
+			continue
+		}
+		d.require(requirement, origin)
+		d.from(at.Child("key"), origin)
+		d.from(at.Child("values").Index(0), origin)
+	}
+	for i, expression := range selector.MatchExpressions {
+		origin := path.Child("matchExpressions").Index(i)
+		switch expression.Operator {
+		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		default:
+			p.addErrors(field.NotSupported(origin.Child("operator"), expression.Operator, []metav1.LabelSelectorOperator{
+				metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+			}))
+		}
+		requirement := corev1.NodeSelectorRequirement{Key: expression.Key, Operator: corev1.NodeSelectorOperator(expression.Operator), Values: expression.Values}
+		if !isFake(requirement) {
+			d.require(requirement, origin)
+		}
+	}
+}
+
+// nextExpression is the path of the requirement that is added next.
+func (d *draft) nextExpression() *field.Path {
+	if d.template.Spec.NodeSelector == nil {
+		return expressions.Index(0)
+	}
+	return expressions.Index(len(d.template.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions))
+}
+
+var operators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+}
+
+// isFake tells whether a requirement is one that every fake node meets.
+func isFake(requirement corev1.NodeSelectorRequirement) bool {
+	if !fake.Has(requirement.Key) {
+		return false
+	}
+	compiled, err := labels.NewRequirement(requirement.Key, operators[requirement.Operator], requirement.Values)
+	return err == nil && compiled.Matches(fake)
+}
+
+// Karpenter has two operators more than Kubernetes has for nodes.
+const (
+	atLeast corev1.NodeSelectorOperator = "Gte"
+	atMost  corev1.NodeSelectorOperator = "Lte"
+)
+
+// requireOverlaid adds a requirement of a NodeOverlay.
+func (d *draft) requireOverlaid(p *problems, requirement corev1.NodeSelectorRequirement, origin *field.Path) {
+	if requirement.Operator != atLeast && requirement.Operator != atMost {
+		d.require(requirement, origin)
+		return
+	}
+	values := origin.Child("values")
+	if len(requirement.Values) != 1 {
+		p.addErrors(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
+		return
+	}
+	number, err := strconv.ParseInt(requirement.Values[0], 10, 64)
+	if err != nil || number < 0 || number == math.MaxInt64 {
+		p.addErrors(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
+		return
+	}
+	operator, bound := corev1.NodeSelectorOpGt, number-1
+	if requirement.Operator == atMost {
+		operator, bound = corev1.NodeSelectorOpLt, number+1
+	}
+	d.require(corev1.NodeSelectorRequirement{Key: requirement.Key, Operator: operator, Values: []string{strconv.FormatInt(bound, 10)}}, origin)
+}
