@@ -7,6 +7,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
 )
 
 // New makes the command under the name that the user types.
@@ -34,6 +35,8 @@ differences, a Pod does not fit); 2 where a command could not do its work.`,
 	return command
 }
 
-func subcommands(_ cli.Streams, _ *cluster.Flags) []*cobra.Command {
-	return []*cobra.Command{}
+func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
+	return []*cobra.Command{
+		validate.New(streams, reach),
+	}
 }

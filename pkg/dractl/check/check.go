@@ -1,0 +1,231 @@
+// Package check finds all that is wrong with documents that kwok-dra reads, and
+// where it stands.
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+)
+
+// Finding is something to be told of a document.
+type Finding struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Object is the kind and the name, and Field the path of the field, as far as
+	// they are known.
+	Object  string `json:"object,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// String is the finding as compilers tell theirs, so that editors and CI find
+// the place.
+func (f Finding) String() string {
+	parts := []string{fmt.Sprintf("%s:%d", f.File, f.Line)}
+	for _, part := range []string{f.Object, f.Field, f.Message} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Result is what was found out of some documents.
+type Result struct {
+	// Problems are what is wrong, in the order of the documents.
+	Problems []Finding `json:"problems"`
+	// Notes are what else is good to know: documents that kwok-dra does not read,
+	// and what it publishes in another form than it is written.
+	Notes []Finding `json:"notes,omitempty"`
+	// Checked are the objects that were checked, as kind/name.
+	Checked []Checked `json:"checked"`
+	// Set is what all of it is together. It is nil where there are problems.
+	Set *config.Set `json:"-"`
+}
+
+// Checked is an object that was checked.
+type Checked struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// Documents checks documents, each by itself and all together.
+func Documents(all []documents.Document) *Result {
+	c := &checker{result: &Result{Problems: []Finding{}, Checked: []Checked{}}, places: map[string]*place{}, names: map[string]string{}}
+	for i := range all {
+		c.document(&place{file: all[i].File, line: all[i].Line, data: all[i].Data})
+	}
+	set, err := config.NewSet(c.decoded...)
+	c.refused(err)
+	sortByPlace(all, c.result.Problems)
+	if len(c.result.Problems) == 0 {
+		c.result.Set = set
+	}
+	return c.result
+}
+
+// sortByPlace brings findings in the order in which they stand.
+func sortByPlace(all []documents.Document, findings []Finding) {
+	files := map[string]int{}
+	for i := range all {
+		if _, known := files[all[i].File]; !known {
+			files[all[i].File] = i
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(files[a.File], files[b.File]), cmp.Compare(a.Line, b.Line))
+	})
+}
+
+// checker checks documents one after the other.
+type checker struct {
+	result *Result
+	// decoded are those of kwok-dra's own kinds, and what foreign ones become.
+	decoded []*config.Documents
+	// places finds a document by its source in errors.
+	places map[string]*place
+	// names maps objects of kinds whose names are compared here to their places.
+	names map[string]string
+}
+
+// document checks a document, or the objects in it.
+func (c *checker) document(p *place) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(p.data, &root); err != nil || len(root.Content) == 0 {
+		c.own(p) // it says best what is wrong
+		return
+	}
+	if p.node == nil {
+		p.node = root.Content[0]
+	}
+	kind, items := textAt(p.node, "kind"), p.at("items")
+	if strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
+		for _, item := range items.Content {
+			c.item(p, item)
+		}
+		return
+	}
+	c.object(p)
+}
+
+// item checks an item of a list, as a document of its own.
+func (c *checker) item(list *place, item *yaml.Node) {
+	data, err := yaml.Marshal(item)
+	if err != nil {
+		c.problem(list, "", "items", fmt.Sprintf("cannot be read: %v", err))
+		return
+	}
+	c.object(&place{file: list.file, line: list.line, data: data, node: item})
+}
+
+// own checks a document of kwok-dra's own kinds.
+func (c *checker) own(p *place) {
+	c.places[p.source()] = p
+	decoded, err := config.Decode(p.source(), p.data)
+	if c.refused(err) {
+		return
+	}
+	c.decoded = append(c.decoded, decoded)
+}
+
+// refused adds what an error of config tells, and says whether there is one.
+func (c *checker) refused(err error) bool {
+	refusals, rest := config.Refusals(err)
+	for _, refusal := range refusals {
+		for _, problem := range refusal.Problems {
+			c.refusedField(refusal, problem)
+		}
+	}
+	if rest != nil {
+		c.result.Problems = append(c.result.Problems, Finding{Message: rest.Error()})
+	}
+	return err != nil
+}
+
+// inDocument is what config adds to the source of a document.
+const inDocument = ", document "
+
+func (c *checker) refusedField(refusal *config.Refusal, problem config.Problem) {
+	source, _, _ := strings.Cut(refusal.Source, inDocument)
+	problem.Text = strings.ReplaceAll(problem.Text, inDocument+"1:", ":")
+	p := c.places[source]
+	if p == nil {
+		c.result.Problems = append(c.result.Problems, Finding{File: refusal.Source, Object: refusal.Object, Field: problem.Path, Message: problem.Text})
+		return
+	}
+	finding := p.finding(refusal.Object, problem.Path, problem.Text)
+	if problem.Line > 0 {
+		finding.Line = p.line + problem.Line - 1
+	}
+	c.result.Problems = append(c.result.Problems, finding)
+}
+
+func (c *checker) problem(p *place, object, path, message string) {
+	c.result.Problems = append(c.result.Problems, p.finding(object, path, message))
+}
+
+func (c *checker) note(p *place, object, message string) {
+	c.result.Notes = append(c.result.Notes, p.finding(object, "", message))
+}
+
+// checked notes an object that was looked at.
+func (c *checker) checked(p *place) {
+	kind, name := textAt(p.node, "kind"), textAt(p.node, "metadata", "name")
+	finding := p.finding("", "", "")
+	c.result.Checked = append(c.result.Checked, Checked{File: finding.File, Line: finding.Line, Kind: kind, Name: name})
+}
+
+// unique refuses two objects of a kind and name.
+func (c *checker) unique(p *place) {
+	key := p.object() + " in " + textAt(p.node, "metadata", "namespace")
+	if other, taken := c.names[key]; taken {
+		c.problem(p, p.object(), "metadata.name", fmt.Sprintf("also in %s: rename one", other))
+	}
+	c.names[key] = p.source()
+}
+
+// problemsIn splits an error that lists problems, a line each, into path and
+// text.
+func problemsIn(err error) [][2]string {
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		var all [][2]string
+		for _, inner := range joined.Unwrap() {
+			all = append(all, problemsIn(inner)...)
+		}
+		return all
+	}
+	lines := strings.Split(err.Error(), "\n  ")
+	if len(lines) > 1 {
+		lines = lines[1:]
+	}
+	var all [][2]string
+	for _, line := range lines {
+		path, text, is := strings.Cut(line, ": ")
+		if !is || strings.ContainsAny(path, " \"") {
+			path, text = "", line
+		}
+		all = append(all, [2]string{path, text})
+	}
+	return all
+}
+
+// errEmpty is that of documents of which none is for kwok-dra.
+var errEmpty = errors.New("there is nothing in them that kwok-dra reads")
+
+// Err is an error where nothing was checked.
+func (r *Result) Err() error {
+	if len(r.Checked)+len(r.Problems) == 0 {
+		return errEmpty
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+)
+
+func checked(t *testing.T, file, text string) *Result {
+	t.Helper()
+	return Documents(documents.Split(file, []byte(text)))
+}
+
+func lines(findings []Finding) []string {
+	var all []string
+	for _, finding := range findings {
+		all = append(all, finding.String())
+	}
+	return all
+}
+
+// TestInvalid: all that is wrong with a file, and where.
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/invalid.yaml")
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/invalid.txt")
+	require.NoError(t, err)
+	result := checked(t, "invalid.yaml", string(text))
+	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), lines(result.Problems))
+	require.Equal(t, []string{`invalid.yaml:58: Pod "p": skipped: kwok-dra does not read this kind`}, lines(result.Notes))
+	require.Nil(t, result.Set)
+}
+
+// TestLines: where a problem is said to be, for every way to write a document.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	const template = "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: a}\nspec:\n  driver: d\n"
+	for name, test := range map[string]struct {
+		text string
+		line int
+	}{
+		"block":              {template + "  devices:\n  - name: a\n    count: 0\n", 8},
+		"flow":               {template + "  devices: [{name: a,\n    count: 0}]\n", 7},
+		"missing":            {template, 4},
+		"missing at the top": {"a: 1\n---\nkind: ResourcePoolTemplate\nb: 1\n", 1},
+		"after comments":     {"# one\n\n---\n# two\n" + template + "  devices: [{name: A}]", 10},
+		"alias":              {"x: &x\n  count: 0\n---\n" + template + "  devices:\n  - &d {name: a,\n     count: 0}\n  - *d\n", 11},
+		"JSON":               {"{\"apiVersion\": \"dra.kwok.x-k8s.io/v1alpha1\",\n\"kind\": \"ResourcePoolTemplate\",\n\"metadata\": {\"name\": \"a\"},\n\"spec\": {\"driver\": \"d\",\n\"devices\": [{\"name\": \"A\"}]}}", 5},
+		"qualified key":      {template + "  devices:\n  - name: a\n    attributes:\n      example.com/b: x\n      example.com/c: [1, a]\n", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := checked(t, "f", test.text)
+			require.NotEmpty(t, result.Problems)
+			found := false
+			for _, problem := range result.Problems {
+				found = found || problem.Line == test.line
+			}
+			require.True(t, found, "%v", lines(result.Problems))
+		})
+	}
+}
+
+// TestOwn: what the project ships is valid.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	counts := map[string]int{}
+	for _, pattern := range []string{
+		"../../../kustomize/profiles/*/*template.yaml", "../../../kustomize/profiles/*/*/*template.yaml", "../../../stages/*/*/*.yaml",
+	} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			all, err := (&documents.Files{Paths: []string{path}}).Read(nil)
+			require.NoError(t, err)
+			result := Documents(all)
+			require.Empty(t, lines(result.Problems))
+			for _, checked := range result.Checked {
+				counts[checked.Kind]++
+			}
+		}
+	}
+	require.Greater(t, counts["ResourcePoolTemplate"], 12)
+	require.Greater(t, counts["Stage"], 10)
+	require.Greater(t, counts["KwokDRAConfiguration"], 1)
+}
+
+func TestNothingToCheck(t *testing.T) {
+	t.Parallel()
+	require.ErrorIs(t, checked(t, "f", "apiVersion: v1\nkind: Pod\n").Err(), errEmpty)
+	require.NoError(t, checked(t, "f", "a: 1").Err())
+	for path, want := range map[string][]string{
+		"":                                   nil,
+		"spec":                               {"spec"},
+		"spec.devices[0].attributes[a.b/c]":  {"spec", "devices", "0", "attributes", "a.b/c"},
+		"spec.devices[0].attributes[a].int":  {"spec", "devices", "0", "attributes", "a", "int"},
+		"mappings[0].resourceSlice.devices[": {"mappings", "0", "resourceSlice", "devices", ""},
+	} {
+		require.Equal(t, want, segments(path))
+	}
+}

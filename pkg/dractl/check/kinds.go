@@ -1,0 +1,190 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+// apiVersions are those of the kinds that are checked. kwok-dra's own are left to
+// config.
+var apiVersions = map[string]string{
+	v1alpha1.ResourcePoolTemplateKind: v1alpha1.APIVersion,
+	v1alpha1.KwokDRAConfigurationKind: v1alpha1.APIVersion,
+	"DRAConfig":                       "test.karpenter.sh/v1alpha1",
+	"NodeOverlay":                     "karpenter.sh/v1alpha1",
+	kwokv1alpha1.StageKind:            "kwok.x-k8s.io/v1alpha1",
+	"ConfigMap":                       "v1",
+}
+
+// object checks an object by its kind.
+func (c *checker) object(p *place) {
+	kind, apiVersion := textAt(p.node, "kind"), textAt(p.node, "apiVersion")
+	want, known := apiVersions[kind]
+	switch {
+	case kind == "" || apiVersion == "" || strings.HasPrefix(apiVersion, v1alpha1.GroupName+"/") || want == v1alpha1.APIVersion:
+		c.checkedOwn(p)
+		return
+	case !known:
+		c.other(p, kind)
+		return
+	case apiVersion != want:
+		c.problem(p, p.object(), "apiVersion", fmt.Sprintf("Unsupported value: %q: must be %s", apiVersion, want))
+		return
+	}
+	switch kind {
+	case kwokv1alpha1.StageKind:
+		c.stage(p)
+	case "ConfigMap":
+		c.configMap(p)
+	case "DRAConfig":
+		c.foreign(p, adapters.DRAConfig)
+	case "NodeOverlay":
+		c.foreign(p, adapters.NodeOverlay)
+	}
+}
+
+func (c *checker) checkedOwn(p *place) {
+	if textAt(p.node, "kind") != "" {
+		c.checked(p)
+	}
+	c.own(p)
+}
+
+// other is a kind that kwok-dra does not read. One that is nearly one that it
+// reads is a mistake.
+func (c *checker) other(p *place, kind string) {
+	nearest := suggest.Nearest(kind, slices.Sorted(maps.Keys(apiVersions)))
+	if nearest != "" && textAt(p.node, "apiVersion") == apiVersions[nearest] {
+		c.problem(p, p.object(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
+		return
+	}
+	c.note(p, p.object(), "skipped: kwok-dra does not read this kind")
+}
+
+func (c *checker) stage(p *place) {
+	c.checked(p)
+	c.unique(p)
+	stage := &kwokv1alpha1.Stage{}
+	problems := config.DecodeInto(p.data, stage)
+	for _, problem := range problems {
+		c.problem(p, p.object(), problem.Path, problem.Text)
+	}
+	for _, err := range lifecycle.CheckStage(stage) {
+		if !slices.ContainsFunc(problems, func(known config.Problem) bool { return covers(known.Path, err) }) {
+			c.problem(p, p.object(), err.Field, err.ErrorBody())
+		}
+	}
+}
+
+// covers tells whether a field that could not be decoded may be the cause of an
+// error.
+func covers(path string, err *field.Error) bool {
+	parent := path[:max(0, strings.LastIndexAny(path, ".["))]
+	return path == "" || strings.HasPrefix(err.Field, path) || err.Type == field.ErrorTypeRequired && strings.HasPrefix(err.Field, parent)
+}
+
+// foreign checks a document that an adapter reads.
+func (c *checker) foreign(p *place, adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) {
+	c.checked(p)
+	c.unique(p)
+	object := &unstructured.Unstructured{}
+	data, err := sigsyaml.YAMLToJSONStrict(p.data)
+	if err == nil {
+		err = object.UnmarshalJSON(data)
+	}
+	if err != nil {
+		c.problem(p, p.object(), "", err.Error())
+		return
+	}
+	adapted, err := adapt(object)
+	c.adapted(p, adapted, err)
+}
+
+// adapted takes what an adapter has made.
+func (c *checker) adapted(p *place, adapted *adapters.Adapted, err error) {
+	if err != nil {
+		for _, problem := range problemsIn(err) {
+			c.problem(p, p.object(), problem[0], problem[1])
+		}
+		return
+	}
+	for _, change := range adapted.Changes {
+		c.note(p, p.object(), change)
+	}
+	var text bytes.Buffer
+	for i := range adapted.Templates {
+		adapted.Templates[i].APIVersion, adapted.Templates[i].Kind = v1alpha1.APIVersion, v1alpha1.ResourcePoolTemplateKind
+		data, err := json.Marshal(&adapted.Templates[i])
+		if err != nil {
+			c.problem(p, p.object(), "", err.Error())
+			return
+		}
+		text.WriteString("---\n" + string(data) + "\n")
+	}
+	c.own(&place{file: p.file, line: p.lineOf(p.node), data: text.Bytes(), fixed: true})
+}
+
+// configMap checks a ConfigMap that carries documents, one of kwok-dra or one
+// that an adapter reads.
+func (c *checker) configMap(p *place) {
+	data := p.at("data")
+	switch {
+	case textAt(p.node, "metadata", "name") == "dra-kwok-configmap":
+		c.checked(p)
+		c.unique(p)
+		adapted, err := adapters.ConfigMap(textAt(data, "config.yaml"))
+		c.adapted(c.within(p, "config.yaml"), adapted, err)
+	case !carries(data):
+		c.note(p, p.object(), "skipped: it carries no documents of kwok-dra")
+	default:
+		c.checked(p)
+		c.unique(p)
+		for i := 0; i+1 < len(data.Content); i += 2 {
+			inner := c.within(p, data.Content[i].Value)
+			for _, document := range documents.Split(p.file, inner.data) {
+				c.document(&place{file: p.file, line: inner.line + document.Line - 1, data: document.Data, fixed: inner.fixed})
+			}
+		}
+	}
+}
+
+// within is the place of the text of a key.
+func (c *checker) within(p *place, key string) *place {
+	value := p.at("data", key)
+	if value == nil {
+		return p
+	}
+	inner := &place{file: p.file, line: p.lineOf(value), data: []byte(value.Value), name: p.object(), fixed: true}
+	if value.Style == yaml.LiteralStyle && !p.fixed {
+		inner.line, inner.fixed = inner.line+1, false
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(inner.data, &root); err == nil && len(root.Content) > 0 {
+		inner.node = root.Content[0]
+	}
+	return inner
+}
+
+// carries tells whether a text of a ConfigMap is of kwok-dra.
+func carries(data *yaml.Node) bool {
+	return data != nil && slices.ContainsFunc(data.Content, func(text *yaml.Node) bool {
+		return strings.Contains(text.Value, "apiVersion: "+v1alpha1.GroupName)
+	})
+}

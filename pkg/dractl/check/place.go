@@ -1,0 +1,141 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// place is a document and where it stands.
+type place struct {
+	file string
+	// line is the number of the line with which the text begins in which the lines
+	// of the node are counted.
+	line int
+	data []byte
+	// node is the object. It is nil where the document is no YAML.
+	node *yaml.Node
+	// name names the object where the node does not.
+	name string
+	// fixed has all lines be that of the document: it stands within a text of
+	// another form.
+	fixed bool
+}
+
+// source names the place in errors.
+func (p *place) source() string {
+	return fmt.Sprintf("%s:%d", p.file, p.lineOf(p.node))
+}
+
+func (p *place) lineOf(node *yaml.Node) int {
+	if node == nil || p.fixed {
+		return p.line
+	}
+	return p.line + node.Line - 1
+}
+
+// object names the object.
+func (p *place) object() string {
+	kind, name := textAt(p.node, "kind"), textAt(p.node, "metadata", "name")
+	switch {
+	case p.name != "":
+		return p.name
+	case kind == "":
+		return ""
+	case name == "":
+		return kind
+	}
+	return fmt.Sprintf("%s %q", kind, name)
+}
+
+// finding is one about a field.
+func (p *place) finding(object, path, message string) Finding {
+	line := p.lineOf(p.node)
+	if p.node != nil {
+		line = p.lineOf(deepest(p.node, segments(path)))
+	}
+	return Finding{File: p.file, Line: line, Object: object, Field: path, Message: message}
+}
+
+// at is the value of a field of the object, or nil.
+func (p *place) at(names ...string) *yaml.Node { return valueAt(p.node, names...) }
+
+// segments splits the path of a field: names, and keys or indices in brackets.
+func segments(path string) []string {
+	var all []string
+	for path != "" {
+		end := strings.IndexAny(path, ".[")
+		switch {
+		case end < 0:
+			return append(all, path)
+		case end > 0:
+			all = append(all, path[:end])
+		}
+		if path[end] == '.' {
+			path = path[end+1:]
+			continue
+		}
+		key, rest, _ := strings.Cut(path[end+1:], "]")
+		all, path = append(all, key), strings.TrimPrefix(rest, ".")
+	}
+	return all
+}
+
+// deepest is the node whose line is that of a path: the key of the field, or of
+// the last one on the way that is there, for one that is missing.
+func deepest(node *yaml.Node, path []string) *yaml.Node {
+	shown := node
+	for _, segment := range path {
+		key, value := step(node, segment)
+		if value == nil {
+			break
+		}
+		node, shown = value, value
+		if key != nil {
+			shown = key
+		}
+	}
+	return shown
+}
+
+// step is the key and the value of a field, or of an item of a list.
+func step(node *yaml.Node, segment string) (key, value *yaml.Node) {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == segment {
+				return node.Content[i], node.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if index, err := strconv.Atoi(segment); err == nil && index >= 0 && index < len(node.Content) {
+			return nil, node.Content[index]
+		}
+	}
+	return nil, nil
+}
+
+// valueAt is the value of a field, or nil.
+func valueAt(node *yaml.Node, names ...string) *yaml.Node {
+	for _, name := range names {
+		if node == nil {
+			return nil
+		}
+		_, node = step(node, name)
+	}
+	return node
+}
+
+// textAt is the text of a field, or empty.
+func textAt(node *yaml.Node, names ...string) string {
+	found := valueAt(node, names...)
+	if found == nil || found.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return found.Value
+}

@@ -1,0 +1,104 @@
+// Package validate is the command kwok-dractl validate.
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+type command struct {
+	streams cli.Streams
+	files   documents.Files
+	output  output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, _ *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams}
+	made := &cobra.Command{
+		Use:   "validate -f FILE...",
+		Short: "Find all mistakes in what kwok-dra reads.",
+		Long: `Find all mistakes in what kwok-dra reads: ResourcePoolTemplates and
+KwokDRAConfigurations, ConfigMaps that carry them, the ConfigMap
+dra-kwok-configmap, Karpenter's DRAConfigs and NodeOverlays, and KWOK's Stages.
+
+Each mistake is a line, file:line: object: field: message. What contradicts
+another document is one too, such as a field of KwokDRAConfigurations that is set
+twice. Other kinds are skipped, and that is said. It asks no cluster.
+
+The exit code is 1 where there are mistakes.`,
+		Example: `  # Check a file
+  kwok-dractl validate -f templates.yaml
+
+  # Check all that is in a directory and below it
+  kwok-dractl validate -R -f .
+
+  # Check what kustomize makes, as in a continuous integration job
+  kubectl kustomize profile | kwok-dractl validate -f -
+
+  # Tell programs
+  kwok-dractl validate -f invalid.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.run() },
+	}
+	c.files.AddTo(made, "what to check")
+	c.output.AddTo(made, output.Table, output.JSON, output.YAML, output.Name)
+	return made
+}
+
+func (c *command) run() error {
+	if len(c.files.Paths) == 0 {
+		return errors.New("nothing to check: give -f FILE")
+	}
+	all, err := c.files.Read(c.streams.In)
+	if err != nil {
+		return err
+	}
+	result := check.Documents(all)
+	if err := result.Err(); err != nil {
+		c.tell(c.streams.ErrOut, result.Notes)
+		return fmt.Errorf("check %s: %w", strings.Join(c.files.Paths, ", "), err)
+	}
+	if err := c.print(result); err != nil {
+		return err
+	}
+	if len(result.Problems) > 0 {
+		return cli.ErrNegative
+	}
+	return nil
+}
+
+func (c *command) print(result *check.Result) error {
+	switch c.output.Format {
+	case output.JSON, output.YAML:
+		return output.Value(c.streams.Out, c.output.Format, result)
+	case output.Name:
+		for _, checked := range result.Checked {
+			fmt.Fprintf(c.streams.Out, "%s/%s\n", strings.ToLower(checked.Kind), checked.Name)
+		}
+		c.tell(c.streams.ErrOut, result.Problems)
+		return nil
+	}
+	c.tell(c.streams.Out, result.Problems)
+	c.tell(c.streams.ErrOut, result.Notes)
+	if len(result.Problems) == 0 {
+		fmt.Fprintf(c.streams.ErrOut, "%d valid\n", len(result.Checked))
+	}
+	return nil
+}
+
+func (c *command) tell(out io.Writer, findings []check.Finding) {
+	for _, finding := range findings {
+		fmt.Fprintln(out, finding)
+	}
+}
