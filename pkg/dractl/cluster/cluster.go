@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -56,6 +57,9 @@ func (f *Flags) DefaultNamespace() (string, error) {
 		return f.Namespace, nil
 	}
 	namespace, _, err := f.config().Namespace()
+	if clientcmd.IsEmptyConfig(err) {
+		return metav1.NamespaceDefault, nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("find the namespace of the context: %w", err)
 	}

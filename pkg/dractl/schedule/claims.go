@@ -1,0 +1,146 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// podClaimAnnotation is what the controller writes on a claim that it makes: the
+// name that the Pod has for it.
+const podClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
+
+// key names an object with a namespace.
+func key(namespace, name string) string { return namespace + "/" + name }
+
+// claimsOf finds the claims of a Pod, and makes those that are made for it. The
+// last is the one for extended resources, if there is one.
+func (s *Scheduler) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
+	var claims []*resourcev1.ResourceClaim
+	for i := range pod.Spec.ResourceClaims {
+		claim, err := s.claimOf(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return claims, err
+		}
+		if claim != nil {
+			claims = append(claims, claim)
+		}
+	}
+	extended, err := s.extendedClaim(pod)
+	if extended != nil {
+		claims = append(claims, extended)
+	}
+	return claims, err
+}
+
+// claimOf is nil for a claim that the controller found needless.
+func (s *Scheduler) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
+	name, owned, err := resourceclaim.Name(pod, podClaim)
+	switch {
+	case errors.Is(err, resourceclaim.ErrClaimNotFound):
+		return s.makeClaim(pod, podClaim)
+	case err != nil:
+		return nil, err
+	case name == nil:
+		return nil, nil
+	}
+	claim := s.claims[key(pod.Namespace, *name)]
+	switch {
+	case claim == nil:
+		return nil, fmt.Errorf("resourceclaim %q not found: give its file with -f", *name)
+	case claim.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("resourceclaim %q is being deleted", *name)
+	case owned:
+		return claim, resourceclaim.IsForPod(pod, claim, false)
+	}
+	return claim, nil
+}
+
+// makeClaim makes a claim of its template, as the controller does, under a name
+// that is the same each time.
+func (s *Scheduler) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
+	name := pod.Name + "-" + podClaim.Name
+	if made := s.claims[key(pod.Namespace, name)]; made != nil {
+		if made.Annotations[podClaimAnnotation] == podClaim.Name {
+			return made, nil
+		}
+		return nil, fmt.Errorf("resourceclaim %q, which would be made for the Pod, is there already: rename one", name)
+	}
+	template := s.templates[key(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
+	if template == nil {
+		return nil, fmt.Errorf("resourceclaimtemplate %q not found: give its file with -f", *podClaim.ResourceClaimTemplateName)
+	}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: *template.Spec.ObjectMeta.DeepCopy(), Spec: *template.Spec.Spec.DeepCopy()}
+	claim.Name, claim.Namespace = name, pod.Namespace
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, podClaimAnnotation, podClaim.Name)
+	s.own(pod, claim)
+	return claim, nil
+}
+
+// own keeps a claim that is made for a Pod.
+func (s *Scheduler) own(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
+	if pod.UID != "" { // or the API server would refuse the claim
+		claim.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+		}}
+	}
+	setDefaults(&claim.Spec)
+	s.claims[key(claim.Namespace, claim.Name)] = claim
+}
+
+// setDefaults fills in what the API server would.
+func setDefaults(spec *resourcev1.ResourceClaimSpec) {
+	for i := range spec.Devices.Requests {
+		request := &spec.Devices.Requests[i]
+		if exactly := request.Exactly; exactly != nil {
+			setCount(&exactly.AllocationMode, &exactly.Count)
+			setOperators(exactly.Tolerations)
+		}
+		for j := range request.FirstAvailable {
+			sub := &request.FirstAvailable[j]
+			setCount(&sub.AllocationMode, &sub.Count)
+			setOperators(sub.Tolerations)
+		}
+	}
+}
+
+func setCount(mode *resourcev1.DeviceAllocationMode, count *int64) {
+	if *mode == "" {
+		*mode = resourcev1.DeviceAllocationModeExactCount
+	}
+	if *mode == resourcev1.DeviceAllocationModeExactCount && *count == 0 {
+		*count = 1
+	}
+}
+
+func setOperators(tolerations []resourcev1.DeviceToleration) {
+	for i := range tolerations {
+		if tolerations[i].Operator == "" {
+			tolerations[i].Operator = resourcev1.DeviceTolerationOpEqual
+		}
+	}
+}
+
+// full tells whether a claim is reserved for as many as can be.
+func full(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
+	return len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !reserved(claim, pod)
+}
+
+func reserved(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool {
+		return c.Resource == "pods" && c.Name == pod.Name && c.UID == pod.UID
+	})
+}
+
+func reserve(claim *resourcev1.ResourceClaim, pod *corev1.Pod) {
+	if !reserved(claim, pod) {
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+			Resource: "pods", Name: pod.Name, UID: pod.UID,
+		})
+	}
+}

@@ -1,0 +1,211 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	published "github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// command is what the user asks for.
+type command struct {
+	streams     cli.Streams
+	reach       *cluster.Flags
+	files       documents.Files
+	slices      []string
+	nodes       counts
+	version     string
+	fromCluster bool
+	howMany     bool
+	output      output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "schedule -f FILE... [--slices FILE... | --from-cluster | --nodes COUNT]",
+		Short: "Tell which Pods get which devices on which nodes, and why others get none",
+		Long: `Tell which Pods get which devices on which nodes, and why others get none.
+
+The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses.
+The devices are from one of these:
+
+  --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them
+  --from-cluster    a cluster with all that is allocated there; nothing is
+                    written to it. Files come on top. Without Pods in files, the
+                    Pods that wait in the cluster are scheduled
+  -f TEMPLATES      ResourcePoolTemplates, with Nodes in the files too, or with
+                    --nodes COUNT, which makes that many for each template
+
+Devices are chosen by the scheduler's own allocator, of Kubernetes 1.37, with
+all its features: on one node the result is the scheduler's. Pods go by priority
+and then in the order of the files. Among the nodes that fit, the Pod gets the
+one that has the first alternatives of its requests, that it prefers
+(preferred node affinity, PreferNoSchedule), with the fewest Pods, in this
+order; the scheduler weighs more, and may choose another.
+
+Looked at: nodeSelector, node affinity, taints and tolerations, cordons,
+scheduling gates, claims that are shared or allocated, DeviceTaintRules, and
+extended resources that DeviceClasses stand for. Not looked at: CPU, memory and
+other resources, how many Pods a node takes, ports, volumes, (anti-)affinity
+between Pods, topology spread, preemption, and other schedulers. DeviceTaintRules
+are left out where the user must not list them.
+
+The exit code is 1 if a Pod does not fit.`,
+		Example: `  # Do these Pods fit on four nodes of this template?
+  kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml
+
+  # How many more such Pods fit, and what then keeps the next one away?
+  kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml --how-many
+
+  # What if they were created in the cluster now?
+  kwok-dractl schedule --from-cluster -f pods.yaml
+
+  # Why do Pods wait in the cluster?
+  kwok-dractl schedule --from-cluster
+
+  # Write the devices into claims and Pods
+  kwok-dractl schedule -f templates.yaml -f nodes.yaml -f classes.yaml -f pods.yaml -o yaml
+
+  # With what a cluster had
+  kubectl get nodes,resourceslices -o yaml > slices.yaml
+  kwok-dractl schedule --slices slices.yaml -f classes.yaml -f pods.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
+	}
+	c.files.AddTo(made, "Pods, claims, classes, templates, nodes and slices")
+	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
+	flags := made.Flags()
+	flags.StringArrayVar(&c.slices, "slices", nil, "file with ResourceSlices and Nodes; may be given several times")
+	flags.BoolVar(&c.fromCluster, "from-cluster", false, "take nodes, slices, classes, claims and Pods from the cluster")
+	flags.Var(&c.nodes, "nodes", "make nodes for the templates: a number for each, or TEMPLATE=NUMBER,...")
+	flags.StringVar(&c.version, "server-version", published.Releases()[0], "release of Kubernetes that has the slices of templates")
+	flags.BoolVar(&c.howMany, "how-many", false, "tell how many more Pods like each of these fit, one kind at a time")
+	made.MarkFlagsMutuallyExclusive("slices", "from-cluster")
+	made.MarkFlagsMutuallyExclusive("slices", "nodes")
+	// The flag is there.
+	_ = made.MarkFlagFilename("slices", "yaml", "yml", "json")
+	return made
+}
+
+func (c *command) run(ctx context.Context) error {
+	in, err := c.input(ctx)
+	if err != nil {
+		return err
+	}
+	scheduler := NewScheduler(&in.World)
+	placements := make([]*Placement, 0, len(in.pods))
+	for _, pod := range inOrder(in.pods) {
+		placements = append(placements, scheduler.Schedule(ctx, pod))
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if c.howMany {
+		return c.count(ctx, scheduler, placements)
+	}
+	return c.print(ctx, scheduler, placements)
+}
+
+// input gathers all that there is to know.
+func (c *command) input(ctx context.Context) (*input, error) {
+	namespace, err := c.reach.DefaultNamespace()
+	if err != nil {
+		return nil, err
+	}
+	in := &input{namespace: namespace, skipped: map[string]int{}}
+	files := c.files
+	files.Paths = append(slices.Clone(c.files.Paths), c.slices...)
+	read, err := files.Read(c.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.read(read); err != nil {
+		return nil, err
+	}
+	c.tellSkipped(in.skipped)
+	if err := c.render(ctx, in); err != nil {
+		return nil, err
+	}
+	if c.fromCluster {
+		client, err := c.reach.Client()
+		if err != nil {
+			return nil, err
+		}
+		live, err := fromCluster(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		in.on(live)
+	}
+	in.nameNodes()
+	return in, in.check(c.fromCluster)
+}
+
+// check refuses what cannot be meant.
+func (in *input) check(live bool) error {
+	switch {
+	case live:
+		return nil
+	case len(in.pods) == 0:
+		return errors.New("there are no Pods that wait for a node in the files: give some with -f")
+	case len(in.Nodes) == 0:
+		return errors.New("there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster")
+	}
+	return nil
+}
+
+// render makes the slices of the templates on the nodes of the files.
+func (c *command) render(ctx context.Context, in *input) error {
+	made, err := c.nodes.nodes(in.templates)
+	if err != nil {
+		return err
+	}
+	in.Nodes = append(in.Nodes, made...)
+	if len(in.configuration) == 0 {
+		return nil
+	}
+	set, err := config.NewSet(in.configuration...)
+	if err != nil {
+		return err
+	}
+	release, err := published.NewRelease(c.version, nil)
+	if err != nil {
+		return fmt.Errorf("--server-version: %w", err)
+	}
+	renderer := published.NewRendererFor(release, func(template, field string) {
+		_, _ = fmt.Fprintf(c.streams.ErrOut, "template %s: Kubernetes %s drops %s by default\n", template, c.version, field)
+	})
+	preview, err := renderer.Preview(ctx, published.State{Config: set.Published(), Nodes: in.Nodes})
+	if err != nil {
+		return err
+	}
+	in.Slices = append(in.Slices, preview.Create...)
+	return errors.Join(preview.Problems...)
+}
+
+func (c *command) tellSkipped(skipped map[string]int) {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(skipped)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", skipped[kind], kind))
+	}
+	if len(kinds) > 0 {
+		_, _ = fmt.Fprintf(c.streams.ErrOut, "not looked at: %s\n", strings.Join(kinds, ", "))
+	}
+}
+
+// nameOf names a Pod as tables do.
+func nameOf(pod *corev1.Pod) string { return key(pod.Namespace, pod.Name) }

@@ -1,0 +1,213 @@
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// demand is what a Pod asks for.
+type demand struct {
+	pod *corev1.Pod
+	// claims are all of the Pod's, pending those that have no devices yet, and
+	// places where the others are.
+	claims, pending []*resourcev1.ResourceClaim
+	places          []place
+	affinity        nodeaffinity.RequiredNodeAffinity
+	preferred       *nodeaffinity.PreferredSchedulingTerms
+	// extended are the resources that pending claims are for.
+	extended []corev1.ResourceName
+	// kind is the same for Pods that fit on the same nodes.
+	kind string
+}
+
+// place is where a claim with devices can be used.
+type place struct {
+	claim string
+	nodes *nodeaffinity.NodeSelector
+}
+
+// demand works out what a Pod asks for. The error is why it fits nowhere.
+func (s *Scheduler) demand(pod *corev1.Pod) (*demand, error) {
+	d := &demand{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		return d, fmt.Errorf("spec.schedulingGates: the Pod waits for %q to be taken away", pod.Spec.SchedulingGates[0].Name)
+	}
+	var err error
+	if d.claims, err = s.claimsOf(pod); err != nil {
+		return d, err
+	}
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		if d.preferred, err = nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution); err != nil {
+			return d, fmt.Errorf("spec.affinity.nodeAffinity: %w", err)
+		}
+	}
+	if pod.Status.ExtendedResourceClaimStatus == nil {
+		d.extended = s.extendedResources(pod)
+	}
+	for _, claim := range d.claims {
+		if err := s.add(d, claim); err != nil {
+			return d, err
+		}
+	}
+	d.kind, err = d.kindOf()
+	return d, err
+}
+
+// add adds a claim to a demand.
+func (s *Scheduler) add(d *demand, claim *resourcev1.ResourceClaim) error {
+	switch allocation := claim.Status.Allocation; {
+	case full(claim, d.pod):
+		return fmt.Errorf("resourceclaim %q is reserved for %d Pods already, the most that are possible", claim.Name, len(claim.Status.ReservedFor))
+	case allocation == nil:
+		d.pending = append(d.pending, claim)
+		return s.checkClasses(claim)
+	case allocation.NodeSelector != nil:
+		nodes, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
+		if err != nil {
+			return fmt.Errorf("resourceclaim %q: status.allocation.nodeSelector: %w", claim.Name, err)
+		}
+		d.places = append(d.places, place{claim.Name, nodes})
+	}
+	return nil
+}
+
+// checkClasses refuses a claim with a class that there is not, which is what the
+// scheduler looks at first.
+func (s *Scheduler) checkClasses(claim *resourcev1.ResourceClaim) error {
+	for i := range claim.Spec.Devices.Requests {
+		for _, exactly := range alternatives(&claim.Spec.Devices.Requests[i]) {
+			if _, err := s.classes.Get(exactly.DeviceClassName); err != nil {
+				return fmt.Errorf("resourceclaim %q, request %s: %w: give its file with -f", claim.Name, exactly.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *demand) kindOf() (string, error) {
+	var specs, places []any
+	for _, claim := range d.claims {
+		if claim.Status.Allocation == nil {
+			specs = append(specs, claim.Spec)
+		} else {
+			places = append(places, claim.Status.Allocation.NodeSelector)
+		}
+	}
+	spec := &d.pod.Spec
+	text, err := json.Marshal([]any{spec.NodeSelector, spec.Affinity, spec.Tolerations, d.extended, specs, places})
+	if err != nil {
+		return "", fmt.Errorf("compare with other Pods: %w", err)
+	}
+	return string(text), nil
+}
+
+// unfit says why the Pod cannot be on a node, whatever devices there are, or is
+// empty.
+func (d *demand) unfit(node *corev1.Node) string {
+	if node.Spec.Unschedulable && !d.tolerates(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+		return "the node is cordoned"
+	}
+	untolerated, found := schedulinghelpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, d.pod.Spec.Tolerations, keepsAway, true)
+	if found {
+		return "the Pod does not tolerate the taint " + untolerated.ToString()
+	}
+	if matches, err := d.affinity.Match(node); err != nil {
+		return "the Pod's node affinity is invalid: " + err.Error()
+	} else if !matches {
+		return "the Pod's nodeSelector or node affinity does not match"
+	}
+	for _, p := range d.places {
+		if !p.nodes.Match(node) {
+			return fmt.Sprintf("the devices of claim %s are elsewhere", p.claim)
+		}
+	}
+	for _, resource := range d.extended {
+		if quantity := node.Status.Allocatable[resource]; !quantity.IsZero() {
+			return fmt.Sprintf("%s is from a device plugin there, which is not looked at", resource)
+		}
+	}
+	return ""
+}
+
+func (d *demand) tolerates(taint corev1.Taint) bool {
+	return schedulinghelpers.TolerationsTolerateTaint(klog.Background(), d.pod.Spec.Tolerations, &taint, true)
+}
+
+func keepsAway(taint *corev1.Taint) bool {
+	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+}
+
+// preference is the higher the more the Pod wants the node.
+func (d *demand) preference(node *corev1.Node) int64 {
+	var score int64
+	if d.preferred != nil {
+		score = d.preferred.Score(node)
+	}
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Effect == corev1.TaintEffectPreferNoSchedule && !d.tolerates(node.Spec.Taints[i]) {
+			score -= unwanted
+		}
+	}
+	return score
+}
+
+// unwanted is more than the weights of all terms that a Pod can prefer.
+const unwanted = 1 << 20
+
+// alternative is a request, or one of those of which the first that is available
+// is taken.
+type alternative struct {
+	name string
+	resourcev1.ExactDeviceRequest
+}
+
+func alternatives(request *resourcev1.DeviceRequest) []alternative {
+	if request.Exactly != nil {
+		return []alternative{{request.Name, *request.Exactly}}
+	}
+	all := make([]alternative, len(request.FirstAvailable))
+	for i := range request.FirstAvailable {
+		sub := &request.FirstAvailable[i]
+		all[i] = alternative{request.Name + "/" + sub.Name, resourcev1.ExactDeviceRequest{
+			DeviceClassName: sub.DeviceClassName, Selectors: sub.Selectors, AllocationMode: sub.AllocationMode,
+			Count: sub.Count, Tolerations: sub.Tolerations, Capacity: sub.Capacity, DerivedAttributes: sub.DerivedAttributes,
+		}}
+	}
+	return all
+}
+
+// ranks is how many alternatives the request with the most has.
+func (d *demand) ranks() int {
+	most := 1
+	for _, claim := range d.pending {
+		for i := range claim.Spec.Devices.Requests {
+			most = max(most, len(claim.Spec.Devices.Requests[i].FirstAvailable))
+		}
+	}
+	return most
+}
+
+// upTo are the pending claims with only the first alternatives of each request.
+func (d *demand) upTo(rank, ranks int) []*resourcev1.ResourceClaim {
+	if rank >= ranks {
+		return d.pending
+	}
+	cut := make([]*resourcev1.ResourceClaim, len(d.pending))
+	for i, claim := range d.pending {
+		shallow := *claim
+		shallow.Spec.Devices.Requests = slices.Clone(claim.Spec.Devices.Requests)
+		for j := range shallow.Spec.Devices.Requests {
+			request := &shallow.Spec.Devices.Requests[j]
+			request.FirstAvailable = request.FirstAvailable[:min(rank, len(request.FirstAvailable))]
+		}
+		cut[i] = &shallow
+	}
+	return cut
+}

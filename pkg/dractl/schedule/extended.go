@@ -1,0 +1,120 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// extendedSuffix ends the name of the claim for extended resources.
+const extendedSuffix = "-extended-resources"
+
+// extendedClaim makes the claim for the extended resources of a Pod that device
+// classes stand for, or is nil.
+func (s *Scheduler) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, error) {
+	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
+		claim := s.claims[key(pod.Namespace, status.ResourceClaimName)]
+		if claim == nil {
+			return nil, fmt.Errorf("resourceclaim %q not found: give its file with -f", status.ResourceClaimName)
+		}
+		return claim, nil
+	}
+	requests := s.extendedRequests(pod)
+	if len(requests) == 0 {
+		return nil, nil
+	}
+	name := pod.Name + extendedSuffix
+	if made := s.claims[key(pod.Namespace, name)]; made != nil {
+		return made, nil
+	}
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: name,
+			Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"},
+		},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}},
+	}
+	s.own(pod, claim)
+	return claim, nil
+}
+
+// extendedRequests are the requests that the scheduler makes, with its names.
+func (s *Scheduler) extendedRequests(pod *corev1.Pod) []resourcev1.DeviceRequest {
+	var requests []resourcev1.DeviceRequest
+	for _, resource := range s.extendedResources(pod) {
+		requests = append(requests, containerRequests(pod, resource, s.resources.GetDeviceClass(resource).Name)...)
+	}
+	slices.SortFunc(requests, func(a, b resourcev1.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
+	return requests
+}
+
+// extendedResources are those of a Pod's resources that device classes stand
+// for, by name.
+func (s *Scheduler) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
+	found := map[corev1.ResourceName]bool{}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			for resource, quantity := range containers[i].Resources.Requests {
+				if !quantity.IsZero() && s.resources.GetDeviceClass(resource) != nil {
+					found[resource] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// containerRequests are the requests of a Pod's containers for one resource. An
+// init container that ends has the devices of those that come after it, and one
+// request is for what no init container finds there.
+func containerRequests(pod *corev1.Pod, resource corev1.ResourceName, class string) []resourcev1.DeviceRequest {
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	lasting := make([]int64, len(containers))
+	var requests []resourcev1.DeviceRequest
+	for i := range containers {
+		if i >= len(pod.Spec.InitContainers) || isSidecar(&containers[i]) {
+			if lasting[i] = amount(&containers[i], resource); lasting[i] > 0 {
+				requests = append(requests, containerRequest(i, &containers[i], resource, class, lasting[i]))
+			}
+		}
+	}
+	var passing *resourcev1.DeviceRequest
+	for i := range pod.Spec.InitContainers {
+		missing := amount(&containers[i], resource)
+		for _, later := range lasting[i:] {
+			missing -= later
+		}
+		if !isSidecar(&containers[i]) && missing > 0 && (passing == nil || passing.Exactly.Count < missing) {
+			request := containerRequest(i, &containers[i], resource, class, missing)
+			passing = &request
+		}
+	}
+	if passing != nil {
+		requests = append(requests, *passing)
+	}
+	return requests
+}
+
+func isSidecar(container *corev1.Container) bool {
+	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func amount(container *corev1.Container, resource corev1.ResourceName) int64 {
+	quantity := container.Resources.Requests[resource]
+	return quantity.Value()
+}
+
+func containerRequest(index int, container *corev1.Container, resource corev1.ResourceName, class string, count int64) resourcev1.DeviceRequest {
+	position := slices.Index(slices.Sorted(maps.Keys(container.Resources.Requests)), resource)
+	return resourcev1.DeviceRequest{
+		Name: fmt.Sprintf("container-%d-request-%d", index, position),
+		Exactly: &resourcev1.ExactDeviceRequest{
+			DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count,
+		},
+	}
+}

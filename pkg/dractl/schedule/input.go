@@ -1,0 +1,181 @@
+package schedule
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+)
+
+// input is what files say.
+type input struct {
+	World
+	// pods are those that are to be scheduled.
+	pods []*corev1.Pod
+	// configuration are the documents of kwok-dra.
+	configuration []*config.Documents
+	templates     []*v1alpha1.ResourcePoolTemplate
+	// skipped are kinds that have no bearing on devices.
+	skipped map[string]int
+	// namespace is that of objects that say none.
+	namespace string
+}
+
+// read adds the objects of documents.
+func (in *input) read(all []documents.Document) error {
+	var errs []error
+	for i := range all {
+		objects, err := documents.Objects(all[i : i+1])
+		errs = append(errs, err)
+		for _, object := range objects {
+			errs = append(errs, in.add(object, &all[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (in *input) add(object documents.Object, document *documents.Document) error {
+	kind := object.GroupVersionKind()
+	switch {
+	case kind.Group == "kustomize.config.k8s.io":
+		return nil // of the directory, not of the cluster
+	case kind.Group == v1alpha1.GroupName:
+		return in.configure(object, document)
+	case kind.Group == resourcev1.GroupName && kind.Kind != "DeviceTaintRule" && kind.Version != "v1":
+		return fmt.Errorf("%s: %s %q: apiVersion: %s is not read: write it as resource.k8s.io/v1", object.Where, kind.Kind, object.GetName(), kind.GroupVersion())
+	}
+	switch kind.GroupKind().String() {
+	case "Pod":
+		return in.addPod(object)
+	case "Node":
+		return appendAs(&in.Nodes, object, new(corev1.Node), "")
+	case "ResourceSlice.resource.k8s.io":
+		return appendAs(&in.Slices, object, new(resourcev1.ResourceSlice), "")
+	case "DeviceClass.resource.k8s.io":
+		return appendAs(&in.Classes, object, new(resourcev1.DeviceClass), "")
+	case "DeviceTaintRule.resource.k8s.io":
+		return appendAs(&in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
+	case "ResourceClaim.resource.k8s.io":
+		return appendAs(&in.Claims, object, new(resourcev1.ResourceClaim), in.namespace)
+	case "ResourceClaimTemplate.resource.k8s.io":
+		return appendAs(&in.ClaimTemplates, object, new(resourcev1.ResourceClaimTemplate), in.namespace)
+	}
+	in.skipped[kind.Kind]++
+	return nil
+}
+
+func (in *input) addPod(object documents.Object) error {
+	var pods []*corev1.Pod
+	if err := appendAs(&pods, object, new(corev1.Pod), in.namespace); err != nil {
+		return err
+	}
+	in.sort(pods)
+	return nil
+}
+
+// sort puts Pods to those that are bound, or to those that are to be scheduled.
+func (in *input) sort(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		switch {
+		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case pod.Spec.NodeName != "":
+			in.Pods = append(in.Pods, pod)
+		default:
+			in.pods = append(in.pods, pod)
+		}
+	}
+}
+
+func (in *input) configure(object documents.Object, document *documents.Document) error {
+	decoded, err := config.Decode(document.Where(), document.Data)
+	if err != nil {
+		return err
+	}
+	in.configuration = append(in.configuration, decoded)
+	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
+		return nil
+	}
+	return appendAs(&in.templates, object, new(v1alpha1.ResourcePoolTemplate), "")
+}
+
+// typed is a typed object.
+type typed interface {
+	GetName() string
+	GetNamespace() string
+	SetNamespace(namespace string)
+}
+
+// appendAs appends an object as a typed one, in a namespace if it says none.
+func appendAs[T typed](all *[]T, object documents.Object, into T, namespace string) error {
+	if err := object.Into(into); err != nil {
+		return err
+	}
+	if into.GetNamespace() == "" {
+		into.SetNamespace(namespace)
+	}
+	*all = append(*all, into)
+	return nil
+}
+
+// over puts objects of files over those of the cluster, in place of those of the
+// same name.
+func over[T typed](cluster, files []T) []T {
+	named := map[string]bool{}
+	for _, object := range files {
+		named[key(object.GetNamespace(), object.GetName())] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(cluster), func(object T) bool { return named[key(object.GetNamespace(), object.GetName())] })
+	return append(kept, files...)
+}
+
+// on puts what files say over what is in the cluster. Where they have no Pods,
+// those of the cluster that wait are scheduled.
+func (in *input) on(cluster *input) {
+	in.Nodes = over(cluster.Nodes, in.Nodes)
+	in.Slices = over(cluster.Slices, in.Slices)
+	in.Classes = over(cluster.Classes, in.Classes)
+	in.Claims = over(cluster.Claims, in.Claims)
+	in.ClaimTemplates = over(cluster.ClaimTemplates, in.ClaimTemplates)
+	in.TaintRules = over(cluster.TaintRules, in.TaintRules)
+	in.Pods = over(cluster.Pods, in.Pods)
+	if len(in.pods) == 0 {
+		in.pods = cluster.pods
+	}
+}
+
+// nameNodes makes nodes for slices that name nodes which no file has.
+func (in *input) nameNodes() {
+	known := map[string]bool{}
+	for _, node := range in.Nodes {
+		known[node.Name] = true
+	}
+	for _, slice := range in.Slices {
+		if name := slice.Spec.NodeName; name != nil && !known[*name] {
+			known[*name] = true
+			in.Nodes = append(in.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: *name, Labels: map[string]string{corev1.LabelHostname: *name}}})
+		}
+	}
+}
+
+// inOrder are the Pods as the scheduler takes them: by priority, and otherwise as
+// they came.
+func inOrder(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
+}
+
+func priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

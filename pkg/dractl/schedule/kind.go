@@ -1,0 +1,138 @@
+package schedule
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// kind is what is known of Pods that ask for the same. Devices are only ever
+// taken, so a node on which such a Pod did not fit need not be tried again.
+type kind struct {
+	// open are the nodes on which such a Pod may fit, by how many alternatives of
+	// its requests are considered, less one.
+	open []queue
+	// mayFail tells that the Pod may not only not fit on a node, but that the
+	// scheduler may fail on it.
+	mayFail bool
+	// refusals are known once they have been asked for.
+	refusals []Refusal
+}
+
+func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
+	if known := s.kinds[d.kind]; known != nil {
+		return known
+	}
+	k := &kind{open: make([]queue, d.ranks())}
+	for i, n := range s.nodes {
+		if d.unfit(n.object) != "" {
+			continue
+		}
+		for rank := range k.open {
+			k.open[rank] = append(k.open[rank], candidate{n, i, d.preference(n.object)})
+		}
+	}
+	if len(s.nodes) <= alwaysTried {
+		k.mayFail = s.mayFail(ctx, d)
+	}
+	s.kinds[d.kind] = k
+	return k
+}
+
+// first finds the first of the open nodes that has what is asked for.
+func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
+	heap.Init(open) // other Pods have come to nodes since
+	for open.Len() > 0 {
+		n := (*open)[0].node
+		if s.lacks(ctx, n, claims) {
+			heap.Pop(open)
+			continue
+		}
+		results, err := s.allocate(ctx, n, claims)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil, nil, fmt.Errorf("node %s: no devices found in %s, after which the scheduler gives up", n.object.Name, filterTimeout)
+		case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
+			return nil, nil, fmt.Errorf("on node %s: %w", n.object.Name, err)
+		case results != nil:
+			return n, results, nil
+		}
+		heap.Pop(open)
+	}
+	return nil, nil, nil
+}
+
+// mayFail tells whether the allocator may return an error for the Pod on any
+// node, which is more than that it does not fit there.
+func (s *Scheduler) mayFail(ctx context.Context, d *demand) bool {
+	for _, claim := range d.pending {
+		for i := range claim.Spec.Devices.Requests {
+			for _, request := range alternatives(&claim.Spec.Devices.Requests[i]) {
+				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || s.selectorsFail(ctx, &request) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (s *Scheduler) selectorsFail(ctx context.Context, request *alternative) bool {
+	selectors := s.selectorsOf(request)
+	for _, members := range s.published.slices {
+		for _, slice := range members {
+			for i := range slice.Spec.Devices {
+				for _, selector := range selectors {
+					matches, err := s.matches(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selector)
+					if err != nil {
+						return true
+					}
+					if !matches {
+						break
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// candidate is a node that may have what a Pod asks for.
+type candidate struct {
+	*node
+
+	index      int
+	preference int64
+}
+
+// queue has the nodes that a Pod wants most first; of equal ones those with the
+// fewest Pods, as the scheduler spreads Pods by default, and then by name.
+type queue []candidate
+
+// Len implements heap.Interface, and so do the others.
+func (q queue) Len() int { return len(q) }
+
+// Less is whether one node comes before another.
+func (q queue) Less(i, j int) bool {
+	a, b := &q[i], &q[j]
+	return cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(a.pods, b.pods), cmp.Compare(a.index, b.index)) < 0
+}
+
+// Swap swaps two.
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push adds a candidate.
+func (q *queue) Push(x any) { *q = append(*q, x.(candidate)) }
+
+// Pop takes the last away.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	popped := (*q)[last]
+	*q = (*q)[:last]
+	return popped
+}

@@ -1,0 +1,120 @@
+package schedule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// counts are how many nodes to make for templates, by their names; under "" for
+// those that are not named.
+type counts map[string]int
+
+// Set implements pflag.Value: "4", or "h100=4,l4=2".
+func (c *counts) Set(text string) error {
+	if *c == nil {
+		*c = counts{}
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, number, named := strings.Cut(part, "=")
+		if !named {
+			name, number = "", part
+		}
+		count, err := strconv.Atoi(number)
+		if err != nil || count < 0 || named && name == "" {
+			return fmt.Errorf("%q: want a number of nodes, or TEMPLATE=NUMBER", part)
+		}
+		(*c)[name] = count
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (c *counts) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(*c)) {
+		parts = append(parts, strings.TrimPrefix(name+"="+strconv.Itoa((*c)[name]), "="))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Type implements pflag.Value.
+func (c *counts) Type() string { return "counts" }
+
+// nodes makes nodes that templates select, as many as are asked for.
+func (c *counts) nodes(templates []*v1alpha1.ResourcePoolTemplate) ([]*corev1.Node, error) {
+	var nodes []*corev1.Node
+	known := map[string]bool{"": true}
+	for _, template := range templates {
+		known[template.Name] = true
+		count, named := (*c)[template.Name]
+		if !named {
+			count = (*c)[""]
+		}
+		for i := range count {
+			node, err := nodeFor(template, i)
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, node)
+		}
+	}
+	for name := range *c {
+		if !known[name] {
+			return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: give its file with -f", c, name)
+		}
+	}
+	return nodes, nil
+}
+
+// nodeFor makes a node that the template selects, with the labels of all terms of
+// its selector, so that Pods find it by each of them.
+func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, error) {
+	name := template.Name + "-" + strconv.Itoa(index)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()),
+			Labels:      map[string]string{corev1.LabelHostname: name},
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+		},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	if template.Spec.NodeSelector == nil {
+		return node, nil
+	}
+	for i := range template.Spec.NodeSelector.NodeSelectorTerms {
+		label(node, &template.Spec.NodeSelector.NodeSelectorTerms[i])
+	}
+	selector, err := nodeaffinity.NewNodeSelector(template.Spec.NodeSelector)
+	if err != nil {
+		return nil, fmt.Errorf("template %s: nodeSelector: %w", template.Name, err)
+	}
+	if !selector.Match(node) {
+		return nil, fmt.Errorf("template %s: nodeSelector: no node can be made for it: give Nodes with -f", template.Name)
+	}
+	return node, nil
+}
+
+func label(node *corev1.Node, term *corev1.NodeSelectorTerm) {
+	for _, requirement := range term.MatchExpressions {
+		if _, taken := node.Labels[requirement.Key]; taken {
+			continue
+		}
+		switch requirement.Operator {
+		case corev1.NodeSelectorOpIn:
+			node.Labels[requirement.Key] = requirement.Values[0]
+		case corev1.NodeSelectorOpExists:
+			node.Labels[requirement.Key] = ""
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+// print prints what became of the Pods. The error tells that one does not fit.
+func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
+	reasons := map[*Placement][]string{}
+	for _, p := range placements {
+		if p.Node == "" {
+			reasons[p] = scheduler.reasons(ctx, p)
+		}
+	}
+	var err error
+	if c.output.Format == output.JSON || c.output.Format == output.YAML {
+		err = output.Objects(c.streams.Out, c.output.Format, objects(placements, reasons))
+	} else {
+		err = c.printTable(placements, reasons)
+	}
+	if err == nil && len(reasons) > 0 {
+		return cli.ErrNegative
+	}
+	return err
+}
+
+func (c *command) printTable(placements []*Placement, reasons map[*Placement][]string) error {
+	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "claim", Wide: true}, {Name: "devices"}}}
+	for _, p := range placements {
+		node := p.Node
+		if node == "" {
+			node = "<none>"
+		}
+		var claims, devices []string
+		for _, claim := range p.Claims {
+			claims = append(claims, claim.Name)
+			if allocation := claim.Status.Allocation; allocation != nil {
+				for i := range allocation.Devices.Results {
+					result := &allocation.Devices.Results[i]
+					devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
+				}
+			}
+		}
+		table.Add(p.Pod.Namespace, p.Pod.Name, node, orNone(claims), orNone(devices))
+	}
+	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
+		return err
+	}
+	for _, p := range placements {
+		if p.Node != "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(c.streams.Out, "\nPod %s fits on no node:\n  %s\n", nameOf(p.Pod), strings.Join(reasons[p], "\n  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "<none>"
+	}
+	return strings.Join(names, ",")
+}
+
+// named is how many nodes are named where many have the same reason.
+const named = 3
+
+// reasons say why a Pod fits on no node, each with the nodes that it is true of.
+func (s *Scheduler) reasons(ctx context.Context, p *Placement) []string {
+	if p.Reason != "" {
+		return []string{p.Reason}
+	}
+	var order []string
+	nodes := map[string][]string{}
+	for _, refusal := range s.Explain(ctx, p.Pod) {
+		reason := refusal.String()
+		if nodes[reason] == nil {
+			order = append(order, reason)
+		}
+		nodes[reason] = append(nodes[reason], refusal.Node)
+	}
+	if len(order) == 0 {
+		return []string{"there are no nodes"}
+	}
+	reasons := make([]string, len(order))
+	for i, reason := range order {
+		reasons[i] = some(nodes[reason]) + ": " + reason
+	}
+	return reasons
+}
+
+func some(nodes []string) string {
+	switch {
+	case len(nodes) == 1:
+		return "node " + nodes[0]
+	case len(nodes) <= named:
+		return "nodes " + strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%d nodes (%s, ...)", len(nodes), strings.Join(nodes[:named], ", "))
+}
+
+// objects are the Pods and their claims as the scheduler would leave them.
+func objects(placements []*Placement, reasons map[*Placement][]string) []output.Object {
+	var all []output.Object
+	seen := map[string]bool{}
+	for _, p := range placements {
+		all = append(all, p.placed(reasons[p]))
+		for _, claim := range p.Claims {
+			if name := key(claim.Namespace, claim.Name); !seen[name] {
+				seen[name] = true
+				all = append(all, claim)
+			}
+		}
+	}
+	return all
+}
+
+// placed is the Pod with its node, and the condition that the scheduler writes.
+func (p *Placement) placed(reasons []string) *corev1.Pod {
+	pod := p.Pod.DeepCopy()
+	pod.Spec.NodeName = p.Node
+	condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}
+	if p.Node == "" {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, corev1.PodReasonUnschedulable, strings.Join(reasons, "\n")
+	}
+	pod.Status.Conditions = append([]corev1.PodCondition{condition}, without(pod.Status.Conditions, corev1.PodScheduled)...)
+	if len(p.Pod.Status.ResourceClaimStatuses) == 0 && len(p.Claims) >= len(pod.Spec.ResourceClaims) {
+		for i, claim := range pod.Spec.ResourceClaims {
+			if claim.ResourceClaimTemplateName != nil {
+				status := corev1.PodResourceClaimStatus{Name: claim.Name, ResourceClaimName: &p.Claims[i].Name}
+				pod.Status.ResourceClaimStatuses = append(pod.Status.ResourceClaimStatuses, status)
+			}
+		}
+	}
+	return pod
+}
+
+func without(conditions []corev1.PodCondition, kind corev1.PodConditionType) []corev1.PodCondition {
+	var kept []corev1.PodCondition
+	for _, condition := range conditions {
+		if condition.Type != kind {
+			kept = append(kept, condition)
+		}
+	}
+	return kept
+}

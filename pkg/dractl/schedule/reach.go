@@ -1,0 +1,91 @@
+package schedule
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// device is one that a node can reach.
+type device struct {
+	*resourcev1.Device
+
+	driver, pool string
+	// complete tells whether all slices of its pool are there.
+	complete bool
+}
+
+// reachable are the devices that a node can reach, from the newest generation of
+// each pool.
+func (n *node) reachable() ([]device, error) {
+	if n.devices != nil {
+		return n.devices, nil
+	}
+	newest := map[poolID]int64{}
+	count := map[poolID]int64{}
+	for _, slice := range n.slices {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		if known, found := newest[id]; !found || slice.Spec.Pool.Generation > known {
+			newest[id], count[id] = slice.Spec.Pool.Generation, 0
+		}
+		if slice.Spec.Pool.Generation == newest[id] {
+			count[id]++
+		}
+	}
+	var all []device
+	for _, slice := range n.slices {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		if slice.Spec.Pool.Generation != newest[id] {
+			continue
+		}
+		complete := count[id] == slice.Spec.Pool.ResourceSliceCount
+		for i := range slice.Spec.Devices {
+			reached, err := reaches(n.object, slice, &slice.Spec.Devices[i])
+			if err != nil {
+				return nil, err
+			}
+			if reached {
+				all = append(all, device{&slice.Spec.Devices[i], id.driver, id.name, complete})
+			}
+		}
+	}
+	n.devices = all
+	return all, nil
+}
+
+func reaches(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourcev1.Device) (bool, error) {
+	name, everywhere, selector := slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector
+	if isTrue(slice.Spec.PerDeviceNodeSelection) {
+		name, everywhere, selector = device.NodeName, device.AllNodes, device.NodeSelector
+	}
+	named := ""
+	if name != nil {
+		named = *name
+	}
+	return structured.NodeMatches(everything, node, named, isTrue(everywhere), selector)
+}
+
+// free tells whether no claim has the device for itself.
+func (s *Scheduler) free(d device) bool {
+	return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
+}
+
+// tolerates tells whether no taint of the device keeps the request away.
+func (a *alternative) tolerates(d device) bool {
+	for _, taint := range d.Taints {
+		if taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute {
+			continue
+		}
+		tolerated := false
+		for _, toleration := range a.Tolerations {
+			tolerated = tolerated || resourceclaim.ToleratesTaint(toleration, taint)
+		}
+		if !tolerated {
+			return false
+		}
+	}
+	return true
+}
+
+func isTrue(value *bool) bool { return value != nil && *value }

@@ -1,0 +1,226 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// filterTimeout is how long the scheduler looks for devices on one node.
+	filterTimeout = 10 * time.Second
+	// alwaysTried is how many nodes the scheduler looks at, however many are fit.
+	alwaysTried = 100
+	// expressions is how many compiled ones are kept.
+	expressions = 1000
+)
+
+// everything is what devices can do. Who may not have something does not find it
+// in slices and claims: the API server drops it.
+var everything = structured.Features{
+	AdminAccess: true, CompatibilityGroups: true, ConsumableCapacity: true, DerivedAttributes: true, DeviceBindingAndStatus: true,
+	DeviceTaints: true, FractionalCapacityRange: true, ListTypeAttributes: true, OptionalNodeOperations: true,
+	PartitionableDevices: true, PrioritizedList: true,
+}
+
+// Scheduler gives devices to Pods, one Pod after the other.
+type Scheduler struct {
+	nodes     []*node
+	published *publications
+	classes   classes
+	resources *extendedresourcecache.ExtendedResourceCache
+	templates map[string]*resourcev1.ResourceClaimTemplate
+	claims    map[string]*resourcev1.ResourceClaim
+	allocated structured.AllocatedState
+	cel       *cel.Cache
+	matched   map[match]bool
+	kinds     map[string]*kind
+}
+
+// node is a node with how many Pods are on it.
+type node struct {
+	object *corev1.Node
+	pods   int
+	slices []*resourcev1.ResourceSlice
+	// devices are known once they have been asked for.
+	devices []device
+}
+
+// Placement is what became of a Pod.
+type Placement struct {
+	Pod *corev1.Pod
+	// Node is empty where the Pod fits on none.
+	Node string
+	// Claims are the Pod's, with their devices.
+	Claims []*resourcev1.ResourceClaim
+	// Reason says why the Pod fits on no node, where that is not up to the nodes.
+	Reason string
+}
+
+// NewScheduler makes a Scheduler for a world, which it does not change.
+func NewScheduler(world *World) *Scheduler {
+	s := &Scheduler{
+		published: newPublications(world.Slices, world.TaintRules),
+		classes:   classes{},
+		resources: extendedresourcecache.NewExtendedResourceCache(klog.Background()),
+		templates: map[string]*resourcev1.ResourceClaimTemplate{},
+		claims:    map[string]*resourcev1.ResourceClaim{},
+		allocated: newAllocated(),
+		cel:       cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
+		matched:   map[match]bool{},
+		kinds:     map[string]*kind{},
+	}
+	for _, class := range world.Classes {
+		s.classes[class.Name] = class
+		s.resources.OnAdd(class, true)
+	}
+	for _, template := range world.ClaimTemplates {
+		s.templates[key(template.Namespace, template.Name)] = template
+	}
+	for _, claim := range world.Claims {
+		claim = claim.DeepCopy()
+		setDefaults(&claim.Spec)
+		s.claims[key(claim.Namespace, claim.Name)] = claim
+		take(s.allocated, claim.Status.Allocation)
+	}
+	s.addNodes(world)
+	return s
+}
+
+func (s *Scheduler) addNodes(world *World) {
+	pods := map[string]int{}
+	for _, pod := range world.Pods {
+		pods[pod.Spec.NodeName]++
+	}
+	for _, object := range world.Nodes {
+		s.nodes = append(s.nodes, &node{object: object, pods: pods[object.Name], slices: s.published.on(object.Name)})
+	}
+	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
+}
+
+// Clone copies the Scheduler with all that it has given.
+func (s *Scheduler) Clone() *Scheduler {
+	clone := *s
+	clone.allocated = cloneAllocated(s.allocated)
+	clone.kinds = map[string]*kind{}
+	clone.claims = maps.Clone(s.claims)
+	for name, claim := range clone.claims {
+		clone.claims[name] = claim.DeepCopy()
+	}
+	clone.nodes = make([]*node, len(s.nodes))
+	for i, n := range s.nodes {
+		clone.nodes[i] = new(*n)
+	}
+	return &clone
+}
+
+// Schedule finds a node for a Pod, and gives it the devices there.
+func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
+	d, err := s.demand(pod)
+	placement := &Placement{Pod: pod, Claims: d.claims}
+	if err != nil {
+		placement.Reason = err.Error()
+		return placement
+	}
+	chosen, results, err := s.choose(ctx, d)
+	switch {
+	case err != nil:
+		placement.Reason = err.Error()
+	case chosen != nil:
+		placement.Node = chosen.object.Name
+		s.bind(d, chosen, results)
+	}
+	return placement
+}
+
+// choose finds the node for a Pod, first with the first alternatives of its
+// requests alone: the scheduler, too, wants a node that has those.
+func (s *Scheduler) choose(ctx context.Context, d *demand) (*node, []resourcev1.AllocationResult, error) {
+	k := s.kindOf(ctx, d)
+	for rank := range k.open {
+		chosen, results, err := s.first(ctx, &k.open[rank], d.upTo(rank+1, len(k.open)))
+		if err != nil {
+			return nil, nil, err
+		}
+		if chosen == nil {
+			continue
+		}
+		if rank+1 < len(k.open) { // with all alternatives the choice may be another
+			if results, err = s.allocate(ctx, chosen, d.pending); err != nil {
+				return nil, nil, err
+			}
+		}
+		if k.mayFail && len(s.nodes) <= alwaysTried {
+			err = s.tryOthers(ctx, d)
+		}
+		return chosen, results, err
+	}
+	return nil, nil, nil
+}
+
+// tryOthers tells of a failure on any node: it keeps a Pod waiting, though it
+// would fit on another.
+func (s *Scheduler) tryOthers(ctx context.Context, d *demand) error {
+	for _, n := range s.nodes {
+		if d.unfit(n.object) != "" {
+			continue
+		}
+		if _, err := s.allocate(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+			return fmt.Errorf("on node %s: %w", n.object.Name, err)
+		}
+	}
+	return nil
+}
+
+// allocate is nil without an error where the node has not what is asked for.
+func (s *Scheduler) allocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+	if len(claims) == 0 {
+		return []resourcev1.AllocationResult{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, filterTimeout)
+	defer cancel()
+	allocator, err := structured.NewAllocator(ctx, everything, s.allocated, s.classes, n.slices, s.cel)
+	if err != nil {
+		return nil, err
+	}
+	return allocator.Allocate(ctx, n.object, claims)
+}
+
+// bind gives a Pod the devices of a node.
+func (s *Scheduler) bind(d *demand, n *node, results []resourcev1.AllocationResult) {
+	for i, claim := range d.pending {
+		claim.Status.Allocation = &results[i]
+		take(s.allocated, claim.Status.Allocation)
+	}
+	for _, claim := range d.claims {
+		reserve(claim, d.pod)
+	}
+	n.pods++
+}
+
+// classes lists device classes for the allocator.
+type classes map[string]*resourcev1.DeviceClass
+
+// List lists all.
+func (c classes) List() ([]*resourcev1.DeviceClass, error) {
+	return slices.Collect(maps.Values(c)), nil
+}
+
+// Get gets one.
+func (c classes) Get(name string) (*resourcev1.DeviceClass, error) {
+	if class := c[name]; class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("deviceclass %q not found", name)
+}

@@ -1,0 +1,191 @@
+package schedule
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// searches says for each alternative of a request what each step leaves of a
+// node's devices. Before are the claims that get theirs first.
+func (s *Scheduler) searches(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
+	devices, err := n.reachable()
+	if err != nil {
+		return nil, err
+	}
+	all := alternatives(&claim.Spec.Devices.Requests[index])
+	searches := make([]Search, len(all))
+	for i := range all {
+		searcher := searcher{Scheduler: s, node: n, request: &all[i], left: devices}
+		if err := searcher.filter(ctx); err != nil {
+			return searches[:i], err
+		}
+		if err := searcher.try(ctx, before, cut(claim, index), i); err != nil {
+			return searches[:i], err
+		}
+		searches[i] = Search{Request: all[i].name, Wanted: all[i].wanted(), Steps: searcher.steps}
+	}
+	return searches, nil
+}
+
+func (a *alternative) wanted() string {
+	if a.AllocationMode == resourcev1.DeviceAllocationModeAll {
+		return "all"
+	}
+	return strconv.FormatInt(a.Count, 10)
+}
+
+// searcher looks for devices for one alternative of a request.
+type searcher struct {
+	*Scheduler
+
+	node    *node
+	request *alternative
+	left    []device
+	// enough is how many are wanted.
+	enough int
+	steps  []Step
+}
+
+func (s *searcher) step(by string, devices int) {
+	s.steps = append(s.steps, Step{by, devices})
+}
+
+// filter takes the devices away that are not to be had one by one.
+func (s *searcher) filter(ctx context.Context) error {
+	s.step("devices", len(s.left))
+	s.keep("in complete pools", func(d device) bool { return d.complete })
+	for _, by := range s.selectorsOf(s.request) {
+		var failure error
+		s.left = slices.DeleteFunc(slices.Clone(s.left), func(d device) bool {
+			matches, err := s.matches(ctx, d.driver, d.Device, by)
+			if err != nil && failure == nil {
+				failure = err
+			}
+			return !matches
+		})
+		if failure != nil {
+			return failure
+		}
+		name := by.from
+		if by.from == "request" {
+			name = by.expression
+		}
+		s.step(name, len(s.left))
+	}
+	s.enough = int(s.request.Count)
+	if s.request.AllocationMode == resourcev1.DeviceAllocationModeAll {
+		s.enough = max(len(s.left), 1)
+	}
+	s.keep("without taints", s.request.tolerates)
+	if !isTrue(s.request.AdminAccess) {
+		s.keep("free", s.free)
+	}
+	return nil
+}
+
+// keep is a step that is only told of where it takes devices away.
+func (s *searcher) keep(by string, good func(device) bool) {
+	kept := slices.DeleteFunc(slices.Clone(s.left), func(d device) bool { return !good(d) })
+	if len(kept) < len(s.left) {
+		s.left = kept
+		s.step(by, len(kept))
+	}
+}
+
+// try lets the allocator find out how many devices are to be had together: alone,
+// with the constraints of the claim, and beside the requests before it.
+func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) error {
+	requests := claim.Spec.Devices.Requests
+	last := requests[len(requests)-1:]
+	alone := *claim
+	alone.Spec.Devices.Requests, alone.Spec.Devices.Constraints = last, nil
+	constrained := *claim
+	constrained.Spec.Devices.Requests = last
+	if s.lacks() {
+		return nil // the steps before say it all
+	}
+	for _, attempt := range []struct {
+		by     string
+		claims []*resourcev1.ResourceClaim
+	}{
+		{"counters and capacity leave", []*resourcev1.ResourceClaim{&alone}},
+		{"constraints leave", []*resourcev1.ResourceClaim{&constrained}},
+		{"the requests before it leave", append(slices.Clone(before), claim)},
+	} {
+		found, err := s.most(ctx, attempt.claims, index, s.enough)
+		if err != nil {
+			return err
+		}
+		if found < s.enough {
+			s.step(attempt.by, found)
+			return nil
+		}
+	}
+	return nil
+}
+
+// lacks tells whether there are too few devices, however they are combined.
+func (s *searcher) lacks() bool {
+	return len(s.left) == 0 || len(s.left) < s.enough && !s.shares()
+}
+
+// shares tells whether a device may be had several times.
+func (s *searcher) shares() bool {
+	return slices.ContainsFunc(s.left, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
+}
+
+// most is how many devices the last request of the claims can have, at most as
+// many as are wanted.
+func (s *searcher) most(ctx context.Context, claims []*resourcev1.ResourceClaim, index, wanted int) (int, error) {
+	for count := min(wanted, resourcev1.AllocationResultsMaxSize); count > 0; count-- {
+		tried := slices.Clone(claims)
+		tried[len(tried)-1] = asking(tried[len(tried)-1], index, int64(count))
+		found, err := s.count(ctx, s.node, tried)
+		if found || err != nil {
+			return count, err
+		}
+	}
+	return 0, nil
+}
+
+// asking is a claim of which the last request asks for a number of devices, of one
+// alternative.
+func asking(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1.ResourceClaim {
+	shallow := *claim
+	requests := slices.Clone(claim.Spec.Devices.Requests)
+	request := requests[len(requests)-1].DeepCopy()
+	if request.Exactly != nil {
+		request.Exactly.AllocationMode, request.Exactly.Count = resourcev1.DeviceAllocationModeExactCount, count
+	} else {
+		request.FirstAvailable = request.FirstAvailable[index : index+1]
+		request.FirstAvailable[0].AllocationMode, request.FirstAvailable[0].Count = resourcev1.DeviceAllocationModeExactCount, count
+	}
+	requests[len(requests)-1] = *request
+	shallow.Spec.Devices.Requests = requests
+	return &shallow
+}
+
+// lacks tells whether a node has too few devices for any of the requests. The
+// allocator finds that out by trying all combinations, which can take long.
+func (s *Scheduler) lacks(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
+	var devices []device
+	for _, claim := range claims {
+		for i := range claim.Spec.Devices.Requests {
+			exactly := claim.Spec.Devices.Requests[i].Exactly
+			if exactly == nil || exactly.Count < 2 {
+				continue
+			}
+			if devices == nil {
+				devices, _ = n.reachable() // what is wrong is for the allocator to say
+			}
+			searcher := searcher{Scheduler: s, node: n, request: &alternatives(&claim.Spec.Devices.Requests[i])[0], left: devices}
+			if err := searcher.filter(ctx); err == nil && searcher.lacks() {
+				return true
+			}
+		}
+	}
+	return false
+}

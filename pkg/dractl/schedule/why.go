@@ -1,0 +1,132 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Refusal says why a Pod does not fit on a node.
+type Refusal struct {
+	Node string `json:"node"`
+	// Reason is set where it is not for want of devices.
+	Reason string `json:"reason,omitempty"`
+	// Claim and Request are the first that get none, after those before them.
+	Claim   string `json:"claim,omitempty"`
+	Request string `json:"request,omitempty"`
+	// Searches have, for each alternative of the request, what was left.
+	Searches []Search `json:"searches,omitempty"`
+}
+
+// Search says how many devices were left for a request by each step.
+type Search struct {
+	// Request is the name, with that of the alternative if there is one.
+	Request string `json:"request"`
+	// Wanted is how many, or "all".
+	Wanted string `json:"wanted"`
+	Steps  []Step `json:"steps"`
+}
+
+// Step is how many devices are left.
+type Step struct {
+	By      string `json:"by"`
+	Devices int    `json:"devices"`
+}
+
+// explainTimeout is how long a step of an explanation may take. What takes longer
+// has too many combinations to say anything of.
+const explainTimeout = time.Second
+
+// Explain says why a Pod fits on none of the nodes, by what is free now.
+func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
+	d, err := s.demand(pod)
+	if err != nil {
+		return nil
+	}
+	k := s.kindOf(ctx, d)
+	if k.refusals == nil {
+		for _, n := range s.nodes {
+			refusal := s.refusal(ctx, n, d)
+			refusal.Node = n.object.Name
+			k.refusals = append(k.refusals, refusal)
+		}
+	}
+	return k.refusals
+}
+
+func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
+	if reason := d.unfit(n.object); reason != "" {
+		return Refusal{Reason: reason}
+	}
+	for i, claim := range d.pending {
+		for j := range claim.Spec.Devices.Requests {
+			prefix := append(slices.Clone(d.pending[:i]), cut(claim, j))
+			found, err := false, error(nil)
+			if !s.lacks(ctx, n, prefix) {
+				found, err = s.count(ctx, n, prefix)
+			}
+			if found {
+				continue
+			}
+			refusal := Refusal{Claim: claim.Name, Request: claim.Spec.Devices.Requests[j].Name}
+			if err == nil {
+				refusal.Searches, err = s.searches(ctx, n, d.pending[:i], claim, j)
+			}
+			if err != nil {
+				refusal.Reason = err.Error()
+			}
+			return refusal
+		}
+	}
+	return Refusal{Reason: "the Pod would fit now"}
+}
+
+// cut is a claim with its requests up to one.
+func cut(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
+	shallow := *claim
+	shallow.Spec.Devices.Requests = slices.Clone(claim.Spec.Devices.Requests[:last+1])
+	return &shallow
+}
+
+// count tells whether the node has what is asked for.
+func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
+	results, err := s.allocate(ctx, n, claims)
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("there are more combinations than can be tried in %s", explainTimeout)
+	}
+	return results != nil, err
+}
+
+// String is the refusal without its node.
+func (r *Refusal) String() string {
+	var text strings.Builder
+	if r.Request != "" {
+		fmt.Fprintf(&text, "claim %s, request %s", r.Claim, r.Request)
+	}
+	if r.Reason != "" && r.Request != "" {
+		text.WriteString(": ")
+	}
+	text.WriteString(r.Reason)
+	for i := range r.Searches {
+		search := &r.Searches[i]
+		if search.Request != r.Request {
+			text.WriteString(", " + search.Request[len(r.Request)+1:])
+		}
+		text.WriteString(" wants " + search.Wanted + ": ")
+		for j, step := range search.Steps {
+			if j > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString(step.By + " " + strconv.Itoa(step.Devices))
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,85 @@
+package schedule
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// World is what Pods are scheduled in.
+type World struct {
+	Nodes          []*corev1.Node
+	Slices         []*resourcev1.ResourceSlice
+	Classes        []*resourcev1.DeviceClass
+	Claims         []*resourcev1.ResourceClaim
+	ClaimTemplates []*resourcev1.ResourceClaimTemplate
+	TaintRules     []*resourcev1.DeviceTaintRule
+	// Pods are those that are bound.
+	Pods []*corev1.Pod
+}
+
+// poolID is a pool as the allocator tells it from others.
+type poolID struct{ driver, name string }
+
+// publications finds the slices that matter on a node.
+type publications struct {
+	own    map[string][]poolID
+	shared []poolID
+	slices map[poolID][]*resourcev1.ResourceSlice
+}
+
+func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *publications {
+	p := &publications{own: map[string][]poolID{}, slices: map[poolID][]*resourcev1.ResourceSlice{}}
+	for _, slice := range slices {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		p.slices[id] = append(p.slices[id], taint(slice, rules))
+		if slice.Spec.NodeName != nil && *slice.Spec.NodeName != "" {
+			p.own[*slice.Spec.NodeName] = append(p.own[*slice.Spec.NodeName], id)
+		} else {
+			p.shared = append(p.shared, id)
+		}
+	}
+	return p
+}
+
+// on lists the slices of all pools of which one slice is the node's, or none's in
+// particular: the allocator compares the slices of a pool. To give it all slices
+// of the cluster would be the same, but slow.
+func (p *publications) on(node string) []*resourcev1.ResourceSlice {
+	var all []*resourcev1.ResourceSlice
+	seen := map[poolID]bool{}
+	for _, ids := range [][]poolID{p.own[node], p.shared} {
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				all = append(all, p.slices[id]...)
+			}
+		}
+	}
+	return all
+}
+
+// taint adds the taints that rules give to devices of a slice.
+func taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
+	tainted := slice
+	for _, rule := range rules {
+		selector := rule.Spec.DeviceSelector
+		if selector == nil || !isOr(selector.Driver, slice.Spec.Driver) || !isOr(selector.Pool, slice.Spec.Pool.Name) {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			if !isOr(selector.Device, slice.Spec.Devices[i].Name) {
+				continue
+			}
+			if tainted == slice {
+				tainted = slice.DeepCopy()
+			}
+			tainted.Spec.Devices[i].Taints = append(tainted.Spec.Devices[i].Taints, rule.Spec.Taint)
+		}
+	}
+	return tainted
+}
+
+// isOr tells whether a name is the one that is wanted, or any will do.
+func isOr(wanted *string, name string) bool {
+	return wanted == nil || *wanted == name
+}
