@@ -21,6 +21,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims"
+	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
@@ -68,7 +69,7 @@ func Run(ctx context.Context, o *Options) error {
 
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
-	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}})
 
 	s, err := newSidecar(o, client, store, events)
 	if err != nil {
@@ -84,7 +85,10 @@ func newStore(o *Options) (*config.Store, error) {
 	if o.configMap != nil {
 		carriers = append(carriers, config.ConfigMapCarrier(*o.configMap))
 	}
-	if o.EnableCRDs {
+	if o.draKwokConfigMap != nil {
+		carriers = append(carriers, config.ConfigMapCarrier(*o.draKwokConfigMap))
+	}
+	if len(o.kinds) > 0 {
 		carriers = append(carriers, config.ObjectsCarrier)
 	}
 	store := config.NewStore(carriers...)
@@ -135,6 +139,8 @@ type sidecar struct {
 	// objects and status are nil without custom resources.
 	objects *config.CustomResources
 	status  *status.Writer
+	// classes is nil without the ConfigMap that wants DeviceClasses.
+	classes *classes.Keeper
 }
 
 func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, events record.EventBroadcaster) (*sidecar, error) {
@@ -147,11 +153,16 @@ func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, ev
 	}
 	options := slices.Options{Client: client, Config: store, Nodes: s.nodes, Recorder: s.recorder}
 	var err error
-	if o.EnableCRDs {
+	if len(o.kinds) > 0 {
 		if err := s.addCustomResources(); err != nil {
 			return nil, err
 		}
 		options.Outcomes = s.status.Outcomes
+	}
+	if o.draKwokConfigMap != nil {
+		if s.classes, err = classes.New(client, store, s.recorder); err != nil {
+			return nil, err
+		}
 	}
 	if s.publisher, err = slices.New(options); err != nil {
 		return nil, err
@@ -172,10 +183,31 @@ func (s *sidecar) addCustomResources() error {
 		return fmt.Errorf("make a client for custom resources: %w", err)
 	}
 	var objects *config.Objects
-	s.status = status.New(client, func() map[string]config.Acceptance { return objects.Acceptance() })
+	acceptance := func(kind string) map[string]config.Acceptance { return objects.Acceptance(kind) }
+	s.status = status.New(client, acceptance, s.options.kinds...)
 	objects = config.NewObjects(s.store, s.recorder, s.status.Changed)
-	s.objects = config.NewCustomResources(client, s.client.Discovery(), objects)
+	s.objects = config.NewCustomResources(client, s.client.Discovery(), objects, s.options.kinds...)
 	return nil
+}
+
+// configMaps are those that are watched for configuration.
+func (s *sidecar) configMaps(ctx context.Context) ([]*config.ConfigMap, error) {
+	var all []*config.ConfigMap
+	if name := s.options.configMap; name != nil {
+		own, err := config.NewConfigMap(ctx, s.client, *name, s.store, s.recorder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own)
+	}
+	if name := s.options.draKwokConfigMap; name != nil {
+		adapted, err := config.NewAdaptedConfigMap(ctx, s.client, *name, s.store, s.recorder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, adapted)
+	}
+	return all, nil
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
@@ -200,13 +232,17 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	if name := s.options.configMap; name != nil {
-		configMap, err := config.NewConfigMap(ctx, s.client, *name, s.store, s.recorder)
-		if err != nil {
-			return err
-		}
+	configMaps, err := s.configMaps(ctx)
+	if err != nil {
+		return err
+	}
+	for _, configMap := range configMaps {
 		synced = append(synced, configMap.Synced())
 		running.Go(func() { configMap.Run(ctx) })
+	}
+	if s.classes != nil {
+		synced = append(synced, s.classes.Synced())
+		running.Go(func() { s.classes.Run(ctx) })
 	}
 	if s.objects != nil {
 		synced = append(synced, s.objects.Synced())
@@ -225,6 +261,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	})
 
 	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
+		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
 		"workers", s.options.Workers, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	running.Go(func() { s.nodes.Run(ctx) })
 	running.Go(func() {

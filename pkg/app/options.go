@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -28,7 +29,13 @@ type Options struct {
 	Managed       lifecycle.ManagedNodes
 	Version       bool
 
-	configMap *types.NamespacedName
+	// DRAKwokConfigMap and Adapters are where other people's configuration is.
+	DRAKwokConfigMap string
+	Adapters         []string
+
+	configMap, draKwokConfigMap *types.NamespacedName
+	// kinds are those of the custom resources to be read.
+	kinds []config.Kind
 }
 
 // NewOptions returns the defaults.
@@ -48,6 +55,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringArrayVar(&o.Config, "config", o.Config, "file of ResourcePoolTemplates and a KwokDRAConfiguration, read once; may be given several times")
 	flags.StringVar(&o.ConfigMap, "config-map", o.ConfigMap, "ConfigMap of the same, as namespace/name, watched live")
 	flags.BoolVar(&o.EnableCRDs, "enable-crds", o.EnableCRDs, "read the same from custom resources as well, watched live")
+	flags.StringVar(&o.DRAKwokConfigMap, "dra-kwok-configmap", o.DRAKwokConfigMap, "ConfigMap of mappings from nodes to devices, mostly karpenter/dra-kwok-configmap, as namespace/name, watched live")
+	flags.StringSliceVar(&o.Adapters, "adapters", o.Adapters, "Karpenter's custom resources to be read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
 	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes")
 	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
 		"act for nodes with these annotations; default, if no other choice of nodes is made: "+lifecycle.DefaultAnnotationSelector)
@@ -67,15 +76,11 @@ func (o *Options) Flags() *pflag.FlagSet {
 
 // Complete checks the options against each other and fills in the rest.
 func (o *Options) Complete() error {
-	if len(o.Config) == 0 && o.ConfigMap == "" && !o.EnableCRDs {
-		return errors.New("nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds")
+	if len(o.Config) == 0 && o.ConfigMap == "" && !o.EnableCRDs && o.DRAKwokConfigMap == "" && len(o.Adapters) == 0 {
+		return errors.New("nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; or, for Karpenter's, --dra-kwok-configmap or --adapters")
 	}
-	if o.ConfigMap != "" {
-		namespace, name, ok := strings.Cut(o.ConfigMap, "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", o.ConfigMap)
-		}
-		o.configMap = &types.NamespacedName{Namespace: namespace, Name: name}
+	if err := o.completeCarriers(); err != nil {
+		return err
 	}
 	if o.Workers < 1 {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
@@ -84,6 +89,39 @@ func (o *Options) Complete() error {
 		return errors.New("parse --kube-api-qps 0: client-go takes that for its default of 5; give a limit, or a negative number for none")
 	}
 	return o.Managed.Complete()
+}
+
+// completeCarriers fills in what carries the configuration.
+func (o *Options) completeCarriers() error {
+	var err error
+	if o.configMap, err = parseName("config-map", o.ConfigMap); err != nil {
+		return err
+	}
+	if o.draKwokConfigMap, err = parseName("dra-kwok-configmap", o.DRAKwokConfigMap); err != nil {
+		return err
+	}
+	if o.configMap != nil && o.draKwokConfigMap != nil && *o.configMap == *o.draKwokConfigMap {
+		return fmt.Errorf("parse --dra-kwok-configmap %q: --config-map is the same: the two have different formats", o.DRAKwokConfigMap)
+	}
+	if o.kinds, err = config.AdaptedKinds(o.Adapters...); err != nil {
+		return fmt.Errorf("parse --adapters: %w", err)
+	}
+	if o.EnableCRDs {
+		o.kinds = append(config.OwnKinds(), o.kinds...)
+	}
+	return nil
+}
+
+// parseName parses the name of a ConfigMap, if there is one.
+func parseName(flag, text string) (*types.NamespacedName, error) {
+	if text == "" {
+		return nil, nil
+	}
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("parse --%s %q: must be NAMESPACE/NAME", flag, text)
+	}
+	return &types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
 // clientConfig finds the API server as kubectl does, and in a Pod its own.

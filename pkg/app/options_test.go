@@ -36,6 +36,21 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, "labels a=b", o.Managed.String())
 }
 
+func TestAdapters(t *testing.T) {
+	t.Parallel()
+	o := parsed(t, "--adapters NodeOverlay,DRAConfig --dra-kwok-configmap karpenter/dra-kwok-configmap --enable-crds")
+	require.NoError(t, o.Complete())
+	require.Equal(t, &types.NamespacedName{Namespace: "karpenter", Name: "dra-kwok-configmap"}, o.draKwokConfigMap)
+	var kinds []string
+	for _, kind := range o.kinds {
+		kinds = append(kinds, kind.Name)
+	}
+	require.Equal(t, []string{"ResourcePoolTemplate", "KwokDRAConfiguration", "NodeOverlay", "DRAConfig"}, kinds)
+	only := parsed(t, "--adapters DRAConfig")
+	require.NoError(t, only.Complete())
+	require.Len(t, only.kinds, 1)
+}
+
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	o := parsed(t, "--config a.yaml")
@@ -51,14 +66,18 @@ func TestDefaults(t *testing.T) {
 func TestCompleteRefuses(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                            "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds",
-		"--config-map kwok-dra":       `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
-		"--config-map /kwok-dra":      "must be NAMESPACE/NAME",
-		"--config-map kube-system/":   "must be NAMESPACE/NAME",
-		"--config-map a/b/c":          "must be NAMESPACE/NAME",
-		"--config a --workers 0":      "parse --workers 0: must be at least 1",
-		"--config a --workers -1":     "parse --workers -1: must be at least 1",
-		"--config a --kube-api-qps 0": "parse --kube-api-qps 0: ",
+		"":                               "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; or, for Karpenter's, --dra-kwok-configmap or --adapters",
+		"--dra-kwok-configmap karpenter": `parse --dra-kwok-configmap "karpenter": must be NAMESPACE/NAME`,
+		"--dra-kwok-configmap a/b --config-map a/b":            "parse --dra-kwok-configmap \"a/b\": --config-map is the same",
+		"--adapters DRAConfigs":                                `parse --adapters: unknown kind "DRAConfigs": must be DRAConfig or NodeOverlay; did you mean DRAConfig?`,
+		"--adapters DRAConfig,DRAConfig":                       `parse --adapters: kind "DRAConfig" is there twice: remove one`,
+		"--config-map kwok-dra":                                `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
+		"--config-map /kwok-dra":                               "must be NAMESPACE/NAME",
+		"--config-map kube-system/":                            "must be NAMESPACE/NAME",
+		"--config-map a/b/c":                                   "must be NAMESPACE/NAME",
+		"--config a --workers 0":                               "parse --workers 0: must be at least 1",
+		"--config a --workers -1":                              "parse --workers -1: must be at least 1",
+		"--config a --kube-api-qps 0":                          "parse --kube-api-qps 0: ",
 		"--config a --manage-all-nodes --manage-single-node n": "choose one of --manage-all-nodes",
 		"--config a --manage-nodes-with-label-selector a=b=c":  "parse --manage-nodes-with-label-selector",
 	} {
@@ -75,7 +94,7 @@ func TestFlags(t *testing.T) {
 	}
 	usages := NewOptions().Flags().FlagUsages()
 	for _, flag := range []string{
-		"--kubeconfig", "--config ", "--config-map", "--manage-all-nodes", "--manage-nodes-with-annotation-selector",
+		"--kubeconfig", "--config ", "--config-map", "--dra-kwok-configmap", "--adapters", "--manage-all-nodes", "--manage-nodes-with-annotation-selector",
 		"--manage-nodes-with-label-selector", "--manage-single-node", "--kube-api-qps", "--workers", "--server-address", "-v, --v", "--version",
 	} {
 		require.Contains(t, usages, flag)

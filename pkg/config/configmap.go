@@ -24,11 +24,12 @@ import (
 // reasonInvalid is the reason of the event on a ConfigMap that is refused.
 const reasonInvalid = "InvalidConfiguration"
 
-// ConfigMap watches one ConfigMap and hands its versions to a Store. Each value
-// of its data may have several documents. A ConfigMap that does not exist says
-// nothing: the last good version stays in force.
+// ConfigMap watches one ConfigMap and hands its versions to a Store.
 type ConfigMap struct {
-	name     types.NamespacedName
+	name   types.NamespacedName
+	decode func(*corev1.ConfigMap) (*Documents, error)
+	// optional tells that where there is no ConfigMap nothing is configured.
+	optional bool
 	store    *Store
 	recorder record.EventRecorder
 	informer coreinformers.ConfigMapIndexInformer
@@ -36,6 +37,8 @@ type ConfigMap struct {
 
 	mu    sync.Mutex
 	known bool
+	// told is what was told of the version in force.
+	told string
 }
 
 // ConfigMapCarrier is the carrier that a ConfigMap is to a Store.
@@ -43,12 +46,25 @@ func ConfigMapCarrier(name types.NamespacedName) string {
 	return "ConfigMap " + name.String()
 }
 
-// NewConfigMap prepares to watch the ConfigMap; Run starts it. Versions that
-// are refused become Warning events on it.
+// NewConfigMap prepares to watch a ConfigMap each of whose values may have several
+// documents; Run starts it. Versions that are refused become Warning events on
+// it. A ConfigMap that does not exist says nothing: the last good version stays in
+// force.
 func NewConfigMap(ctx context.Context, client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) (*ConfigMap, error) {
-	c := &ConfigMap{name: name, store: store, recorder: recorder}
-	c.informer = coreinformers.NewTypedFilteredConfigMapInformer(client, name.Namespace, 0, nil, func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
+	c := &ConfigMap{name: name, decode: decodeConfigMap, store: store, recorder: recorder}
+	return c, c.watch(ctx, client)
+}
+
+// NewAdaptedConfigMap prepares to watch a ConfigMap in the format of
+// dra-kwok-configmap. Where it does not exist, nothing is configured.
+func NewAdaptedConfigMap(ctx context.Context, client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) (*ConfigMap, error) {
+	c := &ConfigMap{name: name, decode: decodeAdaptedConfigMap, optional: true, store: store, recorder: recorder}
+	return c, c.watch(ctx, client)
+}
+
+func (c *ConfigMap) watch(ctx context.Context, client kubernetes.Interface) error {
+	c.informer = coreinformers.NewTypedFilteredConfigMapInformer(client, c.name.Namespace, 0, nil, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, c.name.Name).String()
 	})
 	handler, err := c.informer.AddTypedEventHandler(coreinformers.ConfigMapHandlerFuncs{
 		AddFunc: func(configMap *corev1.ConfigMap) { c.take(ctx, configMap) },
@@ -57,13 +73,17 @@ func NewConfigMap(ctx context.Context, client kubernetes.Interface, name types.N
 				c.take(ctx, configMap)
 			}
 		},
-		DeleteFunc: func(coreinformers.DeletedConfigMap) { c.takeNone(ctx) },
+		DeleteFunc: func(coreinformers.DeletedConfigMap) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.takeNone(ctx)
+		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", ConfigMapCarrier(name), err)
+		return fmt.Errorf("watch %s: %w", ConfigMapCarrier(c.name), err)
 	}
 	c.synced = handler.HasSyncedChecker()
-	return c, nil
+	return nil
 }
 
 // Run watches until ctx ends.
@@ -86,7 +106,7 @@ func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
 	defer c.mu.Unlock()
 	c.known = true
 	logger := klog.FromContext(ctx).WithValues("configMap", klog.KObj(configMap))
-	documents, err := c.decode(configMap.Data)
+	documents, err := c.decode(configMap)
 	if err == nil {
 		err = c.store.Replace(ConfigMapCarrier(c.name), documents)
 	}
@@ -97,6 +117,17 @@ func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
 		return
 	}
 	logger.Info("Took the configuration", "resourceVersion", configMap.ResourceVersion, "templates", len(documents.templates))
+	if changes := documents.normalized(); changes != c.told {
+		c.told = changes
+		c.tell(configMap)
+	}
+}
+
+// tell tells what is not taken as it is written, if anything.
+func (c *ConfigMap) tell(configMap *corev1.ConfigMap) {
+	if c.told != "" {
+		c.recorder.Event(configMap, corev1.EventTypeWarning, ReasonNormalized, c.told)
+	}
 }
 
 // takeAbsent notes that there was no ConfigMap at the start, unless one has come
@@ -111,17 +142,29 @@ func (c *ConfigMap) takeAbsent(ctx context.Context) {
 
 // takeNone notes that there is no ConfigMap. That says nothing of what should
 // exist: it may be a typing error, or the moment between its deletion and its
-// return. Who wants to retire everything empties the ConfigMap.
+// return. Who wants to retire everything empties the ConfigMap. An optional one is
+// other people's, and by their rule its end is that of what it says.
 func (c *ConfigMap) takeNone(ctx context.Context) {
+	c.told = ""
+	if c.optional {
+		if err := c.store.Replace(ConfigMapCarrier(c.name), &Documents{}); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot do without the ConfigMap", "configMap", c.name)
+			return
+		}
+		klog.FromContext(ctx).Info("The ConfigMap does not exist; nothing is configured there", "configMap", c.name)
+		return
+	}
 	c.store.metrics.missing(ConfigMapCarrier(c.name))
 	klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
 }
 
-func (c *ConfigMap) decode(data map[string]string) (*Documents, error) {
+// decodeConfigMap reads a ConfigMap of kwok-dra's own documents.
+func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
+	carrier := ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name})
 	documents := &Documents{}
 	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		read, err := Decode(fmt.Sprintf("%s, key %s", ConfigMapCarrier(c.name), key), []byte(data[key]))
+	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
+		read, err := Decode(fmt.Sprintf("%s, key %s", carrier, key), []byte(configMap.Data[key]))
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,19 +15,15 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // lookForKinds is how often it is looked whether the custom resource definitions
 // have come or gone. To watch them would take the right to read all there are.
 const lookForKinds = 5 * time.Second
 
-// kinds maps the kinds to their resources.
-var kinds = map[string]schema.GroupVersionResource{
-	v1alpha1.ResourcePoolTemplateKind: v1alpha1.GroupVersion.WithResource("resourcepooltemplates"),
-	v1alpha1.KwokDRAConfigurationKind: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations"),
-}
+// listLimit bounds how long the list of a kind may hold up the others. A
+// definition may go before all there are have been listed.
+const listLimit = 30 * time.Second
 
 // CustomResources watches the custom resources and hands them to Objects. While
 // a kind has no definition there are none of it.
@@ -34,15 +31,16 @@ type CustomResources struct {
 	client    dynamic.Interface
 	discovery discovery.ServerResourcesInterfaceWithContext
 	objects   *Objects
+	kinds     []Kind
 	synced    *once
 
 	// running holds what ends the watch of a kind.
 	running map[string]func()
 }
 
-// NewCustomResources prepares to watch; Run starts it.
-func NewCustomResources(client dynamic.Interface, discovery discovery.ServerResourcesInterfaceWithContext, objects *Objects) *CustomResources {
-	return &CustomResources{client: client, discovery: discovery, objects: objects, synced: newOnce(ObjectsCarrier), running: map[string]func(){}}
+// NewCustomResources prepares to watch the kinds; Run starts it.
+func NewCustomResources(client dynamic.Interface, discovery discovery.ServerResourcesInterfaceWithContext, objects *Objects, kinds ...Kind) *CustomResources {
+	return &CustomResources{client: client, discovery: discovery, objects: objects, kinds: kinds, synced: newOnce(ObjectsCarrier), running: map[string]func(){}}
 }
 
 // Synced is done when all that there were at the start have been taken or
@@ -76,61 +74,82 @@ func (c *CustomResources) look(ctx context.Context, running *sync.WaitGroup) err
 	}
 	changed := map[string][]*unstructured.Unstructured{}
 	started := map[string]cache.SharedIndexInformer{}
-	for kind, resource := range kinds {
-		stop, watched := c.running[kind]
+	var failed []error
+	for _, kind := range c.kinds {
+		_, watched := c.running[kind.Name]
 		switch {
-		case served[kind] && !watched:
-			if started[kind], err = c.watch(ctx, kind, resource, running); err != nil {
-				return err
+		case served[kind.Resource] && !watched:
+			informer, err := c.watch(ctx, kind, running)
+			if err != nil {
+				failed = append(failed, err)
+				continue
 			}
-			changed[kind] = contentOf(started[kind])
-		case !served[kind] && watched:
-			stop()
-			delete(c.running, kind)
-			changed[kind] = nil
-			klog.FromContext(ctx).Info("The custom resource definition is gone", "kind", kind)
+			started[kind.Name], changed[kind.Name] = informer, contentOf(informer)
+		case !served[kind.Resource] && watched:
+			c.stop(kind.Name)
+			changed[kind.Name] = nil
+			klog.FromContext(ctx).Info("The custom resource definition is gone", "kind", kind.Name)
 		}
 	}
 	// All kinds at once: templates are not to be published before it is known when.
+	if len(failed) > 0 && !c.synced.is() {
+		for kind := range started {
+			c.stop(kind)
+		}
+		return errors.Join(failed...)
+	}
 	if len(changed) > 0 || !c.synced.is() {
 		c.objects.Replace(ctx, changed)
 	}
 	for kind, informer := range started {
-		if err := c.handle(ctx, kind, informer); err != nil {
-			return err
-		}
+		failed = append(failed, c.handle(ctx, kind, informer))
 	}
 	c.synced.do()
-	return nil
+	return errors.Join(failed...)
 }
 
-// served tells which kinds have a definition.
-func (c *CustomResources) served(ctx context.Context) (map[string]bool, error) {
-	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.APIVersion)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find the custom resources of %s: %w", v1alpha1.APIVersion, err)
-	}
-	served := map[string]bool{}
-	for _, resource := range list.APIResources {
-		served[resource.Kind] = true
+func (c *CustomResources) stop(kind string) {
+	c.running[kind]()
+	delete(c.running, kind)
+}
+
+// served tells which resources have a definition.
+func (c *CustomResources) served(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
+	served := map[schema.GroupVersionResource]bool{}
+	asked := map[schema.GroupVersion]bool{}
+	for _, kind := range c.kinds {
+		version := kind.Resource.GroupVersion()
+		if asked[version] {
+			continue
+		}
+		asked[version] = true
+		list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, version.String())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the custom resources of %s: %w", version, err)
+		}
+		for _, resource := range list.APIResources {
+			served[version.WithResource(resource.Name)] = true
+		}
 	}
 	return served, nil
 }
 
 // watch watches a kind, and returns when all there are have been listed.
-func (c *CustomResources) watch(ctx context.Context, kind string, resource schema.GroupVersionResource, running *sync.WaitGroup) (cache.SharedIndexInformer, error) {
+func (c *CustomResources) watch(ctx context.Context, kind Kind, running *sync.WaitGroup) (cache.SharedIndexInformer, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer := dynamicinformer.NewFilteredDynamicInformer(c.client, resource, "", 0, nil, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(c.client, kind.Resource, "", 0, nil, nil).Informer()
 	running.Go(func() { informer.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	listing, done := context.WithTimeout(ctx, listLimit)
+	defer done()
+	if !cache.WaitForCacheSync(listing.Done(), informer.HasSynced) {
 		cancel()
-		return nil, fmt.Errorf("list %s: %w", resource.Resource, ctx.Err())
+		return nil, fmt.Errorf("list %s: %w", kind.Resource.Resource, listing.Err())
 	}
-	c.running[kind] = cancel
-	klog.FromContext(ctx).Info("Watching custom resources", "kind", kind)
+	c.running[kind.Name] = cancel
+	klog.FromContext(ctx).Info("Watching custom resources", "kind", kind.Name)
 	return informer, nil
 }
 

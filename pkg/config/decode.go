@@ -23,6 +23,9 @@ import (
 type Documents struct {
 	templates      []sourced[*devices.Template]
 	configurations []sourced[*v1alpha1.KwokDRAConfiguration]
+	classes        []Class
+	// changes says what of other people's documents is not taken as it is written.
+	changes []string
 	// owned tells that they are objects in the cluster, which own what is made from
 	// them.
 	owned bool
@@ -32,6 +35,8 @@ type Documents struct {
 func (d *Documents) merge(other *Documents) {
 	d.templates = append(d.templates, other.templates...)
 	d.configurations = append(d.configurations, other.configurations...)
+	d.classes = append(d.classes, other.classes...)
+	d.changes = append(d.changes, other.changes...)
 }
 
 // sourced remembers where a document is from, for errors.
@@ -113,6 +118,9 @@ func (d *Documents) addTemplate(source string, object map[string]any) error {
 	compiled, problems := examine(template, problems)
 	if len(problems) > 0 {
 		return &Refusal{Source: source, Object: objectName(v1alpha1.ResourcePoolTemplateKind, template.Name), Problems: problems}
+	}
+	if d.owned {
+		compiled.Origin.Created = template.CreationTimestamp.Time
 	}
 	d.templates = append(d.templates, sourced[*devices.Template]{compiled, source})
 	return nil

@@ -3,8 +3,6 @@ package config
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -44,16 +42,22 @@ type object struct {
 	newest, good *Documents
 	// err is why the newest version is not in force.
 	err error
+	// told is what was told of the newest version, though it is in force.
+	told string
 }
 
-// Acceptance tells whether the newest version of a template is in force.
+// Acceptance tells whether the newest version of an object is in force.
 type Acceptance struct {
 	// Generation is that of the newest version.
 	Generation int64
 	// Err is why it is not, or nil.
 	Err error
-	// Status is what the object shows.
+	// Status is what a ResourcePoolTemplate shows.
 	Status v1alpha1.ResourcePoolTemplateStatus
+	// Source is the newest version. It is not to be written to.
+	Source *unstructured.Unstructured
+	// Templates are the names of those of the version that is in force.
+	Templates []string
 }
 
 // NewObjects makes a carrier without objects; Replace, Take and Drop fill it.
@@ -112,28 +116,30 @@ func (o *Objects) note(ctx context.Context, source *unstructured.Unstructured) b
 		current = &object{}
 		o.objects[key] = current
 	}
+	kind, known := kindNamed(key.kind)
 	last := current.source
 	current.source = source
-	if last != nil && last.GetGeneration() == source.GetGeneration() {
+	if !known || last != nil && kind.version(last) == kind.version(source) {
 		return false
 	}
-	current.newest, current.err = decodeCustomResource(source)
+	current.newest, current.err = kind.decode(source)
 	if current.err != nil {
 		current.newest = nil
 		o.refused(ctx, current)
+		return true
+	}
+	if changes := current.newest.normalized(); changes != current.told {
+		current.told = changes
+		o.tell(source, changes)
 	}
 	return true
 }
 
-// decodeCustomResource reads an object of the cluster. It owns what is made from
-// it, so its UID counts.
-func decodeCustomResource(source *unstructured.Unstructured) (*Documents, error) {
-	encoded, err := json.Marshal(source.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %q: %w", source.GetKind(), source.GetName(), err)
+// tell tells what of an object is not taken as it is written, if anything.
+func (o *Objects) tell(source *unstructured.Unstructured, changes string) {
+	if changes != "" {
+		o.recorder.Event(source, corev1.EventTypeWarning, ReasonNormalized, changes)
 	}
-	documents := &Documents{owned: true}
-	return documents, documents.add("custom resource", encoded)
 }
 
 // settle puts all newest versions in force. Where they contradict each other or
@@ -209,17 +215,34 @@ func (o *Objects) refused(ctx context.Context, object *object) {
 	o.recorder.Event(object.source, corev1.EventTypeWarning, reasonInvalid, v1alpha1.EventMessage(object.err))
 }
 
-// Acceptance is what became of each template, by name.
-func (o *Objects) Acceptance() map[string]Acceptance {
+// Acceptance is what became of each object of a kind, by name.
+func (o *Objects) Acceptance(kind string) map[string]Acceptance {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := map[string]Acceptance{}
 	for key, object := range o.objects {
-		if key.kind == v1alpha1.ResourcePoolTemplateKind {
-			all[key.name] = Acceptance{Generation: object.source.GetGeneration(), Status: statusOf(object.source), Err: object.err}
+		if key.kind != kind {
+			continue
 		}
+		acceptance := Acceptance{Generation: object.source.GetGeneration(), Err: object.err, Source: object.source, Templates: object.good.templateNames()}
+		if kind == v1alpha1.ResourcePoolTemplateKind {
+			acceptance.Status = statusOf(object.source)
+		}
+		all[key.name] = acceptance
 	}
 	return all
+}
+
+// templateNames are those of the documents' templates. There may be no documents.
+func (d *Documents) templateNames() []string {
+	if d == nil {
+		return nil
+	}
+	names := make([]string, len(d.templates))
+	for i := range d.templates {
+		names[i] = d.templates[i].value.Name
+	}
+	return names
 }
 
 // statusOf reads the status that an object has, or none where it has something

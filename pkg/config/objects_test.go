@@ -77,13 +77,13 @@ func TestObjects(t *testing.T) {
 
 	w.take("a", 2, "{driver: d2, devices: []}")
 	require.Equal(t, []string{"a d", "b e"}, w.inForce(), "the last good version stays in force")
-	require.ErrorContains(t, w.Acceptance()["a"].Err, "spec.devices")
-	require.EqualValues(t, 2, w.Acceptance()["a"].Generation)
-	require.NoError(t, w.Acceptance()["b"].Err)
+	require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["a"].Err, "spec.devices")
+	require.EqualValues(t, 2, w.Acceptance("ResourcePoolTemplate")["a"].Generation)
+	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["b"].Err)
 	require.Equal(t, 1, w.refusals())
 
 	w.take("a", 3, "{driver: d3, devices: [{name: gpu}]}")
-	require.NoError(t, w.Acceptance()["a"].Err)
+	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["a"].Err)
 	w.Drop(t.Context(), "ResourcePoolTemplate", "b")
 	require.Equal(t, []string{"a d3"}, w.inForce())
 	require.Zero(t, w.refusals())
@@ -99,15 +99,15 @@ func TestObjectsThatContradict(t *testing.T) {
 	w.take("b", 1, shared)
 	w.take("file", 1, "{driver: other, devices: [{name: gpu}]}")
 	require.Equal(t, []string{"file f", "a d"}, w.inForce())
-	require.ErrorContains(t, w.Acceptance()["b"].Err, "template a makes the pool p of driver d already")
-	require.ErrorContains(t, w.Acceptance()["file"].Err, "also in")
+	require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["b"].Err, "template a makes the pool p of driver d already")
+	require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["file"].Err, "also in")
 	require.Equal(t, 2, w.refusals())
 	w.take("c", 1, "{driver: c, devices: [{name: gpu}]}")
 	require.Zero(t, w.refusals(), "once is enough")
 
 	w.Drop(t.Context(), "ResourcePoolTemplate", "a")
 	require.Equal(t, []string{"file f", "b d", "c c"}, w.inForce())
-	require.NoError(t, w.Acceptance()["b"].Err)
+	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["b"].Err)
 }
 
 func document(kind, name, spec string) string {
@@ -152,6 +152,6 @@ func TestObjectsIgnoreTheirStatus(t *testing.T) {
 	object := custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: d, devices: [{name: gpu}]}\nstatus: {nodes: 3, slices: 3, devices: 24}")
 	w.Take(t.Context(), object)
 	require.Same(t, before, w.store.Current())
-	require.EqualValues(t, 3, w.Acceptance()["a"].Status.Nodes)
-	require.NoError(t, w.Acceptance()["a"].Err)
+	require.EqualValues(t, 3, w.Acceptance("ResourcePoolTemplate")["a"].Status.Nodes)
+	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["a"].Err)
 }

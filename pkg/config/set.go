@@ -17,6 +17,8 @@ import (
 type Set struct {
 	// Templates are the templates of all carriers.
 	Templates []*devices.Template
+	// Classes are the DeviceClasses that other people's documents want to be there.
+	Classes []Class
 	*Configuration
 
 	shared []*devices.Template
@@ -108,6 +110,7 @@ func NewSet(carriers ...*Documents) (*Set, error) {
 			errs = append(errs, set.add(t))
 		}
 		configurations = append(configurations, documents.configurations...)
+		set.Classes = append(set.Classes, documents.classes...)
 	}
 	document, err := mergeConfigurations(configurations)
 	errs = append(errs, err)

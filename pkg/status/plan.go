@@ -1,15 +1,21 @@
 package status
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
 // The reasons of the conditions.
@@ -26,11 +32,44 @@ const (
 // maxMessage is the API's limit on the message of a condition.
 const maxMessage = 32768
 
-// totals are what became of a template on all nodes.
+// totals are what became of an object's templates on all nodes.
 type totals struct {
 	published, waiting, failing, slices, devices int64
 	// problem is that of the first node, by name, that has one.
 	problem string
+}
+
+// plus adds what became of them on one more node, or of a pool that nodes share.
+func (t totals) plus(of string, here publishing.Outcome) totals {
+	t.slices += int64(here.Slices)
+	t.devices += int64(here.Devices)
+	switch {
+	case here.Problem != nil:
+		t.failing++
+		if t.problem == "" {
+			t.problem = of + ": " + here.Problem.Error()
+		}
+	case here.Slices > 0:
+		t.published++
+	default:
+		t.waiting++
+	}
+	return t
+}
+
+// planTemplate makes the write that the status of a ResourcePoolTemplate needs.
+func planTemplate(template config.Acceptance, all totals, now metav1.Time) write {
+	status, differs := plan(template, all, now)
+	if !differs {
+		return nil
+	}
+	return func(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+		patch, err := json.Marshal(map[string]any{"status": status})
+		if err == nil {
+			_, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		}
+		return err
+	}
 }
 
 // plan works out the status that a template should have, and tells whether it
@@ -42,14 +81,19 @@ func plan(template config.Acceptance, all totals, now metav1.Time) (v1alpha1.Res
 		Slices:     all.slices,
 		Devices:    all.devices,
 	}
-	for _, condition := range []metav1.Condition{accepted(template), published(template, all)} {
-		condition.ObservedGeneration, condition.LastTransitionTime = template.Generation, now
-		if len(condition.Message) > maxMessage {
-			condition.Message = condition.Message[:maxMessage]
-		}
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
+	set(&status.Conditions, template.Generation, now, accepted(template), published(template, all))
 	return status, !apiequality.Semantic.DeepEqual(status, template.Status)
+}
+
+// set sets conditions. Only another status is a transition.
+func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, wanted ...metav1.Condition) {
+	for _, condition := range wanted {
+		condition.ObservedGeneration, condition.LastTransitionTime = generation, now
+		if len(condition.Message) > maxMessage {
+			condition.Message = strings.ToValidUTF8(condition.Message[:maxMessage], "")
+		}
+		meta.SetStatusCondition(conditions, condition)
+	}
 }
 
 func accepted(template config.Acceptance) metav1.Condition {
@@ -74,7 +118,7 @@ func published(template config.Acceptance, all totals) metav1.Condition {
 			condition.Message += fmt.Sprintf(", waiting on %d", all.waiting)
 		}
 	case all.waiting > 0:
-		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that the template selects", nodes(all.waiting))
+		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that it selects", nodes(all.waiting))
 	case template.Err != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:

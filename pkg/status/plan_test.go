@@ -25,7 +25,7 @@ func TestPlan(t *testing.T) {
 	}{
 		"published":        {nil, totals{published: 2, slices: 4, devices: 16}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
 		"on one":           {nil, totals{published: 1, waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
-		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that the template selects"},
+		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that it selects"},
 		"no node":          {nil, totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
 		"failing on one":   {nil, totals{published: 2, failing: 1, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad"},
 		"failing on more":  {nil, totals{failing: 3, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},

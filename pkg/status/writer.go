@@ -1,10 +1,10 @@
-// Package status tells in the status of ResourcePoolTemplates that are objects
-// in the cluster whether they are in force, and where they are published.
+// Package status tells in the status of ResourcePoolTemplates and DRAConfigs that
+// are objects in the cluster whether they are in force, and where they are
+// published.
 package status
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,11 +13,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
@@ -26,11 +24,12 @@ import (
 // comes up changes the counts with each node.
 const interval = time.Second
 
-// Writer writes the status of templates when it changes, and at no other time.
+// Writer writes the status of objects when it changes, and at no other time.
 type Writer struct {
-	client dynamic.ResourceInterface
-	// acceptance tells of the templates there are.
-	acceptance func() map[string]config.Acceptance
+	client dynamic.Interface
+	// acceptance tells of the objects of a kind that there are.
+	acceptance func(kind string) map[string]config.Acceptance
+	forms      []form
 	// changed has room for one, so that whoever signals never waits.
 	changed chan struct{}
 
@@ -40,11 +39,23 @@ type Writer struct {
 	outcomes map[string]map[string]publishing.Outcome
 }
 
-// New makes a Writer; Run starts it.
-func New(client dynamic.Interface, acceptance func() map[string]config.Acceptance) *Writer {
+// form is how a kind shows what became of its objects.
+type form struct {
+	kind config.Kind
+	// plan makes the write that the status of an object needs, or nil.
+	plan func(object config.Acceptance, all totals, now metav1.Time) write
+}
+
+// write writes a status, as far as the API server lets it.
+type write func(ctx context.Context, client dynamic.ResourceInterface, name string) error
+
+// New makes a Writer for the kinds, of which those without a status of ours are
+// passed over; Run starts it.
+func New(client dynamic.Interface, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
 	return &Writer{
-		client:     client.Resource(v1alpha1.GroupVersion.WithResource("resourcepooltemplates")),
+		client:     client,
 		acceptance: acceptance,
+		forms:      formsOf(kinds),
 		changed:    make(chan struct{}, 1),
 		outcomes:   map[string]map[string]publishing.Outcome{},
 	}
@@ -63,7 +74,7 @@ func (w *Writer) Outcomes(of string, templates map[string]publishing.Outcome) {
 	w.Changed()
 }
 
-// Changed has the templates looked at soon.
+// Changed has the objects looked at soon.
 func (w *Writer) Changed() {
 	select {
 	case w.changed <- struct{}{}:
@@ -88,59 +99,61 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// write brings every template's status up to date. One that cannot be written is
-// tried again.
+// write brings the status of every object up to date. One that cannot be written
+// is tried again.
 func (w *Writer) write(ctx context.Context) {
-	all := w.totals()
-	templates := w.acceptance()
-	for _, name := range slices.Sorted(maps.Keys(templates)) {
-		status, differs := plan(templates[name], all[name], metav1.Now())
-		if !differs {
-			continue
-		}
-		err := w.patch(ctx, name, status)
-		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot tell what became of a template")
-			w.Changed()
+	for _, form := range w.forms {
+		objects := w.acceptance(form.kind.Name)
+		all := w.totals(objects)
+		client := w.client.Resource(form.kind.Resource)
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			write := form.plan(objects[name], all[name], metav1.Now())
+			if write == nil {
+				continue
+			}
+			err := write(ctx, client, name)
+			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", form.kind.Name, name, err), "Cannot tell what became of an object")
+				w.Changed()
+			}
 		}
 	}
 }
 
-func (w *Writer) patch(ctx context.Context, name string, status v1alpha1.ResourcePoolTemplateStatus) error {
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err == nil {
-		_, err = w.client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+// totals adds up what became of each object's templates.
+func (w *Writer) totals(objects map[string]config.Acceptance) map[string]totals {
+	owners := map[string]string{}
+	for name, object := range objects {
+		for _, template := range object.Templates {
+			owners[template] = name
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("write status of ResourcePoolTemplate %s: %w", name, err)
-	}
-	return nil
-}
-
-// totals adds up what became of each template.
-func (w *Writer) totals() map[string]totals {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := map[string]totals{}
-	first := map[string]string{}
-	for of, outcomes := range w.outcomes {
-		for name, outcome := range outcomes {
-			sum := all[name]
-			sum.slices += int64(outcome.Slices)
-			sum.devices += int64(outcome.Devices)
-			switch {
-			case outcome.Problem != nil:
-				sum.failing++
-				if first[name] == "" || of < first[name] {
-					first[name], sum.problem = of, of+": "+outcome.Problem.Error()
-				}
-			case outcome.Slices > 0:
-				sum.published++
-			default:
-				sum.waiting++
-			}
-			all[name] = sum
+	for _, of := range slices.Sorted(maps.Keys(w.outcomes)) {
+		for name, here := range together(w.outcomes[of], owners) {
+			all[name] = all[name].plus(of, here)
 		}
+	}
+	return all
+}
+
+// together makes one outcome of those of each object's templates in one place.
+func together(outcomes map[string]publishing.Outcome, owners map[string]string) map[string]publishing.Outcome {
+	all := map[string]publishing.Outcome{}
+	for _, template := range slices.Sorted(maps.Keys(outcomes)) {
+		name, owned := owners[template]
+		if !owned {
+			continue
+		}
+		sum, outcome := all[name], outcomes[template]
+		sum.Slices += outcome.Slices
+		sum.Devices += outcome.Devices
+		if sum.Problem == nil {
+			sum.Problem = outcome.Problem
+		}
+		all[name] = sum
 	}
 	return all
 }

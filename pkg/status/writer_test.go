@@ -30,7 +30,7 @@ func newWorld(t *testing.T, names ...string) *world {
 	t.Helper()
 	w := &world{templates: map[string]config.Acceptance{}}
 	for _, name := range names {
-		w.templates[name] = config.Acceptance{Generation: 1}
+		w.templates[name] = config.Acceptance{Generation: 1, Templates: []string{name}}
 	}
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "resourcepooltemplates", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -47,7 +47,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		w.templates[patch.GetName()] = acceptance
 		return true, nil, nil
 	})
-	w.Writer = New(client, func() map[string]config.Acceptance { return w.templates })
+	w.Writer = New(client, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

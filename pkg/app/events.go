@@ -1,0 +1,26 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// onceSink gives events that tell of the content of an object names that are made
+// of what they say. So the API server refuses the same one after a restart, as
+// long as it has the first.
+type onceSink struct{ record.EventSink }
+
+// Create implements record.EventSink.
+func (s onceSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	if event.Reason == config.ReasonNormalized {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", event.InvolvedObject.UID, event.Reason, event.Message))
+		event.Name = event.InvolvedObject.Name + "." + hex.EncodeToString(sum[:8])
+	}
+	return s.EventSink.Create(event)
+}

@@ -1,0 +1,221 @@
+// Package classes keeps the DeviceClasses that other people's configuration wants
+// to be there.
+//
+// It observes DeviceClasses, asks config which there should be, plans what brings
+// one to that in a pure function, and does it in one API call. A DeviceClass that
+// kwok-dra has not made is never touched.
+package classes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+)
+
+// The reasons of the events on the object that wants a DeviceClass.
+const (
+	reasonNotOurs       = "DeviceClassNotManaged"
+	reasonFailed        = "DeviceClassFailed"
+	reasonFieldsDropped = "FieldsDropped"
+)
+
+// askAgain is how often the API server is asked whether it keeps by now what it
+// dropped.
+const askAgain = 30 * time.Second
+
+// Keeper keeps the DeviceClasses.
+type Keeper struct {
+	client   resourceclient.DeviceClassInterface
+	config   *config.Store
+	recorder record.EventRecorder
+	classes  cache.SharedIndexInformer
+	synced   cache.DoneChecker
+	loop     *loop.Loop[string]
+
+	mu sync.Mutex
+	// told maps classes to what was last told of them.
+	told map[string]string
+	// asked maps classes to when the API server last dropped something of them.
+	asked map[string]time.Time
+}
+
+// New makes a Keeper; Run starts it.
+func New(client kubernetes.Interface, store *config.Store, recorder record.EventRecorder) (*Keeper, error) {
+	k := &Keeper{
+		client:   client.ResourceV1().DeviceClasses(),
+		config:   store,
+		recorder: recorder,
+		classes:  resourceinformers.NewDeviceClassInformer(client, 0, nil),
+		told:     map[string]string{},
+		asked:    map[string]time.Time{},
+	}
+	k.loop = loop.New("classes", k.reconcile)
+	store.OnChange(k.enqueueAll)
+	handler, err := k.classes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    k.enqueue,
+		UpdateFunc: func(_, class any) { k.enqueue(class) },
+		DeleteFunc: k.enqueue,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch DeviceClasses: %w", err)
+	}
+	k.synced = handler.HasSyncedChecker()
+	return k, nil
+}
+
+// Synced is done when the cache is complete.
+func (k *Keeper) Synced() cache.DoneChecker {
+	return k.synced
+}
+
+// Run keeps the classes until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { k.classes.RunWithContext(ctx) })
+	cache.WaitFor(ctx, "", k.synced)
+	k.loop.Run(ctx, 1) // also where ctx has ended, to shut the queue down
+	running.Wait()
+}
+
+func (k *Keeper) enqueue(class any) {
+	if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(class); err == nil {
+		k.loop.Add(name)
+	}
+}
+
+// enqueueAll queues the classes there are, and those that there should be.
+func (k *Keeper) enqueueAll() {
+	for _, name := range k.classes.GetStore().ListKeys() {
+		k.loop.Add(name)
+	}
+	if set := k.config.Current(); set != nil {
+		for i := range set.Classes {
+			k.loop.Add(set.Classes[i].Name)
+		}
+	}
+}
+
+// reconcile brings one class to the state it should be in.
+func (k *Keeper) reconcile(ctx context.Context, name string) error {
+	set := k.config.Current()
+	if set == nil {
+		return nil
+	}
+	var want *config.Class
+	for i := range set.Classes {
+		if set.Classes[i].Name == name {
+			want = &set.Classes[i]
+		}
+	}
+	var existing *resourcev1.DeviceClass
+	if object, has, err := k.classes.GetStore().GetByKey(name); err != nil {
+		return loop.Terminal(fmt.Errorf("look up DeviceClass %s: %w", name, err))
+	} else if has {
+		existing = object.(*resourcev1.DeviceClass)
+	}
+	next := plan(want, existing)
+	switch {
+	case want == nil:
+		k.tell(nil, name, "", nil)
+	case next.verb == leave:
+		k.tell(want, name, reasonNotOurs, fmt.Errorf("DeviceClass %s is not kwok-dra's, which leaves it alone: Pods get what it selects; delete it to have kwok-dra make one", name))
+	case next.verb == update && k.waits(existing, next.class):
+		return nil
+	}
+	err := k.apply(ctx, want, next)
+	if err != nil && want != nil && !loop.LostRace(err) && k.loop.Failures(name) >= loop.Patience {
+		k.tell(want, name, reasonFailed, err)
+	}
+	return err
+}
+
+// apply does one step.
+func (k *Keeper) apply(ctx context.Context, want *config.Class, next step) error {
+	var stored *resourcev1.DeviceClass
+	var err error
+	switch next.verb {
+	case create:
+		stored, err = k.client.Create(ctx, next.class, metav1.CreateOptions{})
+	case update:
+		stored, err = k.client.Update(ctx, next.class, metav1.UpdateOptions{})
+	case remove:
+		err = k.client.Delete(ctx, next.class.Name, metav1.DeleteOptions{Preconditions: preconditions(next.class)})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+	default:
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s DeviceClass %s: %w", next.verb, next.class.Name, err)
+	}
+	klog.FromContext(ctx).Info("Brought a DeviceClass up to date", "deviceClass", next.class.Name, "verb", next.verb)
+	if stored != nil {
+		k.checkStored(want, next.class, stored)
+	}
+	return nil
+}
+
+// preconditions hold as long as the class is what the cache says.
+func preconditions(class *resourcev1.DeviceClass) *metav1.Preconditions {
+	return &metav1.Preconditions{UID: new(class.UID), ResourceVersion: new(class.ResourceVersion)}
+}
+
+// checkStored tells of what the API server drops, and has it asked again later.
+func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.DeviceClass) {
+	if !dropped(sent, stored) {
+		k.tell(nil, sent.Name, "", nil)
+		return
+	}
+	k.mu.Lock()
+	k.asked[sent.Name] = time.Now()
+	k.mu.Unlock()
+	k.loop.AddAfter(sent.Name, askAgain)
+	k.tell(want, sent.Name, reasonFieldsDropped, fmt.Errorf(
+		"the API server drops extendedResourceName %s of DeviceClass %s, so Pods that ask for it as an extended resource stay Pending: turn on its feature gate DRAExtendedResource, or use ResourceClaims",
+		*sent.Spec.ExtendedResourceName, sent.Name))
+}
+
+// waits tells whether an update would only ask again for what the API server has
+// just dropped.
+func (k *Keeper) waits(existing, wanted *resourcev1.DeviceClass) bool {
+	if !dropped(wanted, existing) {
+		return false
+	}
+	kept := wanted.DeepCopy()
+	kept.Spec.ExtendedResourceName = nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return plan(&config.Class{DeviceClass: *kept}, existing).verb == nothing && time.Since(k.asked[existing.Name]) < askAgain
+}
+
+// tell tells the object that wants a class of a problem with it, once. Without a
+// problem, the next one is told of anew.
+func (k *Keeper) tell(want *config.Class, name, reason string, problem error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if problem == nil {
+		delete(k.told, name)
+		return
+	}
+	if message := v1alpha1.EventMessage(problem); message != k.told[name] {
+		k.told[name] = message
+		k.recorder.Event(want.For, corev1.EventTypeWarning, reason, message)
+	}
+}

@@ -1,0 +1,71 @@
+package classes
+
+import (
+	"maps"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// verb is what is to be done with a DeviceClass.
+type verb string
+
+const (
+	nothing verb = ""
+	create  verb = "create"
+	update  verb = "update"
+	remove  verb = "delete"
+	// leave is to leave a class alone that is someone else's.
+	leave verb = "leave"
+)
+
+// step is what brings a DeviceClass to the state it should be in.
+type step struct {
+	verb  verb
+	class *resourcev1.DeviceClass
+}
+
+// plan compares the class that is wanted, or nil, with the one there is, or nil.
+func plan(want *config.Class, existing *resourcev1.DeviceClass) step {
+	switch {
+	case want == nil && (existing == nil || !ours(existing)):
+		return step{}
+	case want == nil:
+		return step{remove, existing}
+	case existing == nil:
+		return step{create, labelled(&want.DeviceClass)}
+	case !ours(existing):
+		return step{leave, existing}
+	}
+	wanted := labelled(&want.DeviceClass)
+	changed := existing.DeepCopy()
+	maps.Copy(changed.Labels, wanted.Labels)
+	changed.Spec = wanted.Spec
+	if apiequality.Semantic.DeepEqual(changed, existing) {
+		return step{}
+	}
+	return step{update, changed}
+}
+
+// ours tells whether kwok-dra has made a class.
+func ours(class *resourcev1.DeviceClass) bool {
+	return class.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+}
+
+func labelled(class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
+	made := class.DeepCopy()
+	if made.Labels == nil {
+		made.Labels = map[string]string{}
+	}
+	made.Labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
+	return made
+}
+
+// dropped tells whether the API server has dropped the name of the extended
+// resource.
+func dropped(sent, stored *resourcev1.DeviceClass) bool {
+	return sent.Spec.ExtendedResourceName != nil && stored.Spec.ExtendedResourceName == nil
+}

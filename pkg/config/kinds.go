@@ -1,0 +1,102 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// Kind is a kind of custom resources that configuration is read from.
+type Kind struct {
+	Name     string
+	Resource schema.GroupVersionResource
+
+	decode func(source *unstructured.Unstructured) (*Documents, error)
+	// annotation is one that counts as the spec does, if there is one.
+	annotation string
+}
+
+// The kinds of Karpenter that configuration is read from.
+const (
+	DRAConfigKind   = "DRAConfig"
+	NodeOverlayKind = "NodeOverlay"
+)
+
+var (
+	ownKinds = []Kind{
+		{Name: v1alpha1.ResourcePoolTemplateKind, Resource: v1alpha1.GroupVersion.WithResource("resourcepooltemplates"), decode: decodeOwn},
+		{Name: v1alpha1.KwokDRAConfigurationKind, Resource: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations"), decode: decodeOwn},
+	}
+	adaptedKinds = []Kind{
+		{
+			Name:     DRAConfigKind,
+			Resource: schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"},
+			decode:   decodeDRAConfig,
+		},
+		{
+			Name:       NodeOverlayKind,
+			Resource:   schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"},
+			decode:     decodeNodeOverlay,
+			annotation: adapters.ResourceSlicesAnnotation,
+		},
+	}
+)
+
+// OwnKinds are ResourcePoolTemplate and KwokDRAConfiguration.
+func OwnKinds() []Kind {
+	return slices.Clone(ownKinds)
+}
+
+// AdaptedKinds finds kinds of Karpenter by their names.
+func AdaptedKinds(names ...string) ([]Kind, error) {
+	var found []Kind
+	for i, name := range names {
+		at := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("unknown kind %q: must be %s or %s%s", name, DRAConfigKind, NodeOverlayKind, didYouMean(name, []string{DRAConfigKind, NodeOverlayKind}))
+		}
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
+		}
+		found = append(found, adaptedKinds[at])
+	}
+	return found, nil
+}
+
+// kindNamed finds any kind.
+func kindNamed(name string) (Kind, bool) {
+	all := slices.Concat(ownKinds, adaptedKinds)
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return all[i], true
+}
+
+// version tells an object's versions apart. What differs in its status only is
+// not another version.
+func (k Kind) version(source *unstructured.Unstructured) string {
+	version := []string{fmt.Sprint(source.GetGeneration())}
+	if k.annotation != "" {
+		version = append(version, source.GetAnnotations()[k.annotation])
+	}
+	return strings.Join(version, "\x00")
+}
+
+// decodeOwn reads an object of kwok-dra's own kinds. It owns what is made from it,
+// so its UID counts.
+func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
+	encoded, err := json.Marshal(source.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %q: %w", source.GetKind(), source.GetName(), err)
+	}
+	documents := &Documents{owned: true}
+	return documents, documents.add("custom resource", encoded)
+}

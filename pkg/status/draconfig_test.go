@@ -1,0 +1,188 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// draConfig is a DRAConfig of which the managers have written the fields.
+func draConfig(status draConfigStatus, fields map[string]string) *unstructured.Unstructured {
+	shown, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		panic(err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": shown}}
+	object.SetAPIVersion("test.karpenter.sh/v1alpha1")
+	object.SetKind("DRAConfig")
+	object.SetName("a")
+	var managed []metav1.ManagedFieldsEntry
+	for manager, written := range fields {
+		managed = append(managed, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(written)}})
+	}
+	object.SetManagedFields(managed)
+	return object
+}
+
+// draWorld is a Writer at work on an API server that keeps the status of one
+// DRAConfig with two templates.
+type draWorld struct {
+	*Writer
+	t       *testing.T
+	object  config.Acceptance
+	applies int
+	fail    error
+}
+
+func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
+	t.Helper()
+	w := &draWorld{t: t, object: config.Acceptance{Generation: 1, Templates: []string{"a.p", "a.q"}, Source: draConfig(draConfigStatus{}, fields)}}
+	kinds, err := config.AdaptedKinds(config.DRAConfigKind, config.NodeOverlayKind)
+	require.NoError(t, err)
+	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	client.PrependReactor("patch", "draconfigs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		require.Equal(t, "status", patch.GetSubresource())
+		require.False(t, patch.PatchOptions.Force != nil && *patch.PatchOptions.Force, "what is someone else's is not taken")
+		w.applies++
+		if w.fail != nil {
+			return true, nil, w.fail
+		}
+		var applied unstructured.Unstructured
+		require.NoError(t, applied.UnmarshalJSON(patch.GetPatch()))
+		w.object.Source = w.object.Source.DeepCopy()
+		w.object.Source.Object["status"] = applied.Object["status"]
+		return true, &applied, nil
+	})
+	w.Writer = New(client, func(kind string) map[string]config.Acceptance {
+		require.Equal(t, config.DRAConfigKind, kind, "a NodeOverlay has no status of ours")
+		return map[string]config.Acceptance{"a": w.object}
+	}, kinds...)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return w
+}
+
+func (w *draWorld) settle() draConfigStatus {
+	w.t.Helper()
+	w.Changed()
+	time.Sleep(10 * interval)
+	synctest.Wait()
+	var status draConfigStatus
+	shown, _, err := unstructured.NestedMap(w.object.Source.Object, "status")
+	require.NoError(w.t, err)
+	require.NoError(w.t, runtime.DefaultUnstructuredConverter.FromUnstructured(shown, &status))
+	return status
+}
+
+func pools(p, q publishing.Outcome) map[string]publishing.Outcome {
+	return map[string]publishing.Outcome{"a.p": p, "a.q": q, "other": {Slices: 100}}
+}
+
+func TestDRAConfig(t *testing.T) {
+	t.Parallel()
+	clash := publishing.Outcome{Problem: errors.New("both have the device gpu-0")}
+	both := pools(publishing.Outcome{Slices: 1, Devices: 8}, publishing.Outcome{Slices: 2, Devices: 8})
+	for name, test := range map[string]struct {
+		nodes            map[string]map[string]publishing.Outcome
+		err              error
+		templates        bool
+		counts           []int32
+		ready, validated metav1.ConditionStatus
+		reason, message  string
+	}{
+		"no node yet":      {nil, nil, true, []int32{0, 0}, "True", "True", reasonNoNode, "no fake node is selected"},
+		"published":        {map[string]map[string]publishing.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, []int32{2, 4}, "True", "True", reasonPublished, "published on 2 nodes"},
+		"waiting":          {map[string]map[string]publishing.Outcome{"node n": pools(publishing.Outcome{}, publishing.Outcome{})}, nil, true, []int32{1, 0}, "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
+		"clashing":         {map[string]map[string]publishing.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, []int32{2, 3}, "False", "True", reasonFailing, "node m: both have the device gpu-0"},
+		"refused":          {nil, errors.New("bad"), false, []int32{0, 0}, "False", "False", reasonNoVersion, "no version has been accepted"},
+		"old one in force": {map[string]map[string]publishing.Outcome{"node n": both}, errors.New("bad"), true, []int32{1, 3}, "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newDRAWorld(t, map[string]string{"kwok-dra": `{"f:status":{"f:nodeCount":{}}}`, "kubectl": `{"f:spec":{}}`})
+				if w.object.Err = test.err; !test.templates {
+					w.object.Templates = nil
+				}
+				for of, outcomes := range test.nodes {
+					w.Outcomes(of, outcomes)
+				}
+				status := w.settle()
+				require.Equal(t, test.counts, []int32{*status.NodeCount, *status.ResourceSliceCount})
+				ready := meta.FindStatusCondition(status.Conditions, conditionReady)
+				require.Equal(t, test.ready, ready.Status)
+				require.Equal(t, test.reason, ready.Reason)
+				require.Equal(t, test.message, ready.Message)
+				require.Equal(t, test.validated, meta.FindStatusCondition(status.Conditions, conditionValidated).Status)
+				require.Equal(t, 1, w.applies)
+				require.Equal(t, status, w.settle())
+				require.Equal(t, 1, w.applies, "it is written only when it changes")
+			})
+		})
+	}
+}
+
+// TestDRAConfigOfSomeoneElse: a status that another has written is theirs.
+func TestDRAConfigOfSomeoneElse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fields string
+		writes int
+	}{
+		"counts":             {`{"f:status":{"f:nodeCount":{}}}`, 0},
+		"slices":             {`{"f:status":{"f:resourceSliceCount":{}}}`, 0},
+		"our condition":      {`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}`, 0},
+		"all conditions":     {`{"f:status":{"f:conditions":{}}}`, 0},
+		"their condition":    {`{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"Mine\"}":{".":{},"f:status":{}}}}}`, 1},
+		"nothing of it":      {`{"f:metadata":{"f:labels":{}}}`, 1},
+		"not to be read":     {`[]`, 1},
+		"nothing whatsoever": {`{}`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newDRAWorld(t, map[string]string{"someone": test.fields})
+				for range 3 {
+					w.settle()
+				}
+				require.Equal(t, test.writes, w.applies)
+			})
+		})
+	}
+}
+
+// TestDRAConfigGivesWay: who has written the status before kwok-dra saw it keeps
+// it, and that is no failure to be tried again.
+func TestDRAConfigGivesWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newDRAWorld(t, nil)
+		w.fail = apierrors.NewConflict(schema.GroupResource{Resource: "draconfigs"}, "a", errors.New("conflict with \"someone\""))
+		w.settle()
+		require.Equal(t, 1, w.applies)
+	})
+}
