@@ -35,18 +35,21 @@ func NewNodes(client kubernetes.Interface, managed *ManagedNodes) *Nodes {
 	return n
 }
 
-// slimNode drops what selectors and templates do not see: managedFields, and
-// heartbeats, which would make every renewal a change.
+// slimNode is the transform of the informer.
 func slimNode(object any) (any, error) {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return object, nil
+	if node, is := object.(*corev1.Node); is {
+		Slim(node)
 	}
+	return object, nil
+}
+
+// Slim drops what selectors and templates do not see: managedFields, and
+// heartbeats, which would make every renewal a change.
+func Slim(node *corev1.Node) {
 	node.ManagedFields = nil
 	for i := range node.Status.Conditions {
 		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
 	}
-	return node, nil
 }
 
 // Handle has f called with each node that comes, changes (old is what it was)

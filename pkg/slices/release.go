@@ -95,3 +95,19 @@ func NewRendererFor(release Release, dropped func(template, field string)) *Rend
 	}
 	return r
 }
+
+// WithoutField says what becomes of a pool without a field that an API server
+// drops, and which feature gate keeps it.
+func WithoutField(name string) string {
+	for i := range gatedFields {
+		field := &gatedFields[i]
+		switch {
+		case field.name != name:
+		case field.without != "":
+			return fmt.Sprintf("its pool is not published, since %s; feature gate %s", field.without, field.gate)
+		default:
+			return "feature gate " + field.gate
+		}
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package diff
+
+import (
+	"fmt"
+
+	"github.com/pmezard/go-difflib/difflib"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// action is what the sidecar would do to a slice.
+type action string
+
+const (
+	create action = "create"
+	update action = "update"
+	remove action = "delete"
+)
+
+// change is a slice that would change.
+type change struct {
+	Action action `json:"action"`
+	Name   string `json:"name"`
+	Node   string `json:"node,omitempty"`
+	Driver string `json:"driver"`
+	Pool   string `json:"pool"`
+	// Live is what there is, and Wanted what the sidecar would write.
+	Live   *shown `json:"live,omitempty"`
+	Wanted *shown `json:"wanted,omitempty"`
+}
+
+// shown is what the sidecar writes of a slice.
+type shown struct {
+	Labels          map[string]string            `json:"labels,omitempty"`
+	OwnerReferences []metav1.OwnerReference      `json:"ownerReferences,omitempty"`
+	Spec            resourcev1.ResourceSliceSpec `json:"spec"`
+}
+
+func newChange(does action, live, wanted *resourcev1.ResourceSlice) change {
+	of := wanted
+	if of == nil {
+		of = live
+	}
+	made := change{Action: does, Name: of.Name, Driver: of.Spec.Driver, Pool: of.Spec.Pool.Name, Live: show(live), Wanted: show(wanted)}
+	if of.Spec.NodeName != nil {
+		made.Node = *of.Spec.NodeName
+	}
+	return made
+}
+
+func show(slice *resourcev1.ResourceSlice) *shown {
+	if slice == nil {
+		return nil
+	}
+	return &shown{Labels: slice.Labels, OwnerReferences: slice.OwnerReferences, Spec: slice.Spec}
+}
+
+// text is the change as a unified diff.
+func (c *change) text() (string, error) {
+	diff := difflib.UnifiedDiff{FromFile: "/dev/null", ToFile: "/dev/null", Context: 3}
+	for _, side := range []struct {
+		shown *shown
+		named string
+		file  *string
+		lines *[]string
+	}{
+		{c.Live, "live/", &diff.FromFile, &diff.A},
+		{c.Wanted, "sidecar/", &diff.ToFile, &diff.B},
+	} {
+		if side.shown == nil {
+			continue
+		}
+		encoded, err := yaml.Marshal(side.shown)
+		if err != nil {
+			return "", fmt.Errorf("encode slice %s: %w", c.Name, err)
+		}
+		*side.file, *side.lines = side.named+c.Name, difflib.SplitLines(string(encoded))
+		*side.lines = (*side.lines)[:len(*side.lines)-1] // what is behind the last line break
+	}
+	return difflib.GetUnifiedDiffString(diff)
+}

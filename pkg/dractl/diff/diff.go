@@ -1,0 +1,183 @@
+// Package diff is the command kwok-dractl diff.
+package diff
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// text is the format of kubectl diff.
+const text output.Format = "diff"
+
+type command struct {
+	streams   cli.Streams
+	reach     *cluster.Flags
+	templates fleet.Templates
+	managed   lifecycle.ManagedNodes
+	output    output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "diff -f TEMPLATES",
+		Short: "Show what would change in the cluster if the sidecar ran with these templates.",
+		Long: `Show what would change in the cluster if the sidecar started now with these
+templates: the ResourceSlices that it would create, update and delete. Nothing is
+written; only dry runs ask what the API server keeps.
+
+As with kubectl diff, the exit code is 0 where nothing would change and 1 where
+something would, or a pool would have to stay as it is for a mistake.`,
+		Example: `  # What would these templates change?
+  kwok-dractl diff -f templates.yaml
+
+  # Only which slices
+  kwok-dractl diff -f templates.yaml -o table
+
+  # Is the cluster as the ConfigMap says?
+  kwok-dractl diff --config-map kube-system/kwok-dra`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+	}
+	c.templates.AddTo(made)
+	fleet.AddManaged(made, &c.managed)
+	c.output.AddTo(made, text, output.Table, output.JSON, output.YAML, output.Name)
+	return made
+}
+
+func (c *command) run(ctx context.Context) error {
+	if err := c.managed.Complete(); err != nil {
+		return err
+	}
+	client, err := c.reach.Client()
+	if err != nil {
+		return err
+	}
+	set, err := c.templates.Set(ctx, c.streams, client)
+	if err != nil {
+		return err
+	}
+	nodes, err := fleet.FromCluster(ctx, client, &c.managed)
+	if err != nil {
+		return err
+	}
+	existing, err := list(ctx, client)
+	if err != nil {
+		return err
+	}
+	renderer, err := (&fleet.Server{}).Renderer(c.streams, client)
+	if err != nil {
+		return err
+	}
+	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Slices: existing.owned})
+	if err != nil {
+		return err
+	}
+	return c.tell(existing.changes(preview), preview.Problems)
+}
+
+// live are the slices of the cluster, and among them those of the sidecar.
+type live struct {
+	byName map[string]*resourcev1.ResourceSlice
+	owned  []*resourcev1.ResourceSlice
+}
+
+func list(ctx context.Context, client kubernetes.Interface) (*live, error) {
+	all, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list slices: %w", err)
+	}
+	l := &live{byName: map[string]*resourcev1.ResourceSlice{}}
+	for i := range all.Items {
+		slice := &all.Items[i]
+		l.byName[slice.Name] = slice
+		if slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue {
+			l.owned = append(l.owned, slice)
+		}
+	}
+	return l, nil
+}
+
+func (c *command) tell(changes []change, problems []error) error {
+	if err := c.print(changes); err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		fmt.Fprintln(c.streams.ErrOut, problem)
+	}
+	if len(changes)+len(problems) > 0 {
+		return cli.ErrNegative
+	}
+	return nil
+}
+
+func (c *command) print(changes []change) error {
+	switch c.output.Format {
+	case text:
+		return c.printText(changes)
+	case output.JSON, output.YAML:
+		return output.Value(c.streams.Out, c.output.Format, append([]change{}, changes...))
+	case output.Name:
+		for i := range changes {
+			fmt.Fprintf(c.streams.Out, "resourceslice.%s/%s\n", resourcev1.GroupName, changes[i].Name)
+		}
+		return nil
+	}
+	rows := output.Rows{Columns: []output.Column{{Name: "action"}, {Name: "name"}, {Name: "node"}, {Name: "driver"}, {Name: "pool"}}}
+	for i := range changes {
+		rows.Add(string(changes[i].Action), changes[i].Name, changes[i].Node, changes[i].Driver, changes[i].Pool)
+	}
+	return rows.Print(c.streams.Out, c.output.Format)
+}
+
+func (c *command) printText(changes []change) error {
+	counts := map[action]int{}
+	for i := range changes {
+		counts[changes[i].Action]++
+		difference, err := changes[i].text()
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprint(c.streams.Out, difference); err != nil {
+			return err
+		}
+	}
+	if len(changes) > 0 {
+		fmt.Fprintf(c.streams.ErrOut, "%d to create, %d to update, %d to delete\n", counts[create], counts[update], counts[remove])
+	}
+	return nil
+}
+
+// changes are those of a preview, in the order in which the sidecar makes them.
+// A slice that has lost its label is taken over rather than created.
+func (l *live) changes(preview *slices.Preview) []change {
+	var changes []change
+	for _, gone := range preview.Delete {
+		changes = append(changes, newChange(remove, l.byName[gone.Name], nil))
+	}
+	for _, updated := range preview.Update {
+		changes = append(changes, newChange(update, l.byName[updated.Slice.Name], updated.Slice))
+	}
+	for _, made := range preview.Create {
+		does := create
+		if l.byName[made.Name] != nil {
+			does = update
+		}
+		changes = append(changes, newChange(does, l.byName[made.Name], made))
+	}
+	return changes
+}

@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// AddManaged adds the sidecar's options that say which nodes are fake.
+func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
+	flags := command.Flags()
+	flags.BoolVar(&managed.All, "manage-all-nodes", false, "as the sidecar's option: all nodes are fake")
+	flags.StringVar(&managed.Annotations, "manage-nodes-with-annotation-selector", "",
+		"as the sidecar's option; default, if no other choice of nodes is made: "+lifecycle.DefaultAnnotationSelector)
+	flags.StringVar(&managed.Labels, "manage-nodes-with-label-selector", "", "as the sidecar's option: nodes with these labels are fake")
+	flags.StringVar(&managed.Single, "manage-single-node", "", "as the sidecar's option: the node of this name is fake")
+}
+
+// FromFiles reads the fake nodes in files. One without a uid gets one that is
+// made of its name.
+func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
+	all, err := files.Read(in)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := documents.Objects(all)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []*corev1.Node
+	for _, object := range objects {
+		if object.GetKind() != "Node" {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := object.Into(node); err != nil {
+			return nil, err
+		}
+		if node.UID == "" {
+			node.UID = types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+node.Name)).String())
+		}
+		nodes = append(nodes, node)
+	}
+	return fake(nodes, managed)
+}
+
+// FromCluster lists the fake nodes.
+func FromCluster(ctx context.Context, client kubernetes.Interface, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
+	var options metav1.ListOptions
+	managed.Tweak(&options)
+	list, err := client.CoreV1().Nodes().List(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	return fake(nodes, managed)
+}
+
+// fake are the nodes that kwok manages, as the sidecar sees them.
+func fake(nodes []*corev1.Node, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
+	selector, err := labels.Parse(managed.Labels)
+	if err != nil {
+		return nil, err
+	}
+	all := len(nodes)
+	nodes = slices.DeleteFunc(nodes, func(node *corev1.Node) bool {
+		return !managed.Matches(node) || !selector.Matches(labels.Set(node.Labels)) || managed.Single != "" && managed.Single != node.Name
+	})
+	if len(nodes) == 0 && all > 0 {
+		return nil, fmt.Errorf("of %d nodes none is fake, by %s: annotate them, or choose with --manage-all-nodes or another of the sidecar's options", all, managed)
+	}
+	for _, node := range nodes {
+		lifecycle.Slim(node)
+	}
+	return nodes, nil
+}

@@ -1,0 +1,87 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+// defaultVersion is the release that is taken where there is no API server to
+// ask.
+const defaultVersion = "1.36"
+
+// Server says which fields the API server keeps.
+type Server struct {
+	Version string
+	gates   gates
+}
+
+// AddTo adds the flags.
+func (s *Server) AddTo(command *cobra.Command) {
+	command.Flags().StringVar(&s.Version, "server-version", "", "release of Kubernetes; default: that of the cluster, or "+defaultVersion)
+	command.Flags().Var(&s.gates, "feature-gates", "feature gates that are not as they are by default, with --server-version: NAME=true,...")
+	// It fails only for a flag that is not there.
+	_ = command.RegisterFlagCompletionFunc("server-version", cobra.FixedCompletions(publish.Releases(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Renderer makes slices for the release that is given, or else for the API
+// server of the client, or else for the default. It tells of what is dropped.
+func (s *Server) Renderer(streams cli.Streams, client kubernetes.Interface) (*publish.Renderer, error) {
+	version, server := s.Version, "the API server"
+	if version == "" && (client == nil || len(s.gates) > 0) {
+		version = defaultVersion
+	}
+	if version != "" {
+		server = "Kubernetes " + version
+	}
+	dropped := func(template, field string) {
+		fmt.Fprintf(streams.ErrOut, "template %s: %s drops %s (%s)\n", template, server, field, publish.WithoutField(field))
+	}
+	if version == "" {
+		return publish.NewRenderer(client, dropped), nil
+	}
+	release, err := publish.NewRelease(version, s.gates)
+	if err != nil {
+		return nil, err
+	}
+	return publish.NewRendererFor(release, dropped), nil
+}
+
+// gates are feature gates by name.
+type gates map[string]bool
+
+// Set implements pflag.Value.
+func (g *gates) Set(text string) error {
+	if *g == nil {
+		*g = gates{}
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("%q: must be NAME=true or NAME=false", part)
+		}
+		(*g)[name] = on
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (g *gates) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(*g)) {
+		parts = append(parts, fmt.Sprintf("%s=%t", name, (*g)[name]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Type implements pflag.Value.
+func (g *gates) Type() string { return "gates" }

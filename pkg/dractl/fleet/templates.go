@@ -1,0 +1,84 @@
+// Package fleet is what the sidecar would go by: templates, nodes and the API
+// server, from files or from a cluster.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+)
+
+// Templates say where the configuration is from.
+type Templates struct {
+	Files documents.Files
+	// ConfigMap is one in the cluster, as namespace/name.
+	ConfigMap string
+}
+
+// AddTo adds the flags.
+func (t *Templates) AddTo(command *cobra.Command) {
+	t.Files.AddTo(command, "templates and configuration")
+	command.Flags().StringVar(&t.ConfigMap, "config-map", "", "ConfigMap in the cluster that carries templates and configuration, as NAMESPACE/NAME")
+}
+
+// Set reads the configuration. What is wrong with it is printed.
+func (t *Templates) Set(ctx context.Context, streams cli.Streams, client kubernetes.Interface) (*config.Set, error) {
+	if len(t.Files.Paths) == 0 && t.ConfigMap == "" {
+		return nil, errors.New("there are no templates: give -f FILE or --config-map NAMESPACE/NAME")
+	}
+	all, err := t.Files.Read(streams.In)
+	if err != nil {
+		return nil, err
+	}
+	if t.ConfigMap != "" {
+		carried, err := t.readConfigMap(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, carried)
+	}
+	result := check.Documents(all)
+	for _, finding := range result.Problems {
+		fmt.Fprintln(streams.ErrOut, finding)
+	}
+	if len(result.Problems) > 0 {
+		return nil, cli.ErrNegative
+	}
+	if len(result.Set.Templates) == 0 {
+		return nil, errors.New("there are no templates in what -f and --config-map name")
+	}
+	return result.Set, nil
+}
+
+// readConfigMap makes a document of the ConfigMap.
+func (t *Templates) readConfigMap(ctx context.Context, client kubernetes.Interface) (documents.Document, error) {
+	namespace, name, is := strings.Cut(t.ConfigMap, "/")
+	if !is {
+		return documents.Document{}, fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", t.ConfigMap)
+	}
+	if client == nil {
+		return documents.Document{}, errors.New("read --config-map: it is in the cluster, so give --from-cluster too")
+	}
+	read, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return documents.Document{}, fmt.Errorf("read ConfigMap %s: %w", t.ConfigMap, err)
+	}
+	data, err := yaml.Marshal(&corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Data:       read.Data,
+	})
+	return documents.Document{File: "ConfigMap " + t.ConfigMap, Line: 1, Data: data}, err
+}

@@ -1,0 +1,143 @@
+// Package render is the command kwok-dractl render.
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+type command struct {
+	streams     cli.Streams
+	reach       *cluster.Flags
+	templates   fleet.Templates
+	nodes       documents.Files
+	fromCluster bool
+	managed     lifecycle.ManagedNodes
+	server      fleet.Server
+	output      output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "render -f TEMPLATES (--nodes FILE | --from-cluster)",
+		Short: "Print the ResourceSlices that the sidecar would publish.",
+		Long: `Print the ResourceSlices that the sidecar would publish, at generation 1 of
+their pools. They are made as the sidecar makes them, and nothing is written.
+
+Nodes from files are taken for published, whatever publishWhen says; those of the
+cluster are taken as they are. A node without a uid gets one that is made of its
+name; in a cluster it will have another, and with it the slices other names and
+devices other uuids.
+
+The fields that a release of Kubernetes drops by default are left out, and that
+is said. With --from-cluster the API server is asked with dry runs.`,
+		Example: `  # For nodes in a file
+  kwok-dractl render -f templates.yaml --nodes nodes.yaml
+
+  # As Kubernetes 1.35 keeps them, and with a feature gate turned on
+  kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35
+  kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35 --feature-gates DRAPartitionableDevices=true
+
+  # For the fake nodes of the cluster, one line a slice
+  kwok-dractl render -f templates.yaml --from-cluster -o wide`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+	}
+	c.templates.AddTo(made)
+	made.Flags().StringArrayVar(&c.nodes.Paths, "nodes", nil, "nodes: a file, a directory, or - for standard input; may be given several times")
+	made.Flags().BoolVar(&c.fromCluster, "from-cluster", false, "take the nodes of the cluster")
+	made.MarkFlagsMutuallyExclusive("nodes", "from-cluster")
+	c.server.AddTo(made)
+	fleet.AddManaged(made, &c.managed)
+	c.output.AddTo(made, output.YAML, output.JSON, output.Name, output.Table, output.Wide)
+	return made
+}
+
+func (c *command) run(ctx context.Context) error {
+	if err := c.managed.Complete(); err != nil {
+		return err
+	}
+	if len(c.nodes.Paths) == 0 && !c.fromCluster {
+		return errors.New("there are no nodes: give --nodes FILE or --from-cluster")
+	}
+	var client kubernetes.Interface
+	if c.fromCluster {
+		var err error
+		if client, err = c.reach.Client(); err != nil {
+			return err
+		}
+	}
+	set, err := c.templates.Set(ctx, c.streams, client)
+	if err != nil {
+		return err
+	}
+	preview, err := c.preview(ctx, client, set)
+	if err != nil {
+		return err
+	}
+	if err := c.print(preview.Create); err != nil {
+		return err
+	}
+	for _, problem := range preview.Problems {
+		fmt.Fprintln(c.streams.ErrOut, problem)
+	}
+	if len(preview.Problems) > 0 {
+		return cli.ErrNegative
+	}
+	return nil
+}
+
+func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set) (*slices.Preview, error) {
+	var nodes []*corev1.Node
+	var err error
+	if c.fromCluster {
+		nodes, err = fleet.FromCluster(ctx, client, &c.managed)
+	} else {
+		set = set.Published()
+		nodes, err = fleet.FromFiles(&c.nodes, c.streams.In, &c.managed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	renderer, err := c.server.Renderer(c.streams, client)
+	if err != nil {
+		return nil, err
+	}
+	return renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes})
+}
+
+func (c *command) print(made []*resourcev1.ResourceSlice) error {
+	if c.output.Format != output.Table && c.output.Format != output.Wide {
+		return output.Objects(c.streams.Out, c.output.Format, made)
+	}
+	rows := output.Rows{Columns: []output.Column{
+		{Name: "name"}, {Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "slices", Wide: true}, {Name: "devices"}, {Name: "counters", Wide: true},
+	}}
+	for _, slice := range made {
+		node := ""
+		if slice.Spec.NodeName != nil {
+			node = *slice.Spec.NodeName
+		}
+		rows.Add(slice.Name, node, slice.Spec.Driver, slice.Spec.Pool.Name, strconv.FormatInt(slice.Spec.Pool.ResourceSliceCount, 10),
+			strconv.Itoa(len(slice.Spec.Devices)), strconv.Itoa(len(slice.Spec.SharedCounters)))
+	}
+	return rows.Print(c.streams.Out, c.output.Format)
+}
