@@ -175,6 +175,11 @@ func (c *command) render(ctx context.Context, in *input) error {
 		return err
 	}
 	in.Nodes = append(in.Nodes, made...)
+	for _, node := range in.Nodes {
+		if node.UID == "" {
+			node.UID = uidOf(node.Name)
+		}
+	}
 	if len(in.configuration) == 0 {
 		return nil
 	}

@@ -59,7 +59,7 @@ func (s *Scheduler) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	found := map[corev1.ResourceName]bool{}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			for resource, quantity := range containers[i].Resources.Requests {
+			for resource, quantity := range requested(&containers[i]) {
 				if !quantity.IsZero() && s.resources.GetDeviceClass(resource) != nil {
 					found[resource] = true
 				}
@@ -105,12 +105,23 @@ func isSidecar(container *corev1.Container) bool {
 }
 
 func amount(container *corev1.Container, resource corev1.ResourceName) int64 {
-	quantity := container.Resources.Requests[resource]
+	quantity := requested(container)[resource]
 	return quantity.Value()
 }
 
+// requested are the requests of a container. Where it has but a limit, the API
+// server makes it a request too.
+func requested(container *corev1.Container) corev1.ResourceList {
+	all := maps.Clone(container.Resources.Limits)
+	if all == nil {
+		return container.Resources.Requests
+	}
+	maps.Copy(all, container.Resources.Requests)
+	return all
+}
+
 func containerRequest(index int, container *corev1.Container, resource corev1.ResourceName, class string, count int64) resourcev1.DeviceRequest {
-	position := slices.Index(slices.Sorted(maps.Keys(container.Resources.Requests)), resource)
+	position := slices.Index(slices.Sorted(maps.Keys(requested(container))), resource)
 	return resourcev1.DeviceRequest{
 		Name: fmt.Sprintf("container-%d-request-%d", index, position),
 		Exactly: &resourcev1.ExactDeviceRequest{

@@ -83,7 +83,7 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 	name := template.Name + "-" + strconv.Itoa(index)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()),
+			Name: name, UID: uidOf(name),
 			Labels:      map[string]string{corev1.LabelHostname: name},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 		},
@@ -103,6 +103,12 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 		return nil, fmt.Errorf("template %s: nodeSelector: no node can be made for it: give Nodes with -f", template.Name)
 	}
 	return node, nil
+}
+
+// uidOf is a UID for a node that has none yet. Templates make those of devices of
+// it.
+func uidOf(name string) types.UID {
+	return types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String())
 }
 
 func label(node *corev1.Node, term *corev1.NodeSelectorTerm) {

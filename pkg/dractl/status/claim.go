@@ -1,0 +1,218 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+// Step is a step on the way of a claim.
+type Step struct {
+	// Time is left out where nothing tells it.
+	Time *metav1.Time `json:"time,omitempty"`
+	What string       `json:"step"`
+	// Object is whose step it is, where it is not the claim's.
+	Object string `json:"object,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// rank is the order of steps of one second, and at their time, or a guess.
+	rank int
+	at   time.Time
+}
+
+// path is the way of a claim from its creation on.
+func path(ctx context.Context, client kubernetes.Interface, namespace, name string) ([]Step, error) {
+	claim, err := client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, err)
+	}
+	steps := claimSteps(claim)
+	objects := map[string]string{string(claim.UID): ""}
+	for _, consumer := range claim.Status.ReservedFor {
+		if consumer.Resource != "pods" {
+			continue
+		}
+		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && pod.UID != consumer.UID {
+			steps = append(steps, Step{What: "gone", Object: "Pod " + consumer.Name, Detail: "the claim is still reserved for it", rank: rankEvent})
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, consumer.Name, err)
+		}
+		objects[string(pod.UID)] = "Pod " + pod.Name
+		steps = append(steps, podSteps(pod)...)
+	}
+	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	for i := range events.Items {
+		if object, of := objects[string(events.Items[i].InvolvedObject.UID)]; of {
+			steps = append(steps, eventStep(&events.Items[i], object))
+		}
+	}
+	order(steps)
+	return steps, nil
+}
+
+// The order of steps for which there is no time, or the same.
+const (
+	rankCreated = iota
+	rankAllocated
+	rankReserved
+	rankBound
+	rankEvent
+	rankDevice
+	rankPod
+	rankDeleted
+)
+
+func claimSteps(claim *resourcev1.ResourceClaim) []Step {
+	steps := []Step{{Time: &claim.CreationTimestamp, What: "created", Detail: requests(claim), rank: rankCreated}}
+	if allocation := claim.Status.Allocation; allocation != nil {
+		var devices []string
+		for i := range allocation.Devices.Results {
+			result := &allocation.Devices.Results[i]
+			devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
+		}
+		steps = append(steps, Step{Time: allocated(claim), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
+	}
+	var reserved *metav1.Time
+	if len(claim.Status.ReservedFor) == 1 { // or it is not known which one came with the devices
+		reserved = allocated(claim)
+	}
+	for _, consumer := range claim.Status.ReservedFor {
+		steps = append(steps, Step{Time: reserved, What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name, rank: rankReserved})
+	}
+	for i := range claim.Status.Devices {
+		device := &claim.Status.Devices[i]
+		name := device.Driver + "/" + device.Pool + "/" + device.Device
+		for j := range device.Conditions {
+			c := &device.Conditions[j]
+			steps = append(steps, Step{Time: &c.LastTransitionTime, What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: "device " + name, Detail: detail(c.Reason, c.Message), rank: rankDevice})
+		}
+	}
+	if claim.DeletionTimestamp != nil {
+		steps = append(steps, Step{Time: claim.DeletionTimestamp, What: "deleted", Detail: "waits for " + strings.Join(claim.Finalizers, ","), rank: rankDeleted})
+	}
+	return steps
+}
+
+func requests(claim *resourcev1.ResourceClaim) string {
+	var all []string
+	for i := range claim.Spec.Devices.Requests {
+		request := &claim.Spec.Devices.Requests[i]
+		if request.Exactly == nil {
+			var classes []string
+			for j := range request.FirstAvailable {
+				classes = append(classes, request.FirstAvailable[j].DeviceClassName)
+			}
+			all = append(all, request.Name+" wants the first of "+strings.Join(classes, ", "))
+			continue
+		}
+		count := "all"
+		if request.Exactly.AllocationMode != resourcev1.DeviceAllocationModeAll {
+			count = fmt.Sprint(request.Exactly.Count)
+		}
+		all = append(all, fmt.Sprintf("%s wants %s of %s", request.Name, count, request.Exactly.DeviceClassName))
+	}
+	return strings.Join(all, "; ")
+}
+
+// allocated is when a claim got its devices. Where the API server does not keep
+// that, it is when the scheduler last wrote the status.
+func allocated(claim *resourcev1.ResourceClaim) *metav1.Time {
+	if at := claim.Status.Allocation; at != nil && at.AllocationTimestamp != nil {
+		return at.AllocationTimestamp
+	}
+	for _, entry := range claim.ManagedFields {
+		if entry.Subresource == "status" && strings.Contains(entry.Manager, "scheduler") {
+			return entry.Time
+		}
+	}
+	return nil
+}
+
+func podSteps(pod *corev1.Pod) []Step {
+	object := "Pod " + pod.Name
+	steps := []Step{{Time: &pod.CreationTimestamp, What: "created", Object: object, rank: rankCreated}}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		step := Step{What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: object, Detail: detail(c.Reason, c.Message), rank: rankPod}
+		if !c.LastTransitionTime.IsZero() {
+			step.Time = &c.LastTransitionTime
+		}
+		if c.Type == corev1.PodScheduled {
+			step.rank = rankBound
+			step.Detail = cmp.Or(step.Detail, "on node "+pod.Spec.NodeName)
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+func eventStep(event *corev1.Event, object string) Step {
+	at := metav1.NewTime(timeOf(event))
+	message := event.Message
+	if event.Count > 1 {
+		message += fmt.Sprintf(" (%d times)", event.Count)
+	}
+	return Step{Time: &at, What: event.Reason, Object: object, Detail: message, rank: rankEvent}
+}
+
+// timeOf is when an event was last seen.
+func timeOf(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	}
+	return event.CreationTimestamp.Time
+}
+
+func detail(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
+}
+
+// order puts steps in the order of their times, which are in whole seconds. Those
+// without a time come after what comes before them by their nature.
+func order(steps []Step) {
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.rank, b.rank) })
+	var last time.Time
+	for i := range steps {
+		if steps[i].Time != nil {
+			last = steps[i].Time.Truncate(time.Second)
+		}
+		steps[i].at = last
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.at.Compare(b.at) })
+}
+
+// printSteps prints steps as a table, with the time since the first.
+func printSteps(out io.Writer, format output.Format, steps []Step) error {
+	table := output.Rows{Columns: []output.Column{{Name: "time"}, {Name: "after"}, {Name: "object"}, {Name: "step"}, {Name: "detail"}}}
+	for i := range steps {
+		step := &steps[i]
+		at, after := "<unknown>", "<unknown>"
+		if step.Time != nil {
+			at, after = step.Time.UTC().Format(time.RFC3339), step.Time.Sub(steps[0].Time.Time).Truncate(time.Second).String()
+		}
+		table.Add(at, after, cmp.Or(step.Object, "claim"), step.What, orNone(step.Detail))
+	}
+	return table.Print(out, format)
+}

@@ -1,0 +1,126 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+)
+
+// Device is a device of a node, with what a person asks first.
+type Device struct {
+	Driver  string            `json:"driver"`
+	Pool    string            `json:"pool"`
+	Name    string            `json:"device"`
+	State   inventory.State   `json:"state"`
+	UUID    string            `json:"uuid,omitempty"`
+	Product string            `json:"product,omitempty"`
+	Memory  string            `json:"memory,omitempty"`
+	Claims  []inventory.Claim `json:"claims,omitempty"`
+	Taints  []inventory.Taint `json:"taints,omitempty"`
+}
+
+// What drivers call these attributes; the first that a device has is shown.
+var (
+	uuids    = []string{"uuid", "serial", "deviceID", "deviceId", "resource.kubernetes.io/pciBusID", "pciAddress"}
+	products = []string{"productName", "model", "product", "deviceType", "type"}
+	memories = []string{"memory", "hbm", "memorySize"}
+)
+
+// devices are those of a node's own pools, in the order of the pools.
+func (w *world) devices(node string) []Device {
+	published := map[string]*resourcev1.Device{}
+	for _, slice := range w.slices {
+		for i := range slice.Spec.Devices {
+			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, slice.Spec.Devices[i].Name)] = &slice.Spec.Devices[i]
+		}
+	}
+	devices := []Device{}
+	for _, item := range w.inventory().Items {
+		if item.Node != node {
+			continue
+		}
+		for i := range item.Pools {
+			pool := &item.Pools[i]
+			for j := range pool.Devices {
+				known := &pool.Devices[j]
+				shown := Device{Driver: pool.Driver, Pool: pool.Name, Name: known.Name, State: known.State, Claims: known.Claims, Taints: known.Taints}
+				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, known.Name)])
+				devices = append(devices, shown)
+			}
+		}
+	}
+	return devices
+}
+
+func id(driver, pool string, generation int64, device string) string {
+	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
+}
+
+func (d *Device) describe(published *resourcev1.Device) {
+	d.UUID = first(uuids, d.Driver, published.Attributes, text)
+	d.Product = first(products, d.Driver, published.Attributes, text)
+	d.Memory = first(memories, d.Driver, published.Capacity, func(c resourcev1.DeviceCapacity) string { return c.Value.String() })
+}
+
+// first finds the first of the names that there is, with the driver's domain or
+// without.
+func first[T any](names []string, driver string, values map[resourcev1.QualifiedName]T, show func(T) string) string {
+	for _, name := range names {
+		for _, whole := range []string{name, driver + "/" + name} {
+			if value, found := values[resourcev1.QualifiedName(whole)]; found {
+				return show(value)
+			}
+		}
+	}
+	return ""
+}
+
+func text(a resourcev1.DeviceAttribute) string {
+	switch {
+	case a.StringValue != nil:
+		return *a.StringValue
+	case a.VersionValue != nil:
+		return *a.VersionValue
+	case a.IntValue != nil:
+		return fmt.Sprint(*a.IntValue)
+	}
+	return ""
+}
+
+// printDevices prints devices as a table.
+func printDevices(out io.Writer, format output.Format, devices []Device) error {
+	table := output.Rows{Columns: []output.Column{
+		{Name: "driver", Wide: true}, {Name: "pool", Wide: true}, {Name: "device"}, {Name: "state"}, {Name: "product"}, {Name: "memory"},
+		{Name: "uuid"}, {Name: "claim"}, {Name: "pod"}, {Name: "taints", Wide: true},
+	}}
+	for i := range devices {
+		d := &devices[i]
+		var claims, pods, taints []string
+		for _, claim := range d.Claims {
+			claims = append(claims, claim.Namespace+"/"+claim.Name)
+			for _, pod := range claim.Pods {
+				pods = append(pods, claim.Namespace+"/"+pod)
+			}
+		}
+		for _, taint := range d.Taints {
+			taints = append(taints, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+		}
+		slices.Sort(pods)
+		table.Add(d.Driver, d.Pool, d.Name, d.State.String(), orNone(d.Product), orNone(d.Memory), orNone(d.UUID),
+			orNone(claims...), orNone(slices.Compact(pods)...), orNone(taints...))
+	}
+	return table.Print(out, format)
+}
+
+func orNone(texts ...string) string {
+	if joined := strings.Join(texts, ","); joined != "" {
+		return joined
+	}
+	return "<none>"
+}

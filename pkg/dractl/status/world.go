@@ -1,0 +1,159 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+)
+
+// world is what there is in a cluster.
+type world struct {
+	slices []*resourcev1.ResourceSlice
+	claims []*resourcev1.ResourceClaim
+	pods   []*corev1.Pod
+	// failures are the events that tell of a failure to prepare.
+	failures []*corev1.Event
+}
+
+// failedPrepare is the reason of the events of a kubelet that cannot prepare.
+const failedPrepare = "FailedPrepareDynamicResources"
+
+// read reads a world.
+func read(ctx context.Context, client kubernetes.Interface) (*world, error) {
+	cached := metav1.ListOptions{ResourceVersion: "0"}
+	slices, err := client.ResourceV1().ResourceSlices().List(ctx, cached)
+	if err != nil {
+		return nil, fmt.Errorf("list resourceslices: %w", err)
+	}
+	claims, err := client.ResourceV1().ResourceClaims("").List(ctx, cached)
+	if err != nil {
+		return nil, fmt.Errorf("list resourceclaims: %w", err)
+	}
+	pods, err := client.CoreV1().Pods("").List(ctx, cached)
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	events, err := client.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + failedPrepare})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	return &world{pointers(slices.Items), pointers(claims.Items), pointers(pods.Items), pointers(events.Items)}, nil
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// inventory takes an inventory of the world.
+func (w *world) inventory() *inventory.Inventory {
+	source := inventory.Source{
+		Nodes:       func() []string { return nil },
+		Slices:      w.published,
+		Allocations: w.allocations,
+		Changes:     func() uint64 { return 0 },
+	}
+	return source.Take()
+}
+
+func (w *world) published() []inventory.Slice {
+	all := make([]inventory.Slice, len(w.slices))
+	for i, slice := range w.slices {
+		all[i] = inventory.Slice{
+			Driver: slice.Spec.Driver, Pool: slice.Spec.Pool.Name, Name: slice.Name,
+			Generation: slice.Spec.Pool.Generation, Count: slice.Spec.Pool.ResourceSliceCount,
+			Devices: inventory.NamesOf(slice.Spec.Devices), Taints: taintsOf(slice),
+		}
+		if slice.Spec.NodeName != nil {
+			all[i].Node = *slice.Spec.NodeName
+		}
+	}
+	return all
+}
+
+func taintsOf(slice *resourcev1.ResourceSlice) map[string][]inventory.Taint {
+	var byDevice map[string][]inventory.Taint
+	for i := range slice.Spec.Devices {
+		for _, taint := range slice.Spec.Devices[i].Taints {
+			if byDevice == nil {
+				byDevice = map[string][]inventory.Taint{}
+			}
+			shown := inventory.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+			if taint.TimeAdded != nil {
+				shown.TimeAdded = taint.TimeAdded.Time
+			}
+			byDevice[slice.Spec.Devices[i].Name] = append(byDevice[slice.Spec.Devices[i].Name], shown)
+		}
+	}
+	return byDevice
+}
+
+func (w *world) allocations() []inventory.Allocation {
+	running := w.started()
+	var all []inventory.Allocation
+	for _, claim := range w.claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		used := false
+		var pods []string
+		for _, consumer := range claim.Status.ReservedFor {
+			if consumer.Resource == "pods" && consumer.APIGroup == "" {
+				pods = append(pods, consumer.Name)
+				used = used || running[claim.Namespace+"/"+consumer.Name]
+			}
+		}
+		slices.Sort(pods)
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
+			allocation := inventory.Allocation{Driver: result.Driver, Pool: result.Pool, Device: result.Device, Claim: inventory.Claim{
+				Namespace: claim.Namespace, Name: claim.Name, Pods: pods,
+				Prepared:    used || reported(claim, result),
+				AdminAccess: result.AdminAccess != nil && *result.AdminAccess,
+			}}
+			if result.ShareID != nil {
+				allocation.Claim.ShareID = string(*result.ShareID)
+			}
+			all = append(all, allocation)
+		}
+	}
+	return all
+}
+
+// reported tells whether the driver says in the claim that a device is ready. Some
+// drivers say nothing, and then the Pod has to tell.
+func reported(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
+	return slices.ContainsFunc(claim.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
+		if d.Driver != result.Driver || d.Pool != result.Pool || d.Device != result.Device {
+			return false
+		}
+		return slices.ContainsFunc(d.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == metav1.ConditionTrue })
+	})
+}
+
+// started are the Pods that got past the preparation of their claims.
+func (w *world) started() map[string]bool {
+	started := map[string]bool{}
+	for _, pod := range w.pods {
+		if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
+			started[pod.Namespace+"/"+pod.Name] = hasStarted(pod)
+		}
+	}
+	return started
+}
+
+func hasStarted(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
+	})
+}
