@@ -4,23 +4,25 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
+// Component is Karpenter's name among the components of a cluster.
+const Component = "karpenter"
+
 // Binary builds Karpenter and returns its path. It builds once per process.
 var Binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(sidecar.Root(), "bin", "karpenter")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./provider")
+	// Without -trimpath, so that what the tests have compiled is not compiled again.
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "./provider")
 	build.Dir = filepath.Join(sidecar.Root(), "test", "karpenter")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if output, err := build.CombinedOutput(); err != nil {
@@ -28,15 +30,6 @@ var Binary = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
-
-// Process is a running Karpenter.
-type Process struct {
-	// Log is the path of its log.
-	Log string
-
-	command *exec.Cmd
-	exited  chan struct{}
-}
 
 // Options say with what Karpenter runs.
 type Options struct {
@@ -47,65 +40,24 @@ type Options struct {
 }
 
 // Start installs Karpenter's custom resource definitions in a cluster and starts
-// Karpenter as its administrator. It takes some seconds to be ready, after which
-// its NodePools are. Its log goes to the directory of the cluster's logs. It ends
-// with the cluster at the latest.
-func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Process, error) {
+// Karpenter as its administrator. It takes some seconds until it is ready, and
+// its NodePools with it.
+func Start(ctx context.Context, c *cluster.Cluster, o Options) error {
 	binary, err := Binary()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := install(ctx, c); err != nil {
-		return nil, err
+		return err
 	}
-	program, err := c.Adopt(binary)
-	if err != nil {
-		return nil, err
-	}
-	log, err := os.CreateTemp(c.Logs(), "karpenter-*.log")
-	if err != nil {
-		return nil, fmt.Errorf("create log of Karpenter: %w", err)
-	}
-	defer log.Close()
-	p := &Process{Log: log.Name(), command: exec.Command(program), exited: make(chan struct{})}
-	p.command.Env = append(os.Environ(), environment(c, o)...)
-	p.command.Stdout, p.command.Stderr = log, log
-	// Out of reach of a Ctrl-C that is meant for the caller.
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("start Karpenter: %w", err)
-	}
-	go func() {
-		defer close(p.exited)
-		_ = p.command.Wait()
-	}()
-	return p, nil
-}
-
-// environment has Karpenter look at claims, which it does not by default, and
-// listen on ports that are free.
-func environment(c *cluster.Cluster, o Options) []string {
-	return []string{
-		"KUBECONFIG=" + c.Kubeconfig(),
-		"IGNORE_DRA_REQUESTS=false",
-		"INSTANCE_TYPES_FILE_PATH=" + o.InstanceTypes,
-		"RESOURCE_POOL_TEMPLATES_FILE_PATHS=" + strings.Join(o.Templates, ","),
-		"DISABLE_LEADER_ELECTION=true",
-		"METRICS_PORT=0",
-		"HEALTH_PROBE_PORT=0",
-	}
-}
-
-// Exited is closed when the process has ended.
-func (p *Process) Exited() <-chan struct{} {
-	return p.exited
-}
-
-// Kill ends the process.
-func (p *Process) Kill() error {
-	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("end Karpenter: %w", err)
-	}
-	<-p.exited
-	return nil
+	return c.AddComponent(Component, binary,
+		// By default Karpenter makes no nodes for Pods with claims.
+		"--ignore-dra-requests=false",
+		"--instance-types-file-path="+o.InstanceTypes,
+		"--resource-pool-templates-file-paths="+strings.Join(o.Templates, ","),
+		"--disable-leader-election=true",
+		// Ports that are free.
+		"--metrics-port=0",
+		"--health-probe-port=0",
+	)
 }

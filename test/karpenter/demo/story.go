@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
+	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// patience bounds each wait. Karpenter gives up a node half a minute after the
+// last Pod is gone.
+const patience = 3 * time.Minute
+
+// driver is that of all devices of the demo.
+const driver = "gpu.nvidia.com"
+
+type story struct {
+	cluster  *cluster.Cluster
+	client   kubernetes.Interface
+	sidecar  *sidecar.Process
+	timeline *timeline.Timeline
+	teller   teller
+}
+
+func (s *story) startCluster(ctx context.Context) error {
+	chapter("A control plane with kwok, all of it real, on loopback, and not one node")
+	stages, err := stageFiles(ctx)
+	if err != nil {
+		return err
+	}
+	c, _, err := cluster.Up(ctx, cluster.Options{Name: name, Config: stages, Output: os.Stdout})
+	if err != nil {
+		return err
+	}
+	s.cluster = c
+	return nil
+}
+
+// stageFiles are kwok's fast Stages, but for pod-ready the project's own, which
+// holds back Pods until their claims are prepared.
+func stageFiles(ctx context.Context) ([]string, error) {
+	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
+	if err != nil {
+		return nil, err
+	}
+	stages := filepath.Join(kwok, "kustomize", "stage")
+	return []string{
+		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
+		filepath.Join(stages, "node", "heartbeat-with-lease", "node-heartbeat-with-lease.yaml"),
+		filepath.Join(stages, "pod", "fast", "pod-complete.yaml"),
+		filepath.Join(stages, "pod", "fast", "pod-delete.yaml"),
+		filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"),
+	}, nil
+}
+
+// templates are the profiles of the catalogue that both kwok-dra and Karpenter
+// have.
+func templates() []string {
+	var paths []string
+	for _, profile := range []string{"nvidia-h100", "nvidia-t4"} {
+		paths = append(paths, filepath.Join(sidecar.Root(), "kustomize", "profiles", profile, "template.yaml"))
+	}
+	return paths
+}
+
+func (s *story) startSidecar(ctx context.Context) error {
+	chapter("kwok-dra, with what H100 and T4 nodes have")
+	kubeconfig, err := sidecar.ServiceAccount(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
+	fmt.Println("Building kwok-dra (a minute or two for the first time, seconds later) ...")
+	if _, err := sidecar.Binary(); err != nil {
+		return err
+	}
+	arguments := []string{"--kubeconfig", kubeconfig}
+	for _, path := range templates() {
+		arguments = append(arguments, "--config", path)
+	}
+	s.sidecar, err = sidecar.Start(ctx, s.cluster, arguments...)
+	if err == nil {
+		fmt.Println("kwok-dra is ready.")
+	}
+	return err
+}
+
+func (s *story) startKarpenter(ctx context.Context) error {
+	chapter("Karpenter with its KWOK provider, whose instance types have the same devices")
+	fmt.Println("Building Karpenter (a few minutes for the first time, seconds later) ...")
+	if _, err := process.Binary(); err != nil {
+		return err
+	}
+	types := filepath.Join(sidecar.Root(), "kustomize", "karpenter", "instance-types", "instance_types.json")
+	if err := process.Start(ctx, s.cluster, process.Options{InstanceTypes: types, Templates: templates()}); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if s.client, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if s.timeline, err = timeline.Watch(ctx, config, s.teller.tell); err != nil {
+		return err
+	}
+	if err := s.apply(ctx, "karpenter.yaml"); err != nil {
+		return err
+	}
+	_, err = s.cluster.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "nodepools", "--all")
+	if err == nil {
+		fmt.Println("Karpenter is ready.")
+	}
+	return err
+}
+
+func (s *story) closeLoop(ctx context.Context) error {
+	chapter("A Pod that claims 8 GPUs, and a node that is made for it")
+	const pod = "training"
+	s.teller.start()
+	defer s.teller.stop()
+	if err := s.apply(ctx, "training.yaml"); err != nil {
+		return err
+	}
+	running, err := s.await(ctx, timeline.PodRunning, pod)
+	if err != nil {
+		return err
+	}
+	if _, err := s.await(ctx, timeline.NodeClaimInitialized, s.teller.claim(running.Detail)); err != nil {
+		return err
+	}
+	if err := s.client.CoreV1().Pods("default").Delete(ctx, pod, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete Pod: %w", err)
+	}
+	for _, step := range []timeline.Step{timeline.NodeGone, timeline.SlicesGone} {
+		if _, err := s.await(ctx, step, running.Detail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *story) await(ctx context.Context, step timeline.Step, name string) (timeline.Mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.timeline.Await(ctx, step, name)
+}
+
+func (s *story) apply(ctx context.Context, manifest string) error {
+	file, err := manifests.Open("manifests/" + manifest)
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", manifest, err)
+	}
+	defer file.Close()
+	_, err = s.cluster.KubectlInput(ctx, file, "apply", "-f", "-")
+	return err
+}
+
+func (s *story) sayWhatIsNext() {
+	chapter("It is yours")
+	fmt.Printf(`Everything keeps running. Look around with:
+
+  export KUBECONFIG=%s
+  export PATH=%s:$PATH
+  kubectl get nodepools,nodeclaims,nodes
+  kubectl get resourceslices
+  kubectl scale deployment inference --replicas 5    # Karpenter removes 45 nodes, half a minute later
+  tail -f %s
+
+Remove it all with:  make demo-down
+`, s.cluster.Kubeconfig(), filepath.Dir(s.cluster.Binary("kubectl")), filepath.Join(s.cluster.Logs(), process.Component+".log"))
+}
+
+func chapter(title string) {
+	fmt.Printf("\n==> %s\n\n", strings.TrimSpace(title))
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
+)
+
+// sentences say of each step what happens.
+var sentences = map[timeline.Step]string{
+	timeline.PodCreated:           "Pod %[1]s is there and claims 8 GPUs, which no node has",
+	timeline.NodeClaimCreated:     "Karpenter makes NodeClaim %[1]s, and will wait for pools of %[2]s",
+	timeline.NodeClaimLaunched:    "NodeClaim %[1]s is launched",
+	timeline.NodeCreated:          "Node %[1]s is there, a %[2]s",
+	timeline.NodeReady:            "kwok makes the node Ready",
+	timeline.PoolComplete:         "kwok-dra has published %[2]s: the pool is complete",
+	timeline.NodeClaimRegistered:  "NodeClaim %[1]s is registered",
+	timeline.NodeClaimInitialized: "Karpenter has seen the pool: NodeClaim %[1]s is initialized",
+	timeline.ClaimAllocated:       "the scheduler has allocated %[2]s",
+	timeline.PodBound:             "Pod %[1]s is bound to the node",
+	timeline.PodPrepared:          "kwok-dra has prepared the claim",
+	timeline.PodRunning:           "Pod %[1]s runs",
+	timeline.PodGone:              "Pod %[1]s has been deleted and is gone",
+	timeline.NodeClaimDeleted:     "Karpenter gives up NodeClaim %[1]s: nobody needs the node",
+	timeline.NodeGone:             "the node is gone",
+	timeline.SlicesGone:           "kwok-dra has retired its slices",
+}
+
+// teller prints what happens, when it does.
+type teller struct {
+	mu      sync.Mutex
+	telling bool
+	begin   time.Time
+	// claims maps nodes to their NodeClaims.
+	claims map[string]string
+}
+
+// start has what happens from now on told, from the first mark on.
+func (t *teller) start() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.telling, t.begin, t.claims = true, time.Time{}, map[string]string{}
+}
+
+// stop has nothing more told.
+func (t *teller) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.telling = false
+}
+
+func (t *teller) tell(mark timeline.Mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.telling {
+		return
+	}
+	if t.begin.IsZero() {
+		t.begin = mark.At
+	}
+	if mark.Step == timeline.NodeClaimLaunched {
+		t.claims[mark.Detail] = mark.Name
+	}
+	// Formats use the name, the detail or neither.
+	sentence := fmt.Sprintf(sentences[mark.Step]+"%[3]s", mark.Name, mark.Detail, "")
+	fmt.Printf("%9.3f s   %s\n", mark.At.Sub(t.begin).Seconds(), sentence)
+}
+
+// claim is the NodeClaim of a node that was told of.
+func (t *teller) claim(node string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.claims[node]
+}
