@@ -7,7 +7,7 @@ export GOWORK = off
 
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
-MODULES = . test/cluster test test/dashboards
+MODULES = . test/cluster test test/dashboards test/karpenter
 
 .DEFAULT_GOAL := help
 
@@ -20,8 +20,13 @@ demo: ## Start a real cluster with fake GPU nodes and show what they do.
 	@echo "Compiling (a minute or two for the first time, seconds later) ..."
 	@cd test && $(GO) run ./demo
 
+.PHONY: demo-karpenter
+demo-karpenter: ## Show Karpenter make nodes for Pods that claim devices, on a real cluster.
+	@echo "Compiling (a minute or two for the first time, seconds later) ..."
+	@cd test/karpenter && $(GO) run ./demo
+
 .PHONY: demo-down
-demo-down: ## Remove what the demo has left running.
+demo-down: ## Remove what a demo has left running.
 	@cd test && $(GO) run ./demo -down
 
 .PHONY: test
@@ -61,6 +66,11 @@ test-cluster: control-plane ## Test the clusters that the tests run on.
 test-e2e: control-plane ## Run the tests on real clusters.
 	cd test && $(GO) test -timeout 30m ./...
 	cd test/dashboards && $(GO) test ./...
+	cd test/karpenter && $(GO) test -timeout 20m ./...
+
+.PHONY: test-karpenter
+test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters.
+	cd test/karpenter && $(GO) test -timeout 20m ./...
 
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
