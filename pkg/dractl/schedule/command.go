@@ -15,8 +15,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	published "github.com/kwok-dra/kwok-dra/pkg/slices"
+	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
 // command is what the user asks for.
@@ -26,7 +27,7 @@ type command struct {
 	files       documents.Files
 	slices      []string
 	nodes       counts
-	version     string
+	server      fleet.Server
 	fromCluster bool
 	howMany     bool
 	output      output.Flag
@@ -48,7 +49,8 @@ The devices are from one of these:
                     written to it. Files come on top. Without Pods in files, the
                     Pods that wait in the cluster are scheduled
   -f TEMPLATES      ResourcePoolTemplates, with Nodes in the files too, or with
-                    --nodes COUNT, which makes that many for each template
+                    --nodes COUNT, which makes that many for each template;
+                    --server-version says what the API server would keep of them
 
 Devices are chosen by the scheduler's own allocator, of Kubernetes 1.37, with
 all its features: on one node the result is the scheduler's. Pods go by priority
@@ -80,8 +82,7 @@ The exit code is 1 if a Pod does not fit.`,
   # Write the devices into claims and Pods
   kwok-dractl schedule -f templates.yaml -f nodes.yaml -f classes.yaml -f pods.yaml -o yaml
 
-  # With what a cluster had
-  kubectl get nodes,resourceslices -o yaml > slices.yaml
+  # With what a cluster had: kubectl get nodes,resourceslices -o yaml > slices.yaml
   kwok-dractl schedule --slices slices.yaml -f classes.yaml -f pods.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
@@ -92,7 +93,7 @@ The exit code is 1 if a Pod does not fit.`,
 	flags.StringArrayVar(&c.slices, "slices", nil, "file with ResourceSlices and Nodes; may be given several times")
 	flags.BoolVar(&c.fromCluster, "from-cluster", false, "take nodes, slices, classes, claims and Pods from the cluster")
 	flags.Var(&c.nodes, "nodes", "make nodes for the templates: a number for each, or TEMPLATE=NUMBER,...")
-	flags.StringVar(&c.version, "server-version", published.Releases()[0], "release of Kubernetes that has the slices of templates")
+	c.server.AddTo(made)
 	flags.BoolVar(&c.howMany, "how-many", false, "tell how many more Pods like each of these fit, one kind at a time")
 	made.MarkFlagsMutuallyExclusive("slices", "from-cluster")
 	made.MarkFlagsMutuallyExclusive("slices", "nodes")
@@ -187,14 +188,11 @@ func (c *command) render(ctx context.Context, in *input) error {
 	if err != nil {
 		return err
 	}
-	release, err := published.NewRelease(c.version, nil)
+	renderer, err := c.server.Renderer(c.streams, nil)
 	if err != nil {
-		return fmt.Errorf("--server-version: %w", err)
+		return err
 	}
-	renderer := published.NewRendererFor(release, func(template, field string) {
-		_, _ = fmt.Fprintf(c.streams.ErrOut, "template %s: Kubernetes %s drops %s by default\n", template, c.version, field)
-	})
-	preview, err := renderer.Preview(ctx, published.State{Config: set.Published(), Nodes: in.Nodes})
+	preview, err := renderer.Preview(ctx, publish.State{Config: set.Published(), Nodes: in.Nodes})
 	if err != nil {
 		return err
 	}

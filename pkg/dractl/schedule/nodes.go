@@ -105,10 +105,10 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 	return node, nil
 }
 
-// uidOf is a UID for a node that has none yet. Templates make those of devices of
-// it.
+// uidOf is the UID of a node that has none yet, of which templates make those of
+// devices: as in all commands.
 func uidOf(name string) types.UID {
-	return types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String())
+	return types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+name)).String())
 }
 
 func label(node *corev1.Node, term *corev1.NodeSelectorTerm) {

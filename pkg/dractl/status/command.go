@@ -66,10 +66,10 @@ func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 What a device is called, has for memory and for a unique number is what its driver
 publishes under the names that drivers use for these.`,
 		Example: `  # Which Pod has which device?
-  kwok-dractl status node node-0
+  kwok-dractl status node h100-0
 
   # With the driver, the pool and taints
-  kwok-dractl status node node-0 -o wide`,
+  kwok-dractl status node h100-0 -o wide`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(made *cobra.Command, args []string) error { return c.node(made.Context(), args[0]) },
 	}
