@@ -8,8 +8,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/diff"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/generate"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/render"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
 )
 
@@ -41,8 +43,10 @@ differences, a Pod does not fit); 2 where a command could not do its work.`,
 func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 	return []*cobra.Command{
 		schedule.New(streams, reach),
+		status.New(streams, reach),
 		validate.New(streams, reach),
 		render.New(streams, reach),
 		diff.New(streams, reach),
+		generate.New(streams, reach),
 	}
 }

@@ -60,6 +60,16 @@ func NewRelease(text string, gates map[string]bool) (Release, error) {
 	return release, nil
 }
 
+// EverythingOn is a release with all the feature gates turned on that it has.
+func EverythingOn(version string) (Release, error) {
+	release, err := NewRelease(version, nil)
+	release.gates = map[string]bool{}
+	for gate, known := range gateReleases {
+		release.gates[gate] = known.since <= release.minor
+	}
+	return release, err
+}
+
 // Releases are the versions that NewRelease takes, the newest first.
 func Releases() []string {
 	var versions []string

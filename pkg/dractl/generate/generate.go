@@ -1,0 +1,156 @@
+// Package generate is the command kwok-dractl generate.
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+type command struct {
+	streams      cli.Streams
+	reach        *cluster.Flags
+	profile      string
+	listProfiles bool
+	nodes, first int
+	prefix       string
+	configMap    string
+	fromCluster  bool
+	files        documents.Files
+	drivers      []string
+	output       output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "generate (--profile NAME --nodes N | --from-cluster | -f FILE)",
+		Short: "Print nodes and templates: of the catalogue's hardware, or a copy of real nodes.",
+		Long: `Print nodes and templates, for kubectl apply -f -.
+
+With --profile they are those of hardware in the catalogue, with its
+DeviceClasses.
+
+With --from-cluster, or from a file of Nodes and ResourceSlices, they are a copy
+of nodes with real drivers: fake nodes of the same names and labels, and templates
+that yield the same ResourceSlices. Nodes whose devices are alike share a
+template. What differs from device to device becomes a template of .Index, and
+what differs from node to node one of the node's name or labels, or else of an
+annotation that the copied node gets.
+
+Templates are custom resources, for a sidecar with --enable-crds, or with
+--config-map in a ConfigMap.`,
+		Example: `  # A thousand nodes with eight H100 each
+  kwok-dractl generate --profile nvidia-h100 --nodes 1000 | kubectl apply --server-side -f -
+
+  # The same, with the templates in the ConfigMap that the sidecar watches
+  kwok-dractl generate --profile nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra
+
+  # What is in the catalogue?
+  kwok-dractl generate --list-profiles
+
+  # Copy real nodes into a test
+  kwok-dractl generate --from-cluster > fleet.yaml
+  kubectl get nodes,resourceslices -o yaml | kwok-dractl generate -f - --driver gpu.nvidia.com`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+	}
+	flags := made.Flags()
+	flags.StringVar(&c.profile, "profile", "", "hardware of the catalogue")
+	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the names of the catalogue and nothing else")
+	flags.IntVar(&c.nodes, "nodes", 0, "number of nodes of the profile; 0: only what they need")
+	flags.IntVar(&c.first, "first", 0, "number of the first node")
+	flags.StringVar(&c.prefix, "prefix", "", "nodes are named PREFIX-0, PREFIX-1, and so on; default: the name of the profile")
+	flags.StringVar(&c.configMap, "config-map", "", "put the templates into a ConfigMap, as NAMESPACE/NAME")
+	flags.BoolVar(&c.fromCluster, "from-cluster", false, "copy the nodes and slices of the cluster")
+	c.files.AddTo(made, "Nodes and ResourceSlices to copy")
+	flags.StringSliceVar(&c.drivers, "driver", nil, "copy the slices of these drivers only")
+	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
+	made.MarkFlagsMutuallyExclusive("profile", "list-profiles", "from-cluster", "filename")
+	made.MarkFlagsOneRequired("profile", "list-profiles", "from-cluster", "filename")
+	// It fails only for a flag that is not there.
+	_ = made.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, _ := profileNames()
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	return made
+}
+
+func (c *command) run(ctx context.Context) error {
+	switch {
+	case c.listProfiles:
+		names, err := profileNames()
+		if err == nil {
+			_, err = fmt.Fprintln(c.streams.Out, strings.Join(names, "\n"))
+		}
+		return err
+	case c.profile != "":
+		return c.fromProfile()
+	}
+	return c.copy(ctx)
+}
+
+func (c *command) fromProfile() error {
+	if c.nodes < 0 || c.first < 0 {
+		return errors.New("parse --nodes and --first: must not be negative")
+	}
+	read, err := readProfile(c.profile)
+	if err != nil {
+		return err
+	}
+	objects, err := read.objects()
+	if err != nil {
+		return err
+	}
+	prefix := c.prefix
+	if prefix == "" {
+		prefix = c.profile
+	}
+	return c.print(objects, profileNodes(c.profile, prefix, c.first, c.nodes))
+}
+
+// print prints what nodes need, and the nodes.
+func (c *command) print(objects []*unstructured.Unstructured, nodes []*corev1.Node) error {
+	if c.configMap != "" {
+		var err error
+		if objects, err = carried(objects, c.configMap); err != nil {
+			return err
+		}
+	}
+	for _, node := range nodes {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+		if err != nil {
+			return fmt.Errorf("encode node %s: %w", node.Name, err)
+		}
+		unstructured.RemoveNestedField(object, "metadata", "uid")
+		for _, part := range []string{"spec", "status"} {
+			prune(object, part)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: object})
+	}
+	return output.Objects(c.streams.Out, c.output.Format, objects)
+}
+
+// prune takes away what a part of an encoded node has although nothing was said
+// of it.
+func prune(object map[string]any, part string) {
+	inner, is := object[part].(map[string]any)
+	for name := range inner {
+		prune(inner, name)
+	}
+	if value := object[part]; value == nil || value == "" || value == int64(0) || is && len(inner) == 0 {
+		delete(object, part)
+	}
+}

@@ -1,0 +1,120 @@
+package generate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// group are the nodes on which a driver publishes alike, so that one template
+// for each pool does for all of them.
+type group struct {
+	driver  string
+	members []*member
+}
+
+// groupsOf puts the members of a driver into groups. Where some nodes share the
+// values of an attribute that differ from those of others, such as the product,
+// they are groups of their own; where each node has its own, such as serial
+// numbers, they are not.
+func groupsOf(driver string, members []*member) ([]*group, error) {
+	byShape, err := partition(members, (*member).shape)
+	if err != nil {
+		return nil, err
+	}
+	var groups []*group
+	for _, alike := range byShape {
+		telling := tellingAttributes(alike)
+		split, err := partition(alike, func(m *member) (string, error) {
+			var text strings.Builder
+			for _, at := range telling {
+				fmt.Fprintf(&text, "%q", m.vector(at))
+			}
+			return text.String(), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, members := range split {
+			groups = append(groups, &group{driver: driver, members: members})
+		}
+	}
+	return groups, nil
+}
+
+// partition puts members with the same key together, in the order of the first of
+// each.
+func partition(members []*member, key func(*member) (string, error)) ([][]*member, error) {
+	var parts [][]*member
+	index := map[string]int{}
+	for _, m := range members {
+		k, err := key(m)
+		if err != nil {
+			return nil, err
+		}
+		at, known := index[k]
+		if !known {
+			at, index[k] = len(parts), len(parts)
+			parts = append(parts, nil)
+		}
+		parts[at] = append(parts[at], m)
+	}
+	return parts, nil
+}
+
+// location is an attribute of the devices of a pool, by the pool's number.
+type location struct {
+	pool int
+	name resourcev1.QualifiedName
+}
+
+// vector are the values of an attribute of all devices that have it, without the
+// name of the node.
+func (m *member) vector(at location) []string {
+	var all []string
+	for _, device := range m.pools[at.pool].devices() {
+		if attribute, has := device.Attributes[at.name]; has {
+			_, values := valuesOf(attribute)
+			for _, value := range values {
+				all = append(all, m.withoutName(value))
+			}
+		}
+	}
+	return all
+}
+
+// tellingAttributes are those whose values at least two nodes share on average,
+// and not all: they tell kinds of nodes apart.
+func tellingAttributes(members []*member) []location {
+	var telling []location
+	for _, at := range locations(members[0]) {
+		distinct := map[string]bool{}
+		for _, m := range members {
+			distinct[fmt.Sprintf("%q", m.vector(at))] = true
+		}
+		if len(distinct) > 1 && 2*len(distinct) <= len(members) {
+			telling = append(telling, at)
+		}
+	}
+	return telling
+}
+
+func locations(m *member) []location {
+	seen := map[location]bool{}
+	var all []location
+	for i, p := range m.pools {
+		for _, device := range p.devices() {
+			for name := range device.Attributes {
+				if at := (location{i, name}); !seen[at] {
+					seen[at] = true
+					all = append(all, at)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b location) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name)) })
+	return all
+}

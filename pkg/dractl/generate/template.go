@@ -1,0 +1,229 @@
+package generate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// draft is a template in the making, of the pools of one number on the nodes of a
+// group.
+type draft struct {
+	members []*member
+	pools   []*pool
+	values  *nodeValues
+	// number is that of the pool, for keys.
+	number int
+	// divided has the template say which devices are in which slice.
+	divided bool
+}
+
+// template makes the template.
+func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
+	first := d.pools[0]
+	made := &v1alpha1.ResourcePoolTemplate{}
+	made.APIVersion, made.Kind, made.Name = v1alpha1.APIVersion, v1alpha1.ResourcePoolTemplateKind, name
+	spec := &made.Spec
+	spec.Driver = driver
+	spec.SharedWith = sharedWith(&first.slices[0].Spec)
+	spec.PoolName = d.poolName()
+	spec.SharedCounters = counterSets(first.counterSets())
+	for _, slice := range first.slices {
+		if slice.Spec.PartitionTypeAttribute != nil {
+			spec.PartitionTypeAttribute = slice.Spec.PartitionTypeAttribute
+		}
+		spec.SkipNodeOperations = slice.Spec.SkipNodeOperations
+	}
+	for _, run := range d.runs() {
+		spec.Devices = append(spec.Devices, d.devices(run))
+	}
+	if d.divided {
+		spec.Slices = d.slices(spec.Devices)
+	}
+	return made
+}
+
+// sharedWith is nil for the pool of a node.
+func sharedWith(spec *resourcev1.ResourceSliceSpec) *v1alpha1.SharedWith {
+	if spec.NodeName != nil {
+		return nil
+	}
+	return &v1alpha1.SharedWith{
+		AllNodes:               spec.AllNodes != nil && *spec.AllNodes,
+		NodeSelector:           spec.NodeSelector,
+		PerDeviceNodeSelection: spec.PerDeviceNodeSelection != nil && *spec.PerDeviceNodeSelection,
+	}
+}
+
+// poolName is empty where it is the default.
+func (d *draft) poolName() string {
+	if d.members == nil {
+		return literal(d.pools[0].name)
+	}
+	rows := make([][]string, len(d.pools))
+	own := true
+	for i, p := range d.pools {
+		rows[i] = []string{p.name}
+		own = own && p.name == d.members[i].node.Name
+	}
+	if own {
+		return ""
+	}
+	return d.values.text(fmt.Sprintf("%d.pool", d.number), d.members, rows)
+}
+
+// run are devices side by side that differ in names and values of attributes
+// only: from the first to before the last.
+type run struct{ first, last int }
+
+func (d *draft) runs() []run {
+	devices := d.pools[0].devices()
+	var runs []run
+	shape := ""
+	ends := d.ends()
+	for i := range devices {
+		// Members of a group have the same shapes, which could be encoded before.
+		next, _ := shapeOf(&devices[i])
+		if i == 0 || next != shape || ends[i] {
+			runs = append(runs, run{first: i})
+		}
+		runs[len(runs)-1].last, shape = i+1, next
+	}
+	return runs
+}
+
+// ends are the numbers of the devices with which a slice begins, where the
+// template says which are in which.
+func (d *draft) ends() map[int]bool {
+	ends := map[int]bool{}
+	if !d.divided {
+		return ends
+	}
+	at := 0
+	for _, slice := range d.pools[0].slices {
+		at += len(slice.Spec.Devices)
+		ends[at] = true
+	}
+	return ends
+}
+
+// slices says which groups are in which slice.
+func (d *draft) slices(groups []v1alpha1.DeviceTemplate) []v1alpha1.SliceTemplate {
+	var all []v1alpha1.SliceTemplate
+	ends := d.ends()
+	for i, run := range d.runs() {
+		if run.first == 0 || ends[run.first] {
+			all = append(all, v1alpha1.SliceTemplate{})
+		}
+		last := &all[len(all)-1]
+		last.Devices = append(last.Devices, groups[i].Name)
+	}
+	return all
+}
+
+// devices makes the group of a run.
+func (d *draft) devices(r run) v1alpha1.DeviceTemplate {
+	devices := d.pools[0].devices()[r.first:r.last]
+	one := &devices[0]
+	made := v1alpha1.DeviceTemplate{
+		Taints:                   taints(one.Taints),
+		AllowMultipleAllocations: one.AllowMultipleAllocations,
+		BindsToNode:              one.BindsToNode,
+		BindingConditions:        one.BindingConditions,
+		BindingFailureConditions: one.BindingFailureConditions,
+		NodeSelector:             one.NodeSelector,
+		AllNodes:                 one.AllNodes,
+		NodeAllocatableResources: one.NodeAllocatableResources,
+	}
+	made.Name, made.Count = names(each(devices, func(device *resourcev1.Device) string { return device.Name }))
+	if one.NodeName != nil {
+		made.NodeName = indexed(each(devices, func(device *resourcev1.Device) string { return *device.NodeName }))
+	}
+	for i, consumption := range one.ConsumesCounters {
+		consumption.CounterSet = indexed(each(devices, func(device *resourcev1.Device) string { return device.ConsumesCounters[i].CounterSet }))
+		made.ConsumesCounters = append(made.ConsumesCounters, consumption)
+	}
+	for _, name := range slices.Sorted(maps.Keys(one.Attributes)) {
+		if made.Attributes == nil {
+			made.Attributes = map[resourcev1.QualifiedName]v1alpha1.Attribute{}
+		}
+		made.Attributes[name] = d.attribute(r, name)
+	}
+	for name, capacity := range one.Capacity {
+		if made.Capacity == nil {
+			made.Capacity = map[resourcev1.QualifiedName]v1alpha1.Capacity{}
+		}
+		made.Capacity[name] = v1alpha1.Capacity{Value: capacity.Value.String(), RequestPolicy: capacity.RequestPolicy}
+	}
+	return made
+}
+
+func each(devices []resourcev1.Device, text func(*resourcev1.Device) string) []string {
+	all := make([]string, len(devices))
+	for i := range devices {
+		all[i] = text(&devices[i])
+	}
+	return all
+}
+
+// taints are without the times at which they were added there.
+func taints(given []resourcev1.DeviceTaint) []resourcev1.DeviceTaint {
+	given = slices.Clone(given)
+	for i := range given {
+		given[i].TimeAdded = nil
+	}
+	return given
+}
+
+// attribute makes an attribute of all devices of a run.
+func (d *draft) attribute(r run, name resourcev1.QualifiedName) v1alpha1.Attribute {
+	typ, first := valuesOf(d.pools[0].devices()[r.first].Attributes[name])
+	templates := make([]string, len(first))
+	for element := range first {
+		rows := make([][]string, len(d.pools))
+		for i, p := range d.pools {
+			for _, device := range p.devices()[r.first:r.last] {
+				_, values := valuesOf(device.Attributes[name])
+				rows[i] = append(rows[i], values[element])
+			}
+		}
+		key := strings.Join([]string{strconv.Itoa(d.number), strconv.Itoa(r.first), string(name), strconv.Itoa(element)}, ".")
+		templates[element] = d.values.text(key, d.members, rows)
+	}
+	return newAttribute(typ, templates)
+}
+
+// counterSets puts counter sets side by side with the same counters together.
+func counterSets(all []resourcev1.CounterSet) []v1alpha1.CounterSetTemplate {
+	var made []v1alpha1.CounterSetTemplate
+	for first := 0; first < len(all); {
+		last := first + 1
+		for last < len(all) && apiequality.Semantic.DeepEqual(all[last].Counters, all[first].Counters) {
+			last++
+		}
+		one := v1alpha1.CounterSetTemplate{Counters: all[first].Counters}
+		var stems []string
+		for _, set := range all[first:last] {
+			stems = append(stems, set.Name)
+		}
+		one.Name, one.Count = names(stems)
+		made = append(made, one)
+		first = last
+	}
+	return made
+}
+
+// selecting is the selector of the nodes of a group.
+func selecting(label, value string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
+	}}}}
+}

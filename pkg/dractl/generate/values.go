@@ -1,0 +1,102 @@
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// copyPrefix is that of the labels and annotations of copied nodes, by driver.
+const copyPrefix = "copy." + v1alpha1.GroupName + "/"
+
+// nodeValues are what the annotations of the copied nodes hold: by node the
+// values of a driver's devices, which templates find by a key.
+type nodeValues struct {
+	driver string
+	byNode map[string]map[string][]string
+}
+
+// keep has each node keep its values, and returns the action that yields them.
+func (v *nodeValues) keep(key string, members []*member, values [][]string) string {
+	index := "0"
+	for i, m := range members {
+		kept := values[i]
+		if isConstant(kept) {
+			kept = kept[:1]
+		}
+		if v.byNode[m.node.Name] == nil {
+			v.byNode[m.node.Name] = map[string][]string{}
+		}
+		v.byNode[m.node.Name][key] = kept
+	}
+	if slices.ContainsFunc(values, func(row []string) bool { return !isConstant(row) }) {
+		index = ".Index"
+		for i, m := range members {
+			v.byNode[m.node.Name][key] = values[i]
+		}
+	}
+	return fmt.Sprintf(`{{ index (index .Node.metadata.annotations %q | fromJson) %q %s }}`, copyPrefix+v.driver, key, index)
+}
+
+// annotation is what the node keeps, or empty.
+func (v *nodeValues) annotation(node string) (string, error) {
+	if v.byNode[node] == nil {
+		return "", nil
+	}
+	encoded, err := json.Marshal(v.byNode[node])
+	if err != nil {
+		return "", fmt.Errorf("encode the values of node %s: %w", node, err)
+	}
+	return string(encoded), nil
+}
+
+func isConstant(values []string) bool {
+	return !slices.ContainsFunc(values, func(value string) bool { return value != values[0] })
+}
+
+// text is a template that yields the values: a row for each member, and in it one
+// for each device.
+func (v *nodeValues) text(key string, members []*member, values [][]string) string {
+	if allEqual(values) {
+		return indexed(values[0])
+	}
+	nameless := make([][]string, len(values))
+	for i, row := range values {
+		for _, value := range row {
+			nameless[i] = append(nameless[i], members[i].withoutName(value))
+		}
+	}
+	if text := indexed(nameless[0]); allEqual(nameless) && !strings.Contains(text, `\x00`) {
+		return strings.ReplaceAll(text, marker, "{{ .Node.metadata.name }}")
+	}
+	if label := labelOf(members, values); label != "" {
+		return fmt.Sprintf("{{ index .Node.metadata.labels %q }}", label)
+	}
+	return v.keep(key, members, values)
+}
+
+func allEqual(rows [][]string) bool {
+	return !slices.ContainsFunc(rows, func(row []string) bool { return !slices.Equal(row, rows[0]) })
+}
+
+// labelOf finds a label that has the value on every node.
+func labelOf(members []*member, values [][]string) string {
+	if slices.ContainsFunc(values, func(row []string) bool { return !isConstant(row) }) {
+		return ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(members[0].node.Labels)) {
+		same := true
+		for i, m := range members {
+			value, has := m.node.Labels[key]
+			same = same && has && value == values[i][0]
+		}
+		if same {
+			return key
+		}
+	}
+	return ""
+}
