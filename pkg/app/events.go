@@ -18,9 +18,21 @@ type onceSink struct{ record.EventSink }
 
 // Create implements record.EventSink.
 func (s onceSink) Create(event *corev1.Event) (*corev1.Event, error) {
-	if event.Reason == config.ReasonNormalized {
+	if isOnce(event) {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", event.InvolvedObject.UID, event.Reason, event.Message))
 		event.Name = event.InvolvedObject.Name + "." + hex.EncodeToString(sum[:8])
 	}
 	return s.EventSink.Create(event)
+}
+
+// Patch implements record.EventSink. It counts how often an event was.
+func (s onceSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	if isOnce(event) {
+		return event, nil
+	}
+	return s.EventSink.Patch(event, data)
+}
+
+func isOnce(event *corev1.Event) bool {
+	return event.Reason == config.ReasonNormalized
 }

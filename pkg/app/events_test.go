@@ -15,8 +15,8 @@ import (
 func TestOnceSink(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
+	sink := onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}}
 	say := func(name, reason, message string) error {
-		sink := onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}}
 		_, err := sink.Create(&corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "karpenter", Name: name},
 			InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "karpenter", Name: "c", UID: "uid"},
@@ -30,4 +30,16 @@ func TestOnceSink(t *testing.T) {
 	require.NoError(t, say("c.3", "Normalized", "a/b is a.b"))
 	require.NoError(t, say("c.4", "InvalidConfiguration", "bad"))
 	require.NoError(t, say("c.5", "InvalidConfiguration", "bad"))
+
+	list, err := client.CoreV1().Events("karpenter").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 4)
+	for i := range list.Items {
+		event := &list.Items[i]
+		_, err := sink.Patch(event, []byte(`{"count": 2}`))
+		require.NoError(t, err)
+		stored, err := client.CoreV1().Events("karpenter").Get(t.Context(), event.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, event.Reason == "InvalidConfiguration", stored.Count == 2, event.Reason)
+	}
 }
