@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	sigsjson "sigs.k8s.io/json"
-	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -30,7 +29,7 @@ type ClaimStatus struct {
 
 	source   *v1alpha1.ClaimStatus
 	data     any
-	renderer gotpl.Renderer
+	renderer *renderer
 	text     string
 	count    int
 	usesNode bool
@@ -74,7 +73,7 @@ var sampleAllocated = map[string]any{
 
 // newClaimStatus parses the templates of a validated claimStatus.
 func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatus, field.ErrorList) {
-	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, renderer: gotpl.NewRenderer(functions)}
+	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, renderer: newRenderer()}
 	if source.Data != nil {
 		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(source.Data.Raw, &c.data); err != nil {
 			return nil, field.ErrorList{field.Invalid(path.Child("data"), string(source.Data.Raw), err.Error())}

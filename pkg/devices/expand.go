@@ -7,7 +7,6 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -16,7 +15,7 @@ import (
 // counter set by name.
 type expansion struct {
 	template *Template
-	renderer gotpl.Renderer
+	renderer *renderer
 	// devices and counterSets are the names in use.
 	devices, counterSets taken
 	// groups maps the names of groups to those of their devices, for slices.
@@ -26,7 +25,7 @@ type expansion struct {
 
 // expand fills in the template's groups and their order, and what they consume.
 func (t *Template) expand(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList {
-	e := &expansion{template: t, renderer: gotpl.NewRenderer(functions), devices: taken{}, counterSets: taken{}, groups: map[string][]string{}}
+	e := &expansion{template: t, renderer: newRenderer(), devices: taken{}, counterSets: taken{}, groups: map[string][]string{}}
 	for i := range spec.SharedCounters {
 		e.addCounterSets(&spec.SharedCounters[i], path.Child("sharedCounters").Index(i))
 	}

@@ -5,14 +5,13 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // expandNames makes the names of a group: what the template yields for each
 // number, or the stem and the number where there is a count.
-func expandNames(renderer gotpl.Renderer, stem string, count *int32, path *field.Path) ([]string, field.ErrorList) {
+func expandNames(renderer *renderer, stem string, count *int32, path *field.Path) ([]string, field.ErrorList) {
 	number := 1
 	if count != nil {
 		number = int(*count)
@@ -27,7 +26,7 @@ func expandNames(renderer gotpl.Renderer, stem string, count *int32, path *field
 // depend on a node: who compares the nodes of a group, as cluster-autoscaler
 // does, wants the same names on each, and devices are found by name without
 // rendering.
-func renderIndexed(renderer gotpl.Renderer, value string, number int, path *field.Path) ([]string, field.ErrorList) {
+func renderIndexed(renderer *renderer, value string, number int, path *field.Path) ([]string, field.ErrorList) {
 	if !v1alpha1.IsTemplate(value) {
 		same := make([]string, number)
 		for i := range same {

@@ -31,7 +31,7 @@ const noValue = "<no value>"
 // decodes the whole object on every call, which for a Node costs more than all
 // the rest; so the values become named parts of a single Go template.
 type text struct {
-	renderer gotpl.Renderer
+	renderer *renderer
 	// source is empty where nothing but the pool's name is to be had.
 	source   string
 	poolName string
@@ -40,7 +40,7 @@ type text struct {
 
 // newText parses the pool's name, the labels and the places of all groups.
 func newText(poolName place, labels []place, groups []group) (*text, field.ErrorList) {
-	t := &text{renderer: gotpl.NewRenderer(functions), poolName: poolName.value}
+	t := &text{renderer: newRenderer(), poolName: poolName.value}
 	known := poolName.value == v1alpha1.DefaultPoolName || !v1alpha1.IsTemplate(poolName.value)
 	if known && !rendersAny(labels, groups) {
 		return t, nil
@@ -138,7 +138,7 @@ var named = regexp.MustCompile(`{{-?\s*(define|block|template)\b`)
 
 // check refuses a value that is no template by itself, such as one that ends the
 // definition it is put into, and one that is none within a definition.
-func check(renderer gotpl.Renderer, sample map[string]any, p place) field.ErrorList {
+func check(renderer *renderer, sample map[string]any, p place) field.ErrorList {
 	if named.MatchString(p.value) {
 		return field.ErrorList{field.Invalid(p.path, p.value, "is no valid template: define, block and template are not supported")}
 	}
@@ -151,14 +151,16 @@ func check(renderer gotpl.Renderer, sample map[string]any, p place) field.ErrorL
 
 // try renders one value for the sample. Errors that another object might not
 // give, such as a label it lacks, are not held against the template.
-func try(renderer gotpl.Renderer, sample map[string]any, p place, source string) field.ErrorList {
-	_, err := renderer.ToText(source, sample)
+func try(renderer *renderer, sample map[string]any, p place, source string) field.ErrorList {
+	_, err := renderer.toText(source, 1, sample)
 	var execution template.ExecError
 	switch {
-	case err == nil, errors.As(err, &execution) && !errors.Is(err, errUnstable):
-		return nil
 	case errors.Is(err, errUnstable):
 		return field.ErrorList{field.Invalid(p.path, p.value, errUnstable.Error())}
+	case errors.Is(err, errTooMuch):
+		return field.ErrorList{field.Invalid(p.path, p.value, errTooMuch.Error())}
+	case err == nil, errors.As(err, &execution):
+		return nil
 	}
 	return field.ErrorList{field.Invalid(p.path, p.value, "is no valid template: "+firstLine(err))}
 }
@@ -204,8 +206,8 @@ func (t *text) render(node *lifecycle.Object) (*values, error) {
 }
 
 // renderAll renders a template that yields that many values.
-func renderAll(renderer gotpl.Renderer, source string, count int, data map[string]any) (*values, error) {
-	rendered, err := renderer.ToText(source, data)
+func renderAll(renderer *renderer, source string, count int, data map[string]any) (*values, error) {
+	rendered, err := renderer.toText(source, count, data)
 	if err != nil {
 		var execution template.ExecError
 		if errors.As(err, &execution) {
