@@ -50,10 +50,15 @@ func selecting(expression string) resourcev1.DeviceSelector {
 func parse(t testing.TB, world *World, text string) []*corev1.Pod {
 	t.Helper()
 	in := &input{World: *world, namespace: "default", skipped: map[string]int{}}
-	require.NoError(t, in.read(documents.Split("test.yaml", []byte(text))))
-	require.Empty(t, in.skipped)
+	parseInto(t, in, text)
 	*world = in.World
 	return in.pods
+}
+
+func parseInto(t testing.TB, in *input, text string) {
+	t.Helper()
+	require.NoError(t, in.read(documents.Split("test.yaml", []byte(text))))
+	require.Empty(t, in.skipped)
 }
 
 // pod is a Pod with a claim of its own, by requests in YAML.
