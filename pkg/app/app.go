@@ -249,7 +249,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		running.Go(func() { s.objects.Run(ctx) })
 		running.Go(func() { s.status.Run(ctx) })
 	}
-	server, err := serve(ctx, s.options.ServerAddress, handler(registry, synced, page.New(s.source())))
+	server, err := s.listen(ctx, registry, synced)
 	if err != nil {
 		return err
 	}
@@ -272,4 +272,14 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	s.publisher.Run(ctx, s.options.Workers)
 	logger.Info("Stopped")
 	return nil
+}
+
+// listen begins to serve.
+func (s *sidecar) listen(ctx context.Context, registry *prometheus.Registry, synced []cache.DoneChecker) (*server, error) {
+	secure, guard, err := s.options.secure(s.client)
+	if err != nil {
+		return nil, err
+	}
+	site := &site{registry: registry, synced: synced, page: page.New(s.source()), guard: guard, profiling: s.options.Profiling}
+	return serve(ctx, s.options.ServerAddress, site.handler(), secure)
 }

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/access"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -27,7 +30,13 @@ type Options struct {
 	Workers       int
 	ServerAddress string
 	Managed       lifecycle.ManagedNodes
+	Profiling     bool
 	Version       bool
+
+	// SecureServing has all but health served only to whom the API server lets read,
+	// over TLS with this certificate.
+	SecureServing bool
+	Certificate   access.Certificate
 
 	// DRAKwokConfigMap and Adapters are where other people's configuration is.
 	DRAKwokConfigMap string
@@ -65,6 +74,10 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; negative: none")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes, Pods and claims that are dealt with at a time, each")
 	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where /healthz, /readyz and /metrics are served; empty: nowhere")
+	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and all but health only to whom the API server lets read it")
+	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read anew when it changes; default: one for localhost that is made at the start")
+	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "its key")
+	flags.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go's profiles at /debug/pprof/")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
 	verbosity := pflag.PFlagFromGoFlag(logging.Lookup("v"))
@@ -88,7 +101,19 @@ func (o *Options) Complete() error {
 	if o.KubeAPIQPS == 0 {
 		return errors.New("parse --kube-api-qps 0: client-go takes that for its default of 5; give a limit, or a negative number for none")
 	}
+	if !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "" {
+		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
+	}
 	return o.Managed.Complete()
+}
+
+// secure is what makes serving secure, or nothing.
+func (o *Options) secure(client kubernetes.Interface) (*tls.Config, *access.Guard, error) {
+	if !o.SecureServing {
+		return nil, nil, nil
+	}
+	secure, err := o.Certificate.TLS()
+	return secure, access.NewGuard(client), err
 }
 
 // completeCarriers fills in what carries the configuration.

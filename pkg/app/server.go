@@ -2,16 +2,20 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/access"
 )
 
 // shutdownLimit bounds how long requests under way may hold up the end.
@@ -23,19 +27,42 @@ type server struct {
 	http     *http.Server
 }
 
-// handler is all that is served: the page is what is not health or metrics.
-func handler(registry *prometheus.Registry, synced []cache.DoneChecker, page http.Handler) http.Handler {
+// site is what is served: the page is what is not anything else.
+type site struct {
+	registry *prometheus.Registry
+	synced   []cache.DoneChecker
+	page     http.Handler
+	// guard, if there is one, guards all but health, which probes ask for.
+	guard *access.Guard
+	// profiling adds the profiles of Go.
+	profiling bool
+}
+
+func (s *site) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, synced) })
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("/", page)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, s.synced) })
+	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
+	mux.Handle("/", s.guarded(s.page))
+	if s.profiling {
+		mux.Handle("/debug/pprof/", s.guarded(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/profile", s.guarded(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/trace", s.guarded(http.HandlerFunc(pprof.Trace)))
+	}
 	return mux
 }
 
+func (s *site) guarded(handler http.Handler) http.Handler {
+	if s.guard == nil {
+		return handler
+	}
+	return s.guard.Wrap(handler)
+}
+
 // serve listens on the address, so that a port that is taken is an error at
-// once. Requests end with ctx, also those that wait for a change.
-func serve(ctx context.Context, address string, handler http.Handler) (*server, error) {
+// once. Requests end with ctx, also those that wait for a change. Without a TLS
+// configuration it is plain HTTP.
+func serve(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (*server, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -44,11 +71,12 @@ func serve(ctx context.Context, address string, handler http.Handler) (*server, 
 	if err != nil {
 		return nil, fmt.Errorf("listen on --server-address: %w", err)
 	}
-	klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String())
+	klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String(), "secure", secure != nil)
 	return &server{
 		listener: listener,
 		http: &http.Server{
 			Handler:           handler,
+			TLSConfig:         secure,
 			ReadHeaderTimeout: 10 * time.Second,
 			BaseContext:       func(net.Listener) context.Context { return ctx },
 		},
@@ -82,8 +110,15 @@ func (s *server) run(ctx context.Context) {
 			klog.FromContext(ctx).Error(err, "Stopping the HTTP server")
 		}
 	}()
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serve(); !errors.Is(err, http.ErrServerClosed) {
 		klog.FromContext(ctx).Error(err, "Serving health and metrics")
 	}
 	<-stopped
+}
+
+func (s *server) serve() error {
+	if s.http.TLSConfig != nil {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
 }

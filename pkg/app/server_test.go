@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -13,9 +14,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -45,7 +50,7 @@ func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
 	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "the page at "+r.URL.Path) })
-	s, err := serve(ctx, "127.0.0.1:0", handler(registry, checkers, thePage))
+	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: registry, synced: checkers, page: thePage}).handler(), nil)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {
@@ -92,6 +97,65 @@ func TestServer(t *testing.T) {
 	requireAnswer(t, get, "/api/devices", http.StatusOK, "the page at /api/devices")
 }
 
+// TestSecureServing asks over TLS for all that there is: health is for all, the
+// rest for those whom the API server lets read.
+func TestSecureServing(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	client.PrependReactor("create", "tokenreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		review := action.(kubetesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
+		review.Status.Authenticated = review.Spec.Token == "good"
+		return true, review, nil
+	})
+	client.PrependReactor("create", "subjectaccessreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		review := action.(kubetesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		review.Status.Allowed = review.Spec.NonResourceAttributes.Path != "/forbidden"
+		return true, review, nil
+	})
+	o := &Options{SecureServing: true, Profiling: true}
+	secure, guard, err := o.secure(client)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(quiet(t))
+	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "the page at "+r.URL.Path) })
+	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), page: thePage, guard: guard, profiling: true}).handler(), secure)
+	require.NoError(t, err)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.run(ctx)
+	}()
+	browser := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // signed by nobody
+	defer func() {
+		browser.CloseIdleConnections()
+		cancel()
+		<-stopped
+	}()
+	for _, test := range []struct {
+		path, token string
+		want        int
+	}{
+		{"/healthz", "", 200},
+		{"/readyz", "", 200},
+		{"/metrics", "", 401},
+		{"/", "", 401},
+		{"/api/devices", "bad", 401},
+		{"/debug/pprof/", "", 401},
+		{"/metrics", "good", 200},
+		{"/", "good", 200},
+		{"/debug/pprof/", "good", 200},
+		{"/forbidden", "good", 403},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.listener.Addr().String()+test.path, http.NoBody)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+test.token)
+		response, err := browser.Do(request)
+		require.NoError(t, err)
+		require.Equal(t, test.want, response.StatusCode, "%s %s", test.path, test.token)
+		require.Equal(t, 2, response.ProtoMajor)
+		require.NoError(t, response.Body.Close())
+	}
+}
+
 // TestServerEndsRequestsThatWait: they do not hold up the end.
 func TestServerEndsRequestsThatWait(t *testing.T) {
 	t.Parallel()
@@ -100,7 +164,7 @@ func TestServerEndsRequestsThatWait(t *testing.T) {
 	s, err := serve(ctx, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-r.Context().Done()
-	}))
+	}), nil)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -126,7 +190,7 @@ func TestServerEndsRequestsThatWait(t *testing.T) {
 
 func TestServerWithoutAnAddress(t *testing.T) {
 	t.Parallel()
-	s, err := serve(quiet(t), "", http.NotFoundHandler())
+	s, err := serve(quiet(t), "", http.NotFoundHandler(), nil)
 	require.NoError(t, err)
 	require.Nil(t, s)
 	s.run(t.Context())
@@ -138,7 +202,7 @@ func TestServerOnAPortThatIsTaken(t *testing.T) {
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	_, err = serve(quiet(t), listener.Addr().String(), http.NotFoundHandler())
+	_, err = serve(quiet(t), listener.Addr().String(), http.NotFoundHandler(), nil)
 	require.ErrorContains(t, err, "listen on --server-address: ")
 }
 
