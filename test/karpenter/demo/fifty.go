@@ -77,13 +77,13 @@ func printAdded(added []timeline.Added) error {
 	fmt.Fprintln(w, "\tMEDIAN\t95TH PERCENTILE")
 	for _, row := range []struct {
 		what string
-		of   func(timeline.Added) time.Duration
+		took []time.Duration
 	}{
-		{"node Ready to complete pool", timeline.Publishing},
-		{"Pod bound to PodReadyToStartContainers", timeline.Preparing},
-		{"both", timeline.Both},
+		{"node Ready to complete pool", timeline.Publishing(added)},
+		{"Pod bound to PodReadyToStartContainers", timeline.Preparing(added)},
+		{"both", timeline.Both(added)},
 	} {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", row.what, milliseconds(timeline.Percentile(0.5, added, row.of)), milliseconds(timeline.Percentile(0.95, added, row.of)))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", row.what, milliseconds(timeline.Percentile(0.5, row.took)), milliseconds(timeline.Percentile(0.95, row.took)))
 	}
 	return w.Flush()
 }

@@ -10,11 +10,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 )
 
-// limit is what kwok-dra may add to the way of a Pod, of 95 in 100, on a machine
-// that does nothing else meanwhile. Here the whole cluster, Karpenter and the
-// test share the machine, perhaps with others, so a run that takes longer is told
-// of, and fails only where it takes ten times as long.
-const limit = 300 * time.Millisecond
+const (
+	// limit is what kwok-dra may add to the way of a Pod, of 95 in 100.
+	limit = 300 * time.Millisecond
+	// writes is how many writes and their events kwok-dra may take the time of, where
+	// one takes so long that the limit cannot be met: the machine is shared by the
+	// whole cluster, Karpenter and the test, and perhaps by others. It makes three.
+	writes = 6
+)
 
 // testFiftyPods: each of fifty Pods gets a node with a device.
 func testFiftyPods(w *world) {
@@ -24,6 +27,7 @@ func testFiftyPods(w *world) {
 	for i := range count {
 		manifests += podManifest(fmt.Sprintf("fifty-%d", i), "fifty", "gpu")
 	}
+	stop := w.probe("fifty")
 	w.apply("fifty", manifests)
 	pods := w.running("fifty", count)
 	devices := map[string]bool{}
@@ -39,10 +43,8 @@ func testFiftyPods(w *world) {
 	added, err := w.timeline.AddedTo("gpu.nvidia.com", func(pod string) bool { return strings.HasPrefix(pod, "fifty-") })
 	require.NoError(w, err)
 	require.Len(w, added, count)
-	both := timeline.Percentile(0.95, added, timeline.Both)
-	w.Logf("kwok-dra added, for %d Pods, median and 95th percentile: publishing %s, %s; preparing %s, %s; both %s, %s (limit %s)", count,
-		timeline.Percentile(0.5, added, timeline.Publishing), timeline.Percentile(0.95, added, timeline.Publishing),
-		timeline.Percentile(0.5, added, timeline.Preparing), timeline.Percentile(0.95, added, timeline.Preparing),
-		timeline.Percentile(0.5, added, timeline.Both), both, limit)
-	require.Less(w, both, 10*limit)
+	one, both := timeline.Percentile(0.95, stop()), timeline.Percentile(0.95, timeline.Both(added))
+	w.Logf("kwok-dra added, for 95 of 100 of %d Pods: publishing %s, preparing %s, both %s; the limit is %s; meanwhile a write and its event took %s",
+		count, timeline.Percentile(0.95, timeline.Publishing(added)), timeline.Percentile(0.95, timeline.Preparing(added)), both, limit, one)
+	require.Less(w, both, max(limit, writes*one))
 }

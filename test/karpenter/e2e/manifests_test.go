@@ -5,6 +5,13 @@ import (
 	"strings"
 )
 
+// nodeClass is that of all NodePools.
+const nodeClass = `
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+`
+
 // nodePool is a NodePool for the Pods of one test.
 type nodePool struct {
 	name string
@@ -24,10 +31,6 @@ func (p nodePool) manifest(scene string) string {
 		after = "0s"
 	}
 	return fmt.Sprintf(`
-apiVersion: karpenter.kwok.sh/v1alpha1
-kind: KWOKNodeClass
-metadata: {name: default}
----
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: %s}

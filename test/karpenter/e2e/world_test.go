@@ -69,6 +69,7 @@ func newWorld(t *testing.T, options cluster.Options) *world {
 	w.timeline, err = timeline.Watch(t.Context(), w.config, nil)
 	require.NoError(t, err)
 	w.applyDeviceClasses()
+	w.apply("default", nodeClass)
 	return w
 }
 
@@ -150,11 +151,15 @@ func (w *world) eventually(check func() string) {
 		if time.Now().After(deadline) {
 			w.Fatalf("after %s: %s", patience, missing)
 		}
-		select {
-		case <-w.Context().Done():
-		case <-time.After(min(pause, longestPause)):
-		}
+		wait(w.Context(), min(pause, longestPause))
 		missing = check()
+	}
+}
+
+func wait(ctx context.Context, length time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(length):
 	}
 }
 

@@ -33,20 +33,33 @@ func (t *Timeline) AddedTo(driver string, running func(pod string) bool) ([]Adde
 }
 
 // Percentile is the duration that a share of all is not longer than.
-func Percentile(share float64, all []Added, of func(Added) time.Duration) time.Duration {
-	durations := make([]time.Duration, len(all))
-	for i, one := range all {
-		durations[i] = of(one)
+func Percentile(share float64, all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
 	}
-	slices.Sort(durations)
-	return durations[min(len(durations)-1, int(share*float64(len(durations))))]
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
 }
 
-// Publishing, Preparing and Both are for Percentile.
-func Publishing(a Added) time.Duration { return a.Publishing }
+// Publishing is what publishing took, of each.
+func Publishing(all []Added) []time.Duration {
+	return each(all, func(a Added) time.Duration { return a.Publishing })
+}
 
-// Preparing is from binding to prepared.
-func Preparing(a Added) time.Duration { return a.Preparing }
+// Preparing is what preparing took, of each.
+func Preparing(all []Added) []time.Duration {
+	return each(all, func(a Added) time.Duration { return a.Preparing })
+}
 
-// Both is all that is added.
-func Both(a Added) time.Duration { return a.Publishing + a.Preparing }
+// Both is what both took together, of each.
+func Both(all []Added) []time.Duration {
+	return each(all, func(a Added) time.Duration { return a.Publishing + a.Preparing })
+}
+
+func each(all []Added, of func(Added) time.Duration) []time.Duration {
+	durations := make([]time.Duration, len(all))
+	for i := range all {
+		durations[i] = of(all[i])
+	}
+	return durations
+}
