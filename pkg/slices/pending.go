@@ -100,20 +100,21 @@ func (p *pending) sawDeleted(of scope, slice string) {
 	}
 }
 
-// blocks tells whether the scope must wait for the cache.
-func (p *pending) blocks(of scope) bool {
+// blocks tells how much longer the scope must wait for the cache at most, or 0.
+func (p *pending) blocks(of scope) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := p.scopes[of]
 	if state == nil {
-		return false
+		return 0
 	}
-	if time.Since(state.since) >= pendingLimit {
+	left := pendingLimit - time.Since(state.since)
+	if left <= 0 {
 		delete(p.scopes, of)
-		return false
+		return 0
 	}
 	state.waited = true
-	return true
+	return left
 }
 
 // forget drops a write, and tells whether it was the scope's last.

@@ -140,8 +140,8 @@ func (p *Publisher) serverChanged() {
 
 // reconcile brings the slices of one scope to the state they should be in.
 func (p *Publisher) reconcile(ctx context.Context, of scope) error {
-	if p.pending.blocks(of) {
-		p.loop.AddAfter(of, pendingLimit)
+	if left := p.pending.blocks(of); left > 0 {
+		p.loop.AddAfter(of, left)
 		return nil
 	}
 	set := p.config.Current()
