@@ -34,7 +34,7 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 	if !hasBindingConditions(claim) || p.nodes.Get(nodeOf(claim)) == nil || len(pendingBindings(claim, set.Names)) == 0 {
 		return nil
 	}
-	if left := set.BindingDelay - sinceAllocation(claim); left > 0 {
+	if left := set.BindingDelay - state.sinceAllocation(claim); left > 0 {
 		p.claimLoop.AddAfter(keyOf(claim), left)
 		return nil
 	}
@@ -63,12 +63,17 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 }
 
 // sinceAllocation is how long ago a claim was allocated. The scheduler notes the
-// time wherever there are binding conditions; without it, long ago.
-func sinceAllocation(claim *resourcev1.ResourceClaim) time.Duration {
-	if at := claim.Status.Allocation.AllocationTimestamp; at != nil {
-		return time.Since(at.Time)
+// time wherever there are binding conditions; without it, long ago. Where the
+// scheduler's clock is ahead, it counts since when the allocation was first seen.
+func (s *claimState) sinceAllocation(claim *resourcev1.ResourceClaim) time.Duration {
+	at := claim.Status.Allocation.AllocationTimestamp
+	if at == nil {
+		return math.MaxInt64
 	}
-	return math.MaxInt64
+	if !at.Equal(&s.allocated.at) {
+		s.allocated.at, s.allocated.seen = *at, time.Now()
+	}
+	return max(time.Since(at.Time), time.Since(s.allocated.seen))
 }
 
 // bindings are the results with binding conditions that are ours to set.

@@ -76,6 +76,8 @@ func TestBindingDelay(t *testing.T) {
 		"allocated now":         {0, 10 * time.Second},
 		"allocated a while ago": {4 * time.Second, 6 * time.Second},
 		"allocated long ago":    {time.Minute, 0},
+		"clock an hour behind":  {-time.Hour, 10 * time.Second},
+		"clock an hour ahead":   {time.Hour, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {

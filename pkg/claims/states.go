@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -54,6 +55,12 @@ type claimState struct {
 	answer *resourcev1.ResourceClaim
 	// unused is since when no Pod uses the claim.
 	unused time.Time
+	// allocated is when the claim was allocated by the scheduler's clock, and when
+	// that was first seen by one's own.
+	allocated struct {
+		at   metav1.Time
+		seen time.Time
+	}
 }
 
 func newStates() *states {
