@@ -92,7 +92,7 @@ func (p *Preparer) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { p.pods.RunWithContext(ctx) })
 	running.Go(func() { p.claims.RunWithContext(ctx) })
-	cache.WaitFor(ctx, "caches of Pods and claims", p.synced...)
+	cache.WaitFor(ctx, "", p.synced...)
 	running.Go(func() { p.claimLoop.Run(ctx, workers) })
 	p.podLoop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()

@@ -127,7 +127,7 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { p.slices.RunWithContext(ctx) })
 	running.Go(func() { p.fields.watch(ctx, p.serverChanged) })
-	cache.WaitFor(ctx, "caches", p.synced...)
+	cache.WaitFor(ctx, "", p.synced...)
 	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
 }
