@@ -1,0 +1,239 @@
+package classes
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+var mapName = types.NamespacedName{Namespace: "karpenter", Name: "dra-kwok-configmap"}
+
+const mapping = `
+driver: gpu.example.com
+mappings:
+- name: a
+  nodeSelector: {matchLabels: {a: b}}
+  resourceSlice: {devices: [{name: gpu, count: 1, attributes: {}}]}
+`
+
+// world is a Keeper at work beside the ConfigMap, in a bubble.
+type world struct {
+	*fake.Clientset
+	t        *testing.T
+	recorder *record.FakeRecorder
+
+	mu     sync.Mutex
+	writes []string
+	// drops has the server drop names of extended resources.
+	drops bool
+	fail  error
+}
+
+func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{Clientset: fake.NewClientset(objects...), t: t, recorder: record.NewFakeRecorder(100)}
+	w.PrependReactor("*", "deviceclasses", w.react)
+	if text != "" {
+		w.configure(text)
+	}
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+	store := config.NewStore(config.ConfigMapCarrier(mapName))
+	keeper, err := New(w, store, w.recorder)
+	require.NoError(t, err)
+	configMap, err := config.NewAdaptedConfigMap(ctx, w, mapName, store, w.recorder)
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	running.Go(func() { configMap.Run(ctx) })
+	running.Go(func() { keeper.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		synctest.Wait()
+	})
+	synctest.Wait()
+	return w
+}
+
+func (w *world) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if verb := action.GetVerb(); verb == "list" || verb == "watch" || verb == "get" {
+		return false, nil, nil
+	}
+	w.writes = append(w.writes, action.GetVerb())
+	if w.fail != nil {
+		return true, nil, w.fail
+	}
+	if written, is := action.(interface{ GetObject() runtime.Object }); is && w.drops {
+		written.GetObject().(*resourcev1.DeviceClass).Spec.ExtendedResourceName = nil
+	}
+	return false, nil, nil
+}
+
+func (w *world) configure(text string) {
+	w.t.Helper()
+	configMaps := w.CoreV1().ConfigMaps(mapName.Namespace)
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: mapName.Name, UID: "uid"}, Data: map[string]string{"config.yaml": text}}
+	_, err := configMaps.Create(w.t.Context(), configMap, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = configMaps.Update(w.t.Context(), configMap, metav1.UpdateOptions{})
+	}
+	require.NoError(w.t, err)
+	synctest.Wait()
+}
+
+// wrote checks the writes since the last call, and that time brings no more.
+func (w *world) wrote(verbs ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	time.Sleep(10 * time.Minute)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Equal(w.t, verbs, w.writes)
+	w.writes = nil
+}
+
+func (w *world) events() []string {
+	var events []string
+	for len(w.recorder.Events) > 0 {
+		events = append(events, <-w.recorder.Events)
+	}
+	return events
+}
+
+// edit changes the class in someone else's place.
+func (w *world) edit(change func(*resourcev1.DeviceClass)) {
+	w.t.Helper()
+	class, err := w.ResourceV1().DeviceClasses().Get(w.t.Context(), "gpu.example.com", metav1.GetOptions{})
+	require.NoError(w.t, err)
+	class = class.DeepCopy()
+	change(class)
+	require.NoError(w.t, w.Tracker().Update(classResource, class, ""))
+	synctest.Wait()
+}
+
+// remove deletes it so.
+func (w *world) remove() {
+	w.t.Helper()
+	require.NoError(w.t, w.Tracker().Delete(classResource, "", "gpu.example.com"))
+	synctest.Wait()
+}
+
+var classResource = resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
+
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// TestKeeper follows a class from its coming to its going.
+func TestKeeper(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "")
+		w.wrote()
+		w.configure(mapping)
+		w.wrote("create")
+		w.edit(func(class *resourcev1.DeviceClass) { class.Spec.Selectors[0].CEL.Expression = "false" })
+		w.wrote("update")
+		w.remove()
+		w.wrote("create")
+		w.configure(strings.Replace(mapping, "gpu.", "fpga.", 1))
+		w.wrote("delete", "create")
+		require.NoError(t, w.CoreV1().ConfigMaps(mapName.Namespace).Delete(t.Context(), mapName.Name, metav1.DeleteOptions{}))
+		w.wrote("delete")
+		require.Empty(t, w.events())
+	})
+}
+
+// TestKeeperWaits: as long as it is not known what there should be, nothing goes.
+func TestKeeperWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "driver: [", classOf("true", managedBy, "kwok-dra"))
+		w.wrote()
+		w.configure("")
+		w.wrote("delete")
+	})
+}
+
+// TestKeeperLeavesOthers: a class of someone else is told of, and made when it has
+// gone.
+func TestKeeperLeavesOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, mapping, classOf("false"))
+		w.wrote()
+		events := w.events()
+		require.Len(t, events, 1)
+		require.Contains(t, events[0], "Warning DeviceClassNotManaged DeviceClass gpu.example.com is not kwok-dra's")
+		w.edit(func(class *resourcev1.DeviceClass) { class.Labels = map[string]string{"a": "b"} })
+		w.wrote()
+		require.Empty(t, w.events(), "once is enough")
+		w.configure("")
+		w.wrote()
+		w.configure(mapping)
+		require.Len(t, w.events(), 1)
+		w.remove()
+		w.wrote("create")
+	})
+}
+
+// TestKeeperAsksAgain: where the name of the extended resource is dropped, it is
+// tried again now and then, until it is kept.
+func TestKeeperAsksAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "")
+		w.drops = true
+		w.configure(mapping)
+		events := w.events()
+		require.Len(t, events, 1)
+		require.Contains(t, events[0], "Warning FieldsDropped the API server drops extendedResourceName gpu.example.com/device of DeviceClass gpu.example.com")
+		time.Sleep(10 * askAgain)
+		synctest.Wait()
+		w.mu.Lock()
+		require.InDelta(t, 11, len(w.writes), 2)
+		w.drops, w.writes = false, nil
+		w.mu.Unlock()
+		require.Empty(t, w.events())
+		w.wrote("update")
+		class, err := w.ResourceV1().DeviceClasses().Get(t.Context(), "gpu.example.com", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.NotNil(t, class.Spec.ExtendedResourceName)
+	})
+}
+
+// TestKeeperTriesAgain: what keeps failing is told.
+func TestKeeperTriesAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "")
+		w.fail = errors.New("down")
+		w.configure(mapping)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		events := w.events()
+		require.Len(t, events, 1)
+		require.Contains(t, events[0], "Warning DeviceClassFailed create DeviceClass gpu.example.com: down")
+		w.mu.Lock()
+		w.fail, w.writes = nil, nil
+		w.mu.Unlock()
+		w.wrote("create")
+	})
+}
