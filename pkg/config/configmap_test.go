@@ -45,6 +45,14 @@ func watching(t *testing.T, documents ...string) *cluster {
 	}
 	configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
 	require.NoError(t, err)
+	c.run(configMap)
+	return c
+}
+
+// run watches the ConfigMap until the test ends.
+func (c *cluster) run(configMap *ConfigMap) {
+	t := c.t
+	t.Helper()
 	ctx, cancel := context.WithCancel(quiet(t))
 	done := make(chan struct{})
 	go func() {
@@ -62,7 +70,6 @@ func watching(t *testing.T, documents ...string) *cluster {
 	default:
 		t.Error("not synced")
 	}
-	return c
 }
 
 func configMapOf(documents ...string) *corev1.ConfigMap {
