@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	celgo "github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
@@ -149,6 +150,11 @@ func (e *environment) compile(source string) (celgo.Program, error) {
 	return program, nil
 }
 
+// jqLimit is how long jq may take for an object. There are programs without end.
+const jqLimit = 2 * time.Second
+
+var errEndless = fmt.Errorf("takes longer than %s; look for a loop without end", jqLimit)
+
 // Matches tells whether the selector matches the object. A nil selector matches
 // nothing, an empty one everything. An error is one of evaluation, for example
 // a CEL expression that reads a field which the object does not have.
@@ -171,8 +177,13 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	if err != nil {
 		return false, err
 	}
+	limited, cancel := context.WithTimeout(ctx, jqLimit)
+	defer cancel()
 	for _, requirement := range s.requirements {
-		matched, err := requirement.Matches(ctx, decoded)
+		matched, err := requirement.Matches(limited, decoded)
+		if err == nil && limited.Err() != nil && ctx.Err() == nil {
+			err = errEndless // jq that is stopped matches nothing, and says nothing
+		}
 		if err != nil {
 			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
 		}
