@@ -33,8 +33,10 @@ demo-down: ## Remove what a demo has left running.
 test: verify test-unit test-cluster test-e2e ## Run all tests, those on a real cluster too.
 
 .PHONY: build
-build: ## Build bin/kwok-dra.
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kwok-dra ./cmd/kwok-dra
+build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a plugin of kubectl.
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/kwok-dra ./cmd/kwok-dractl
+	@ln -sf kwok-dractl bin/kubectl-dra
+	@ln -sf kwok-dractl bin/kubectl_complete-dra
 
 .PHONY: image
 image: ## Build bin/kwok-dra-VERSION.tar, an image for amd64 and arm64.

@@ -16,8 +16,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	name := cli.NameOf(os.Args[0])
-	err := dractl.New(name, cli.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
+	name, arguments := cli.Called(os.Args)
+	command := dractl.New(name, cli.Streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	command.SetArgs(arguments)
+	err := command.ExecuteContext(ctx)
 	stop()
 	code := cli.ExitCode(err)
 	if code == cli.ExitFailed {

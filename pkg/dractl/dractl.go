@@ -5,6 +5,7 @@ package dractl
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/kwok-dra/kwok-dra/pkg/app"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/diff"
@@ -24,6 +25,12 @@ func New(name string, streams cli.Streams) *cobra.Command {
 
 Exit codes: 0; 1 where the answer is no (something is invalid, there are
 differences, a Pod does not fit); 2 where a command could not do its work.`,
+		Example: `  # What the commands do
+  kwok-dractl --help
+
+  # Completion for bash; for zsh, fish and PowerShell alike
+  kwok-dractl completion bash > kwok-dractl.bash`,
+		Version:       app.Version(),
 		Args:          cobra.NoArgs,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 		SilenceErrors: true,

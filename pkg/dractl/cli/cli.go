@@ -14,8 +14,12 @@ import (
 // Name is the name of the command, as examples are written with.
 const Name = "kwok-dractl"
 
-// plugin is the name of the binary under which kubectl finds it.
-const plugin = "kubectl-dra"
+const (
+	// plugin is the name of the binary under which kubectl finds it.
+	plugin = "kubectl-dra"
+	// completer is the name under which kubectl asks it how to complete a line.
+	completer = "kubectl_complete-dra"
+)
 
 // Streams are what a command reads and writes.
 type Streams struct {
@@ -47,13 +51,17 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// NameOf is what a user types to run the binary: with the name of a plugin,
+// Called tells from the first argument of a program, its own name, what a user
+// types to run it, and with which arguments it is run. As a plugin its name is
 // kubectl and the plugin's.
-func NameOf(binary string) string {
-	if strings.TrimSuffix(filepath.Base(binary), ".exe") == plugin {
-		return "kubectl dra"
+func Called(arguments []string) (name string, rest []string) {
+	switch strings.TrimSuffix(filepath.Base(arguments[0]), ".exe") {
+	case plugin:
+		return "kubectl dra", arguments[1:]
+	case completer:
+		return "kubectl dra", append([]string{cobra.ShellCompRequestCmd}, arguments[1:]...)
 	}
-	return Name
+	return Name, arguments[1:]
 }
 
 // Rename puts the name that the user types in place of Name in all that helps

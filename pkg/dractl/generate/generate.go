@@ -52,8 +52,8 @@ annotation that the copied node gets.
 
 Templates are custom resources, for a sidecar with --enable-crds, or with
 --config-map in a ConfigMap.`,
-		Example: `  # A thousand nodes with eight H100 each
-  kwok-dractl generate --profile nvidia-h100 --nodes 1000 | kubectl apply --server-side -f -
+		Example: `  # A hundred nodes with eight H100 each
+  kwok-dractl generate --profile nvidia-h100 --nodes 100 | kubectl apply --server-side -f -
 
   # The same, with the templates in the ConfigMap that the sidecar watches
   kwok-dractl generate --profile nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra

@@ -1,0 +1,144 @@
+package dractl
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+)
+
+// commands are all that a user can run, but for those that cobra adds.
+func commands(command *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{command}
+	for _, child := range command.Commands() {
+		all = append(all, commands(child)...)
+	}
+	return all
+}
+
+// TestHelp: every command says what it does, and has examples whose flags there
+// are. The examples are run on a real cluster elsewhere.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	root := New(cli.Name, cli.Streams{})
+	require.Greater(t, len(commands(root)), 6)
+	for _, command := range commands(root) {
+		require.NotEmpty(t, command.Short, command.Name())
+		require.NotEmpty(t, command.Example, command.Name())
+		require.NotNil(t, command.Args, command.Name())
+		for line := range strings.Lines(command.Example) {
+			require.True(t, strings.TrimSpace(line) == "" || strings.HasPrefix(line, "  "), "%q", line)
+			_, call, is := strings.Cut(line, cli.Name+" ")
+			if !is || strings.HasPrefix(strings.TrimSpace(line), "#") {
+				continue
+			}
+			call, _, _ = strings.Cut(call, "|")
+			call, _, _ = strings.Cut(call, ">")
+			if strings.Fields(call)[0] == "completion" {
+				continue
+			}
+			found, arguments, err := New(cli.Name, cli.Streams{}).Find(strings.Fields(call))
+			require.NoError(t, err, line)
+			require.Equal(t, command.CommandPath(), found.CommandPath(), line)
+			if err := found.ParseFlags(arguments); err != nil {
+				require.ErrorContains(t, err, "help requested", line)
+			}
+		}
+	}
+}
+
+// run runs a command line, and returns what it prints and its exit code.
+func run(t *testing.T, in string, arguments ...string) (out, errOut string, code int) {
+	t.Helper()
+	var printed, told bytes.Buffer
+	command := New(cli.Name, cli.Streams{In: strings.NewReader(in), Out: &printed, ErrOut: &told})
+	command.SetArgs(arguments)
+	err := command.ExecuteContext(t.Context())
+	if err != nil {
+		told.WriteString(err.Error())
+	}
+	return printed.String(), told.String(), cli.ExitCode(err)
+}
+
+const examples = "testdata/examples/"
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arguments []string
+		code      int
+		told      string
+	}{
+		"valid":                  {[]string{"validate", "-f", examples + "templates.yaml"}, 0, "2 valid"},
+		"directory":              {[]string{"validate", "-f", examples + "profile"}, 0, "1 valid"},
+		"invalid":                {[]string{"validate", "-f", examples + "invalid.yaml"}, 1, ""},
+		"nothing":                {[]string{"validate"}, 2, "give -f FILE"},
+		"no such file":           {[]string{"validate", "-f", "none.yaml"}, 2, "none.yaml"},
+		"URL":                    {[]string{"validate", "-f", "https://example.com/a.yaml"}, 2, "URLs are not read"},
+		"empty directory":        {[]string{"validate", "-f", "."}, 2, "with -R those below it are read too"},
+		"nothing of ours":        {[]string{"validate", "-f", examples + "nodes.yaml"}, 2, "nothing in them that kwok-dra reads"},
+		"unknown flag":           {[]string{"validate", "--file", "a"}, 2, "unknown flag"},
+		"unknown command":        {[]string{"valdate"}, 2, "unknown command"},
+		"unknown format":         {[]string{"validate", "-o", "xml"}, 2, "must be table, json, yaml or name"},
+		"render":                 {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml"}, 0, ""},
+		"render what is invalid": {[]string{"render", "-f", examples + "invalid.yaml", "--nodes", examples + "nodes.yaml"}, 1, "invalid.yaml:10: "},
+		"render no nodes":        {[]string{"render", "-f", examples + "templates.yaml"}, 2, "give --nodes FILE or --from-cluster"},
+		"render no templates":    {[]string{"render", "--nodes", examples + "nodes.yaml"}, 2, "give -f FILE"},
+		"render for none":        {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--manage-nodes-with-label-selector", "a=b"}, 2, "of 3 nodes none is fake"},
+		"render for the old":     {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--server-version", "1.30"}, 2, "must be 1.34 to 1.37"},
+		"render an unknown gate": {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--feature-gates", "A=true"}, 2, "must be one that devices depend on"},
+		"diff without a cluster": {[]string{"diff", "-f", examples + "templates.yaml", "--kubeconfig", "none"}, 2, "find the API server"},
+		"no such profile":        {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
+		"profile and copy":       {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "none of the others can be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, told, code := run(t, "", test.arguments...)
+			require.Equal(t, test.code, code, told)
+			require.Contains(t, told, test.told)
+		})
+	}
+}
+
+// TestFormats: what is printed in every format can be read again.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]string{
+		"yaml": "kind: ResourceSlice\n", "json": `"kind": "ResourceSlice"`, "name": "resourceslice.resource.k8s.io/00000-gpu.nvidia.com-h100-0-",
+		"table": "NAME  ", "wide": "COUNTERS\n",
+	} {
+		out, told, code := run(t, "", "render", "-f", examples+"templates.yaml", "--nodes", examples+"nodes.yaml", "-o", format)
+		require.Zero(t, code, told)
+		require.Contains(t, out, want, format)
+	}
+	out, _, code := run(t, "", "validate", "-f", examples+"invalid.yaml", "-o", "json")
+	require.Equal(t, cli.ExitNegative, code)
+	require.Contains(t, out, `"line": 10`)
+}
+
+// TestGenerated: what is generated is valid, and nodes have its devices, by way of
+// a ConfigMap too.
+func TestGenerated(t *testing.T) {
+	t.Parallel()
+	list, _, _ := run(t, "", "generate", "--list-profiles")
+	for _, profile := range strings.Fields(list) {
+		for _, more := range [][]string{nil, {"--config-map", "kube-system/kwok-dra"}} {
+			out, told, code := run(t, "", append([]string{"generate", "--profile", profile, "--nodes", "2", "--first", "7", "--prefix", "node"}, more...)...)
+			require.Zero(t, code, told)
+			require.Contains(t, out, "  name: node-8\n")
+			_, told, code = run(t, out, "validate", "-f", "-")
+			require.Zero(t, code, told)
+			file := filepath.Join(t.TempDir(), "generated.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
+			names, told, code := run(t, "", "render", "-f", file, "--nodes", file, "-o", "name")
+			require.Zero(t, code, told)
+			require.GreaterOrEqual(t, strings.Count(names, "node-"), 2, profile)
+		}
+	}
+}
