@@ -33,13 +33,7 @@ type command struct {
 	output      output.Flag
 }
 
-// New makes the command.
-func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
-	c := &command{streams: streams, reach: reach}
-	made := &cobra.Command{
-		Use:   "schedule -f FILE... [--slices FILE... | --from-cluster | --nodes COUNT]",
-		Short: "Tell which Pods get which devices on which nodes, and why others get none",
-		Long: `Tell which Pods get which devices on which nodes, and why others get none.
+const long = `Tell which Pods get which devices on which nodes, and why others get none.
 
 The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses.
 The devices are from one of these:
@@ -57,7 +51,9 @@ all its features: on one node the result is the scheduler's. Pods go by priority
 and then in the order of the files. Among the nodes that fit, the Pod gets the
 one that has the first alternatives of its requests, that it prefers
 (preferred node affinity, PreferNoSchedule), with the fewest Pods, in this
-order; the scheduler weighs more, and may choose another.
+order; the scheduler weighs more, and may choose another. One difference to
+Kubernetes 1.36: there an incomplete pool with counters keeps Pods that ask for
+all devices away from all nodes, and not only from its own.
 
 Looked at: nodeSelector, node affinity, taints and tolerations, cordons,
 scheduling gates, claims that are shared or allocated, DeviceTaintRules, and
@@ -66,8 +62,9 @@ other resources, how many Pods a node takes, ports, volumes, (anti-)affinity
 between Pods, topology spread, preemption, and other schedulers. DeviceTaintRules
 are left out where the user must not list them.
 
-The exit code is 1 if a Pod does not fit.`,
-		Example: `  # Do these Pods fit on four nodes of this template?
+The exit code is 1 if a Pod does not fit.`
+
+const example = `  # Do these Pods fit on four nodes of this template?
   kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml
 
   # How many more such Pods fit, and what then keeps the next one away?
@@ -83,9 +80,18 @@ The exit code is 1 if a Pod does not fit.`,
   kwok-dractl schedule -f templates.yaml -f nodes.yaml -f classes.yaml -f pods.yaml -o yaml
 
   # With what a cluster had: kubectl get nodes,resourceslices -o yaml > slices.yaml
-  kwok-dractl schedule --slices slices.yaml -f classes.yaml -f pods.yaml`,
-		Args: cobra.NoArgs,
-		RunE: func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
+  kwok-dractl schedule --slices slices.yaml -f classes.yaml -f pods.yaml`
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:     "schedule -f FILE... [--slices FILE... | --from-cluster | --nodes COUNT]",
+		Short:   "Tell which Pods get which devices on which nodes, and why others get none",
+		Long:    long,
+		Example: example,
+		Args:    cobra.NoArgs,
+		RunE:    func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
 	}
 	c.files.AddTo(made, "Pods, claims, classes, templates, nodes and slices")
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
@@ -114,6 +120,10 @@ func (c *command) run(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if len(placements) == 0 {
+		_, err = fmt.Fprintln(c.streams.ErrOut, "no Pod waits for a node")
+		return err
 	}
 	if c.howMany {
 		return c.count(ctx, scheduler, placements)

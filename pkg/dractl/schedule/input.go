@@ -88,7 +88,7 @@ func (in *input) sort(pods []*corev1.Pod) {
 		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		case pod.Spec.NodeName != "":
 			in.Pods = append(in.Pods, pod)
-		default:
+		case pod.DeletionTimestamp == nil:
 			in.pods = append(in.pods, pod)
 		}
 	}
