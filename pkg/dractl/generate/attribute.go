@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -58,15 +59,19 @@ func newAttribute(typ v1alpha1.AttributeType, values []string) v1alpha1.Attribut
 	return v1alpha1.Attribute{Type: typ, Value: strings.Join(values, v1alpha1.ElementEnd) + v1alpha1.ElementEnd}
 }
 
-// brief writes attributes and capacities in their short form where they have one.
+// brief writes attributes and capacities in their short form where they have one:
+// a template is short for a string.
 func brief(device map[string]any) {
 	attributes, _ := device["attributes"].(map[string]any)
 	for name, value := range attributes {
 		object, _ := value.(map[string]any)
-		for _, typ := range []string{"string", "int", "bool", "strings", "ints", "bools"} {
-			inner, has := object[typ]
-			text, isText := inner.(string)
-			if has && (typ == "string" || typ == "strings" || !isText || !v1alpha1.IsTemplate(text)) {
+		for _, typ := range []v1alpha1.AttributeType{v1alpha1.AttributeString, v1alpha1.AttributeStrings} {
+			if inner, has := object[string(typ)]; has {
+				attributes[name] = inner
+			}
+		}
+		for _, typ := range []v1alpha1.AttributeType{v1alpha1.AttributeInt, v1alpha1.AttributeInts, v1alpha1.AttributeBool, v1alpha1.AttributeBools} {
+			if inner, has := object[string(typ)]; has && !strings.Contains(fmt.Sprint(inner), "{{") {
 				attributes[name] = inner
 			}
 		}

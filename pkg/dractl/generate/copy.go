@@ -15,6 +15,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
@@ -256,7 +257,7 @@ func (f *fleet) objects() ([]*unstructured.Unstructured, error) {
 		encoded, err := json.Marshal(template)
 		object := map[string]any{}
 		if err == nil {
-			err = json.Unmarshal(encoded, &object)
+			err = utiljson.Unmarshal(encoded, &object) // keeps integers whole
 		}
 		if err != nil {
 			return nil, fmt.Errorf("encode template %s: %w", template.Name, err)

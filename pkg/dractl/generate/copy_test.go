@@ -110,3 +110,105 @@ func TestCopyOfProfiles(t *testing.T) {
 		}
 	}
 }
+
+// third is a pool of three slices.
+const third = `
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: third}
+spec:
+  driver: third.example.com
+  poolName: '{{ .Node.metadata.name }}-devices'
+  devices: [{name: big, count: 300}]
+`
+
+// fleetTemplates are pools of all forms, as drivers may have them.
+const fleetTemplates = third + `---
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: mixed}
+spec:
+  driver: mixed.example.com
+  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: kind, operator: In, values: [a, b]}]}]}
+  devices:
+  - name: gpu
+    count: 3
+    attributes:
+      product: '{{ if eq .Node.metadata.labels.kind "a" }}A100{{ else }}H100{{ end }}'
+      serial: '{{ uuid .Node.metadata.uid .Index }}'
+      machine: '{{ uuid .Node.metadata.uid }}'
+      host: 'host {{ .Node.metadata.name }}/{{ .Index }}'
+      rack: '{{ .Node.metadata.labels.rack }}'
+      big: {int: '{{ add 9007199254740990 .Index }}'}
+      huge: 9223372036854775807
+      numbers: {ints: ['{{ .Index }}', 7]}
+      braces: '{{ "{{ braces }}" }}'
+      empty: ""
+      odd: {bool: '{{ eq (mod .Index 2) 1 }}'}
+      version: {version: '1.{{ .Index }}.0'}
+    taints: [{key: k, value: v, effect: NoSchedule}]
+  - name: shared
+    allowMultipleAllocations: true
+    capacity: {bandwidth: {value: 10G, requestPolicy: {default: 1G, validRange: {min: 1G, step: 1G}}}}
+---
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: second}
+spec:
+  driver: mixed.example.com
+  poolName: 'pool/{{ uuid .Node.metadata.uid }}'
+  devices: [{name: solo}, {name: x, count: 3}]
+  slices: [{devices: [solo]}, {devices: [x-0, x-1]}, {devices: [x-2]}]
+---
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: fabric}
+spec:
+  driver: fabric.example.com
+  sharedWith: {perDeviceNodeSelection: true}
+  devices:
+  - {name: port, count: 3, nodeName: 'node-{{ .Index }}'}
+  - {name: switch, allNodes: true}
+`
+
+// TestCopyOfAllForms copies a fleet with pools of all forms.
+func TestCopyOfAllForms(t *testing.T) {
+	t.Parallel()
+	nodes := numbered(profileNodes("any", "node", 0, 6))
+	for i, node := range nodes {
+		node.Labels["kind"] = []string{"a", "b", "none"}[i%3]
+		node.Labels["rack"] = fmt.Sprintf("rack-%d", i)
+	}
+	made := published(t, "1.37", fleetTemplates, nodes)
+	printed, told := copyOf(t, nodes, made)
+	require.Empty(t, told)
+	require.Equal(t, encoded(t, made), encoded(t, published(t, "1.37", printed, nodesIn(t, printed, nodes))))
+	require.Equal(t, 2, bytes.Count([]byte(printed), []byte("\n      product: ")), "a template for each product")
+	for _, want := range []string{
+		"host: host {{ .Node.metadata.name }}/{{ .Index }}\n", "rack: '{{ index .Node.metadata.labels \"rack\" }}'\n",
+		"poolName: '{{ .Node.metadata.name }}-devices'\n", "nodeName: node-{{ .Index }}\n", "sharedWith:\n    perDeviceNodeSelection: true\n",
+	} {
+		require.Contains(t, printed, want)
+	}
+}
+
+// TestCopyLeavesOutWhatIsIncomplete: the scheduler would not use it either.
+func TestCopyLeavesOutWhatIsIncomplete(t *testing.T) {
+	t.Parallel()
+	nodes := numbered(profileNodes("any", "node", 0, 1))
+	made := published(t, "1.37", third, nodes)
+	require.Len(t, made, 3)
+	old := made[0].DeepCopy()
+	old.Name, old.Spec.Pool.Generation = "old", 0
+	printed, told := copyOf(t, nodes, append(made, old))
+	require.Empty(t, told)
+	require.Contains(t, printed, "count: 300\n")
+
+	var in, out, errOut bytes.Buffer
+	require.NoError(t, output.Objects(&in, output.JSON, made[:2]))
+	command := New(cli.Streams{In: &in, Out: &out, ErrOut: &errOut}, &cluster.Flags{})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs([]string{"-f", "-"})
+	require.ErrorContains(t, command.ExecuteContext(t.Context()), "there are no ResourceSlices to copy")
+	require.Contains(t, errOut.String(), "it has 2 of 3 slices")
+}

@@ -64,7 +64,7 @@ func counted(values []string) string {
 		return ".Index"
 	case follows(func(i int) int { return first + i }):
 		return fmt.Sprintf("add %d .Index", first)
-	case by != 0 && follows(func(i int) int { return first + by*i }):
+	case by != 0 && len(numbers) > 2 && follows(func(i int) int { return first + by*i }):
 		return fmt.Sprintf("add %d (mul %d .Index)", first, by)
 	}
 	for k := 2; k < len(numbers); k++ {
