@@ -74,6 +74,14 @@ test-e2e: control-plane ## Run the tests on real clusters.
 test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters.
 	cd test/karpenter && $(GO) test -timeout 20m ./...
 
+.PHONY: test-faults
+test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecar (an hour or two).
+	cd test && $(GO) test -count 1 -timeout 12h -v ./faults -args -seeds 200
+
+.PHONY: test-faults-long
+test-faults-long: control-plane ## Run 1,000 seeds of faults.
+	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000
+
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
 	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./browser

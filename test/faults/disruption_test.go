@@ -1,0 +1,104 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// disruption is something that befalls the cluster or the sidecar while the
+// proxy disturbs single requests.
+type disruption struct {
+	name  string
+	after time.Duration
+	do    func(ctx context.Context, w *world) error
+}
+
+// newDisruptions chooses what happens in a seed. What takes servers away is rare,
+// since each takes seconds.
+func newDisruptions(random *rand.Rand, length time.Duration) []disruption {
+	var all []disruption
+	add := func(chance int, name string, do func(ctx context.Context, w *world) error) {
+		if random.IntN(chance) == 0 {
+			all = append(all, disruption{name, time.Duration(random.Int64N(int64(length / 2))), do})
+		}
+	}
+	number := random.Int()
+	kill := func(_ context.Context, w *world) error { return w.replace(number) }
+	pause := time.Duration(random.Int64N(int64(time.Second)))
+	add(2, "kill", kill)
+	add(4, "kill", kill)
+	add(8, "apiserver", func(ctx context.Context, w *world) error { return w.restart(ctx, pause, cluster.APIServer) })
+	add(12, "etcd", func(ctx context.Context, w *world) error { return w.restart(ctx, pause, cluster.Etcd) })
+	add(10, "compaction", func(ctx context.Context, w *world) error {
+		// Where a server starts anew, it knows no version that is older than itself.
+		return errors.Join(w.compact(ctx), w.restart(ctx, 0, cluster.APIServer))
+	})
+	add(4, "controllers", func(ctx context.Context, w *world) error { return w.restart(ctx, 2*pause, cluster.ControllerManager) })
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// restart stops a component, and starts it after a while.
+func (w *world) restart(ctx context.Context, pause time.Duration, component string) error {
+	if err := w.cluster.StopComponent(ctx, component); err != nil {
+		return err
+	}
+	sleep(ctx, pause)
+	return w.cluster.StartComponent(ctx, component)
+}
+
+// compact has etcd forget all that is past.
+func (w *world) compact(ctx context.Context) error {
+	var found struct{ Header struct{ Revision string } }
+	if err := w.askEtcd(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true}, &found); err != nil {
+		return err
+	}
+	return w.askEtcd(ctx, "compaction", map[string]any{"revision": found.Header.Revision, "physical": true}, &found)
+}
+
+func (w *world) askEtcd(ctx context.Context, method string, question, reply any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("encode question to etcd: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.etcd+"/v3/kv/"+method, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("ask etcd for %s: %w", method, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask etcd for %s: %w", method, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask etcd for %s: status %s", method, response.Status)
+	}
+	return json.NewDecoder(response.Body).Decode(reply)
+}
+
+var etcdServers = regexp.MustCompile(`--etcd-servers=(http://[^\s,"']+)`)
+
+// etcdAddress finds where the API server has its etcd.
+func etcdAddress(c *cluster.Cluster) (string, error) {
+	path := filepath.Join(filepath.Dir(c.Kubeconfig()), "kwok.yaml")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("find etcd: %w", err)
+	}
+	match := etcdServers.FindSubmatch(content)
+	if match == nil {
+		return "", fmt.Errorf("find etcd: %s does not have --etcd-servers", path)
+	}
+	return string(match[1]), nil
+}

@@ -1,0 +1,274 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// healthyNodes are those whose slices are timed, rounds how often with and
+	// without the poison, and changes how many times each.
+	healthyNodes = 10
+	rounds       = 3
+	changes      = 60
+	// poisoned begins the names of the nodes that do harm.
+	poisoned = "poisoned"
+	// blocked is what it would be if one node held the others up: a machine that has
+	// much else to do answers sooner.
+	blocked = 10 * time.Second
+)
+
+// poison is what other clients may put into the cluster. It is there, and is
+// changed over and over, while churn runs.
+type poison struct {
+	name string
+	// nodes are made before, with the labels, and deleted after.
+	nodes  int
+	labels map[string]string
+	// template is added to the configuration.
+	template string
+	churn    func(ctx context.Context, h *hostile, round int) error
+}
+
+func poisons() []poison {
+	return []poison{
+		{name: "giant annotation", nodes: 2, labels: map[string]string{kindLabel: "a"}, churn: annotateWith("example.com/giant", func(round int) string {
+			return strings.Repeat(fmt.Sprintf("%07d ", round), 250<<10/8)
+		})},
+		{name: "device taints of 200 KB that are none", nodes: 2, labels: map[string]string{kindLabel: "a"}, churn: annotateWith(taintAnnotation, func(round int) string {
+			return gibberish + strings.Repeat(fmt.Sprintf("%d:,/=\u202e", round%10), 20<<10)
+		})},
+		{name: "template without end", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "9223372036854775807"},
+			template: poisonousTemplate(`{{ range (int64 (index .Node.metadata.labels \"rounds\")) }}{{ end }}`), churn: relabel},
+		{name: "template that yields 10 MB", nodes: 2, labels: map[string]string{kindLabel: poisoned, "size": "10485760"},
+			template: poisonousTemplate(`{{ repeat (int (index .Node.metadata.labels \"size\")) \"x\" }}`), churn: relabel},
+		{name: "template that takes all memory", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "64"},
+			template: poisonousTemplate(`{{ $a := \"x\" }}{{ range (int (index .Node.metadata.labels \"rounds\")) }}{{ $a = print $a $a }}{{ end }}{{ $a }}`), churn: relabel},
+		{name: "nodes that come again and again", nodes: 3, labels: map[string]string{kindLabel: "a"}, churn: recreate},
+	}
+}
+
+// poisonousTemplate is harmless on the node that stands in when it is read.
+func poisonousTemplate(value string) string {
+	return fmt.Sprintf(`
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: poison}
+spec:
+  driver: poison.example.com
+  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: kind, operator: In, values: [%s]}]}]}
+  devices: [{name: p, count: 8, attributes: {a: "%s"}}]
+---
+`, poisoned, value)
+}
+
+// TestHostile has one node or template at a time do harm, and times how soon the
+// slices of the other nodes follow these. The ratio of the 99th percentiles with
+// and without the poison is printed. What is asserted is that nobody is held up:
+// on a machine that has much else to do the ratio is anything.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	w, err := newWorld(t)
+	require.NoError(t, err)
+	h := newHostile(t, w)
+	for _, p := range poisons() {
+		t.Run(strings.ReplaceAll(p.name, " ", "-"), func(t *testing.T) { h.against(t, p) })
+	}
+	t.Run("claims-of-32-drivers", h.manyDrivers)
+	processes, logs := w.takeAll()
+	for _, process := range processes {
+		require.NoError(t, process.Stop())
+	}
+	for _, log := range logs {
+		require.NoError(t, panics(log))
+	}
+}
+
+// hostile is a world with healthy nodes.
+type hostile struct {
+	*world
+	all templates
+
+	mu sync.Mutex
+	// racks are the values of the attribute in the slices of nodes, and seen when
+	// they came.
+	racks map[string]string
+	came  *sync.Cond
+	count int
+}
+
+func newHostile(t *testing.T, w *world) *hostile {
+	h := &hostile{world: w, all: initialTemplates(), racks: map[string]string{}}
+	h.came = sync.NewCond(&h.mu)
+	require.NoError(t, h.configure(t.Context(), ""))
+	slices, err := w.client.ResourceV1().ResourceSlices().Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	t.Cleanup(slices.Stop)
+	go h.follow(slices)
+	for i := range healthyNodes {
+		require.NoError(t, h.createNode(t.Context(), fmt.Sprint("healthy-", i), map[string]string{kindLabel: "a"}))
+	}
+	process, err := w.launch()
+	require.NoError(t, err)
+	require.NoError(t, process.WaitReady(t.Context()))
+	return h
+}
+
+func (h *hostile) follow(slices watch.Interface) {
+	for event := range slices.ResultChan() {
+		slice, is := event.Object.(*resourcev1.ResourceSlice)
+		if !is || slice.Spec.NodeName == nil || len(slice.Spec.Devices) == 0 {
+			continue
+		}
+		h.mu.Lock()
+		h.racks[*slice.Spec.NodeName] = foundDevice(&slice.Spec.Devices[0]).rack
+		h.mu.Unlock()
+		h.came.Broadcast()
+	}
+}
+
+func (h *hostile) configure(ctx context.Context, more string) error {
+	return h.persist(ctx, func(ctx context.Context) error {
+		return h.writeConfigMap(ctx, map[string]string{"configuration": configuration, "templates": h.all.yaml() + more})
+	})
+}
+
+func (h *hostile) createNode(ctx context.Context, name string, labels map[string]string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{fakeAnnotation: "fake"}}}
+	_, err := h.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+func (h *hostile) patchNode(ctx context.Context, name, patch string) error {
+	_, err := h.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+func annotateWith(key string, value func(round int) string) func(ctx context.Context, h *hostile, round int) error {
+	return func(ctx context.Context, h *hostile, round int) error {
+		return h.patchNode(ctx, fmt.Sprint(poisoned, "-", round%2), fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, key, value(round)))
+	}
+}
+
+func relabel(ctx context.Context, h *hostile, round int) error {
+	return h.patchNode(ctx, fmt.Sprint(poisoned, "-", round%2), fmt.Sprintf(`{"metadata": {"labels": {"round": "%d"}}}`, round))
+}
+
+func recreate(ctx context.Context, h *hostile, round int) error {
+	name := fmt.Sprint(poisoned, "-", round%3)
+	if err := h.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return h.createNode(ctx, name, map[string]string{kindLabel: "a"})
+}
+
+// against measures with and without the poison, in turn, and looks in the end
+// whether all other nodes have what they are to have.
+func (h *hostile) against(t *testing.T, p poison) {
+	for i := range p.nodes {
+		require.NoError(t, h.createNode(t.Context(), fmt.Sprint(poisoned, "-", i), p.labels))
+	}
+	var ratios []float64
+	var without, with []time.Duration
+	for range rounds {
+		calm := h.measure(t)
+		hurt := h.measureWith(t, p)
+		without, with = append(without, calm...), append(with, hurt...)
+		ratios = append(ratios, percentile(hurt, 0.99).Seconds()/percentile(calm, 0.99).Seconds())
+	}
+	h.settled(t)
+	for i := range p.nodes {
+		require.NoError(t, h.client.CoreV1().Nodes().Delete(t.Context(), fmt.Sprint(poisoned, "-", i), metav1.DeleteOptions{}))
+	}
+	slices.Sort(ratios)
+	t.Logf("%s: median %s without, %s with; 99th percentile %s without, %s with; median of the ratios %.2f", p.name,
+		round(percentile(without, 0.5)), round(percentile(with, 0.5)), round(percentile(without, 0.99)), round(percentile(with, 0.99)), ratios[len(ratios)/2])
+	require.Less(t, percentile(with, 1), blocked+percentile(without, 1), "the poison holds other nodes up")
+}
+
+func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+
+func percentile(latencies []time.Duration, share float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(latencies))
+	return sorted[int(math.Ceil(share*float64(len(sorted))))-1]
+}
+
+// measureWith measures while the poison works.
+func (h *hostile) measureWith(t *testing.T, p poison) []time.Duration {
+	require.NoError(t, h.configure(t.Context(), p.template))
+	ctx, cancel := context.WithCancel(t.Context())
+	var churning sync.WaitGroup
+	churning.Go(func() {
+		for round := 0; ctx.Err() == nil; round++ {
+			if err := p.churn(ctx, h, round); err != nil && ctx.Err() == nil {
+				t.Errorf("%s: %v", p.name, err)
+			}
+			sleep(ctx, 20*time.Millisecond)
+		}
+	})
+	measured := h.measure(t)
+	cancel()
+	churning.Wait()
+	require.NoError(t, h.configure(t.Context(), ""))
+	return measured
+}
+
+// measure changes healthy nodes, one after the other, and times their slices.
+func (h *hostile) measure(t *testing.T) []time.Duration {
+	var latencies []time.Duration
+	for range changes {
+		h.count++
+		name, rack := fmt.Sprint("healthy-", h.count%healthyNodes), fmt.Sprint("r", h.count)
+		started := time.Now()
+		require.NoError(t, h.patchNode(t.Context(), name, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, rackLabel, rack)))
+		require.True(t, h.awaitRack(name, rack), "the slice of node %s has not followed the node", name)
+		latencies = append(latencies, time.Since(started))
+	}
+	return latencies
+}
+
+// awaitRack waits for a slice to have the value.
+func (h *hostile) awaitRack(node, rack string) bool {
+	late := false
+	timer := time.AfterFunc(*within, func() {
+		h.mu.Lock()
+		late = true
+		h.mu.Unlock()
+		h.came.Broadcast()
+	})
+	defer timer.Stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.racks[node] != rack && !late {
+		h.came.Wait()
+	}
+	return h.racks[node] == rack
+}
+
+// settled waits until all is as the oracle says.
+func (h *hostile) settled(t *testing.T) {
+	deadline := time.Now().Add(*within)
+	var wrong []string
+	for time.Now().Before(deadline) {
+		state, err := h.look(t.Context(), h.all)
+		require.NoError(t, err)
+		if wrong = state.wrongPools(); len(wrong) == 0 {
+			return
+		}
+		sleep(t.Context(), 100*time.Millisecond)
+	}
+	require.Empty(t, wrong)
+}

@@ -1,0 +1,103 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The drivers that templates name. Each has at least one template at any time,
+// if only for no node, so that it is always known whose claims are prepared.
+const (
+	gpuDriver    = "gpu.example.com"
+	nicDriver    = "nic.example.com"
+	fabricDriver = "fabric.example.com"
+)
+
+// The labels of nodes and Pods that templates and the configuration go by.
+const (
+	kindLabel    = "kind"
+	tierLabel    = "tier"
+	rackLabel    = "rack"
+	retiredLabel = "retired"
+	holdLabel    = "hold"
+)
+
+// nowhere is a kind that no node has.
+const nowhere = "nowhere"
+
+// poolTemplate is a ResourcePoolTemplate as the oracle sees it.
+type poolTemplate struct {
+	name, driver string
+	// kinds are those of the nodes that have it; tier may be empty.
+	kinds    []string
+	tier     string
+	priority int
+	device   string
+	count    int
+	revision int
+	shared   bool
+}
+
+// templates are all that there are, by name.
+type templates map[string]poolTemplate
+
+func initialTemplates() templates {
+	return templates{
+		"gpu":    {name: "gpu", driver: gpuDriver, kinds: []string{"a", "b"}, device: "gpu", count: 8, revision: 1},
+		"aux":    {name: "aux", driver: gpuDriver, kinds: []string{"a"}, device: "aux", count: 2, revision: 1},
+		"gold":   {name: "gold", driver: gpuDriver, kinds: []string{"a", "b", "c"}, tier: "gold", priority: 10, device: "gold", count: 16, revision: 1},
+		"nic":    {name: "nic", driver: nicDriver, kinds: []string{"b", "c"}, device: "nic", count: 4, revision: 1},
+		"fabric": {name: "fabric", driver: fabricDriver, kinds: []string{"c"}, device: "port", count: 40, revision: 1, shared: true},
+	}
+}
+
+const document = `
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: %s}
+spec:
+  driver: %s
+  priority: %d
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchExpressions: [%s]
+  %s
+  devices:
+  - name: %s
+    count: %d
+    attributes: {revision: {int: %d}, index: {int: "{{ .Index }}"}, rack: '%s'}
+  claimStatus: {data: {node: "{{ .Node.metadata.name }}", device: "{{ .Result.device }}"}}
+---
+`
+
+func (t *poolTemplate) yaml() string {
+	selector := fmt.Sprintf("{key: %s, operator: In, values: [%s]}", kindLabel, strings.Join(t.kinds, ", "))
+	if t.tier != "" {
+		selector += fmt.Sprintf(", {key: %s, operator: In, values: [%s]}", tierLabel, t.tier)
+	}
+	shared, rack := "", `{{ or (index .Node.metadata.labels "`+rackLabel+`") "none" }}`
+	if t.shared {
+		shared, rack = "sharedWith: {allNodes: true}", "none"
+	}
+	return fmt.Sprintf(document, t.name, t.driver, t.priority, selector, shared, t.device, t.count, t.revision, rack)
+}
+
+// yaml is all of them, for the ConfigMap.
+func (t templates) yaml() string {
+	var all strings.Builder
+	for _, one := range t {
+		all.WriteString(one.yaml())
+	}
+	return all.String()
+}
+
+// configuration retries soon what a kubelet would retry in minutes.
+const configuration = `
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: KwokDRAConfiguration
+metadata: {name: faults}
+spec:
+  retireWhen: {matchExpressions: [{key: .metadata.labels.` + retiredLabel + `, operator: Exists}]}
+  prepareWhen: {matchExpressions: [{key: .metadata.labels.` + holdLabel + `, operator: DoesNotExist}]}
+  retryInterval: 1s
+`

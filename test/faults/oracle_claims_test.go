@@ -1,0 +1,160 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// wrongPods says which Pods are not told to start that are to be, and the other
+// way round.
+func (s *state) wrongPods() []string {
+	pools := s.wantedPools()
+	var wrong []string
+	for _, pod := range s.pods {
+		start := startable(pod)
+		if start && pod.Spec.NodeName == "" {
+			wrong = append(wrong, fmt.Sprintf("pod %s is told to start and is not bound", pod.Name))
+		}
+		if !start && s.mustStart(pod, pools) {
+			wrong = append(wrong, fmt.Sprintf("pod %s on %s is not told to start", pod.Name, pod.Spec.NodeName))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+func startable(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
+	})
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// mustStart tells whether nothing keeps the claims of a Pod from being prepared.
+// Where something does, it may all the same have started before.
+func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
+	node := s.nodes[pod.Spec.NodeName]
+	if node == nil || ended(pod) || pod.DeletionTimestamp != nil || pod.Labels[holdLabel] != "" || len(pod.Spec.ResourceClaims) == 0 {
+		return false
+	}
+	for i := range pod.Spec.ResourceClaims {
+		claim := s.claimOf(pod, &pod.Spec.ResourceClaims[i])
+		if claim == nil || claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, true) {
+			return false
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if !allocatable(node, &result, pools) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func allocatable(node *corev1.Node, result *resourcev1.DeviceRequestAllocationResult, pools map[poolKey]wantedPool) bool {
+	for _, holder := range []string{node.Name, ""} {
+		pool, is := pools[poolKey{holder, result.Driver, result.Pool}]
+		if !is || pool.unsure {
+			continue
+		}
+		// A node that does not have the shared pool's template does not have its driver.
+		if _, has := pool.devices[result.Device]; has && (holder != "" || node.Labels[kindLabel] == "c") {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *state) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) *resourcev1.ResourceClaim {
+	name := podClaim.ResourceClaimName
+	for i := range pod.Status.ResourceClaimStatuses {
+		if status := &pod.Status.ResourceClaimStatuses[i]; status.Name == podClaim.Name {
+			name = status.ResourceClaimName
+		}
+	}
+	if name == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.claims, func(c resourcev1.ResourceClaim) bool { return c.Name == *name })
+	if i < 0 {
+		return nil
+	}
+	return &s.claims[i]
+}
+
+// wrongClaims says which claims lack entries, or have some that they are not to
+// have.
+func (s *state) wrongClaims() []string {
+	var wrong []string
+	for i := range s.claims {
+		if problem := s.wrongClaim(&s.claims[i]); problem != "" {
+			wrong = append(wrong, fmt.Sprintf("claim %s: %s", s.claims[i].Name, problem))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
+	var started, living bool
+	var nodes []string
+	for _, consumer := range claim.Status.ReservedFor {
+		pod := s.pods[consumer.UID]
+		if pod == nil || ended(pod) {
+			continue
+		}
+		node := s.nodes[pod.Spec.NodeName]
+		// An unbound Pod may be about to start, and where its node has come again since
+		// it started, the entries may have been withdrawn in between.
+		living = living || node != nil || pod.Spec.NodeName == ""
+		started = started || node != nil && startable(pod) && node.CreationTimestamp.Time.Before(pod.CreationTimestamp.Time)
+		nodes = append(nodes, pod.Spec.NodeName)
+	}
+	entries := claim.Status.Devices
+	switch {
+	case !living && len(entries) > 0:
+		return fmt.Sprintf("has %d entries, and no Pod that uses it", len(entries))
+	case claim.Status.Allocation == nil || !started && len(entries) == 0:
+		return ""
+	case len(entries) != len(claim.Status.Allocation.Devices.Results):
+		return fmt.Sprintf("has %d entries for %d devices", len(entries), len(claim.Status.Allocation.Devices.Results))
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if problem := wrongEntry(entries, &result, nodes); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+func wrongEntry(entries []resourcev1.AllocatedDeviceStatus, result *resourcev1.DeviceRequestAllocationResult, nodes []string) string {
+	i := slices.IndexFunc(entries, func(e resourcev1.AllocatedDeviceStatus) bool {
+		return e.Driver == result.Driver && e.Pool == result.Pool && e.Device == result.Device
+	})
+	if i < 0 {
+		return "has no entry for device " + result.Device
+	}
+	var data struct{ Node, Device string }
+	if entries[i].Data == nil || json.Unmarshal(entries[i].Data.Raw, &data) != nil || data.Device != result.Device || !slices.Contains(nodes, data.Node) {
+		return fmt.Sprintf("has for device %s the data %s", result.Device, entries[i].Data)
+	}
+	conditions := entries[i].Conditions
+	if len(conditions) != 1 || conditions[0].Type != "Ready" || conditions[0].Status != metav1.ConditionTrue {
+		return fmt.Sprintf("has for device %s the conditions %+v", result.Device, conditions)
+	}
+	return ""
+}
+
+// wrong is all that is not as the oracle says.
+func (s *state) wrong() []string {
+	return slices.Concat(s.wrongPools(), s.wrongPods(), s.wrongClaims())
+}

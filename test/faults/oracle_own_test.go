@@ -1,0 +1,91 @@
+package faults
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// right is a state in which all is as it is to be: a node with a pool of one
+// slice, and a Pod that has a device of it.
+func right() *state {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n1", Labels: map[string]string{kindLabel: "b"}, Annotations: map[string]string{fakeAnnotation: "fake"}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	pod := boundPod("p", "n")
+	pod.UID, pod.CreationTimestamp = "p1", metav1.Unix(1, 0)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
+	slice := resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{managedBy: "kwok-dra"}, OwnerReferences: []metav1.OwnerReference{{Name: "n", UID: "n1"}}},
+		Spec: resourcev1.ResourceSliceSpec{Driver: gpuDriver, NodeName: new("n"), Pool: resourcev1.ResourcePool{Name: "n", Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{ownDevice("gpu-0", 0), ownDevice("gpu-1", 1)}},
+	}
+	claim := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: resourcev1.ResourceClaimStatus{
+		ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p1"}},
+		Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+			Results: []resourcev1.DeviceRequestAllocationResult{{Driver: gpuDriver, Pool: "n", Device: "gpu-0"}},
+		}},
+		Devices: []resourcev1.AllocatedDeviceStatus{{Driver: gpuDriver, Pool: "n", Device: "gpu-0",
+			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}},
+	}}
+	claim.Status.Devices[0].Data = ownData(`{"node": "n", "device": "gpu-0"}`)
+	return &state{
+		templates: templates{"gpu": {name: "gpu", driver: gpuDriver, kinds: []string{"b"}, device: "gpu", count: 2, revision: 1}},
+		nodes:     map[string]*corev1.Node{"n": node},
+		pods:      map[types.UID]*corev1.Pod{"p1": pod},
+		claims:    []resourcev1.ResourceClaim{claim},
+		slices:    []resourcev1.ResourceSlice{slice},
+	}
+}
+
+// TestOracle has the oracle find each thing that may be wrong.
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, right().wrong())
+	for about, spoil := range map[string]func(s *state){
+		"a pool is missing":             func(s *state) { s.slices = nil },
+		"a pool is too many":            func(s *state) { s.templates = nil },
+		"a pool of a node that is gone": func(s *state) { s.nodes = nil },
+		"a pool of a retired node":      func(s *state) { s.nodes["n"].Labels[retiredLabel] = "true" },
+		"a device is missing":           func(s *state) { s.slices[0].Spec.Devices = s.slices[0].Spec.Devices[:1] },
+		"a device is there twice":       func(s *state) { s.slices[0].Spec.Devices = append(s.slices[0].Spec.Devices, ownDevice("gpu-1", 1)) },
+		"an attribute is old":           func(s *state) { s.slices[0].Spec.Devices[1] = ownDevice("gpu-1", 7) },
+		"a taint is missing":            func(s *state) { s.nodes["n"].Annotations[taintAnnotation] = "gpu-1:a=b:NoSchedule" },
+		"the slice count is wrong":      func(s *state) { s.slices[0].Spec.Pool.ResourceSliceCount = 2 },
+		"a slice of the node before":    func(s *state) { s.slices[0].OwnerReferences[0].UID = "n0" },
+		"a slice without label":         func(s *state) { s.slices[0].Labels = nil },
+		"a slice without owner":         func(s *state) { s.slices[0].OwnerReferences = nil },
+		"a Pod is not told":             func(s *state) { s.pods["p1"].Status.Conditions = nil },
+		"a Pod without node is told":    func(s *state) { s.pods["p1"].Spec.NodeName = "" },
+		"an entry is missing":           func(s *state) { s.claims[0].Status.Devices = nil },
+		"an entry is too many":          func(s *state) { s.pods = nil },
+		"an entry is of another device": func(s *state) { s.claims[0].Status.Devices[0].Device = "gpu-1" },
+		"an entry says something else":  func(s *state) { s.claims[0].Status.Devices[0].Data = ownData(`{"node": "n", "device": "gpu-1"}`) },
+		"an entry is not ready":         func(s *state) { s.claims[0].Status.Devices[0].Conditions = nil },
+		"two generations": func(s *state) {
+			other := *s.slices[0].DeepCopy()
+			other.Spec.Pool.Generation = 2
+			s.slices = append(s.slices, other)
+		},
+	} {
+		s := right()
+		spoil(s)
+		require.NotEmpty(t, s.wrong(), about)
+	}
+}
+
+func ownDevice(name string, index int64) resourcev1.Device {
+	return resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+		"revision": {IntValue: new(int64(1))}, "index": {IntValue: &index}, "rack": {StringValue: new("none")},
+	}}
+}
+
+func ownData(data string) *runtime.RawExtension {
+	return &runtime.RawExtension{Raw: []byte(data)}
+}

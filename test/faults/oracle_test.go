@@ -1,0 +1,257 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// state is all that the oracle looks at.
+type state struct {
+	templates templates
+	nodes     map[string]*corev1.Node
+	pods      map[types.UID]*corev1.Pod
+	claims    []resourcev1.ResourceClaim
+	slices    []resourcev1.ResourceSlice
+}
+
+// The names that the contract gives.
+const (
+	managedBy       = "dra.kwok.x-k8s.io/managed-by"
+	taintAnnotation = "dra.kwok.x-k8s.io/device-taints"
+	fakeAnnotation  = "kwok.x-k8s.io/node"
+)
+
+// poolKey is a pool: node is empty for one that nodes share.
+type poolKey struct{ node, driver, name string }
+
+// wantedPool is a pool that is to exist.
+type wantedPool struct {
+	owner   types.UID
+	devices map[string]wantedDevice
+	// unsure is set where what is there depends on what was before: the pool may be
+	// there or not, but if so then in one piece.
+	unsure bool
+}
+
+// wantedDevice is a device without what the server adds.
+type wantedDevice struct {
+	revision, index int64
+	rack            string
+	taints          string
+}
+
+// gibberish begins an annotation that cannot be followed.
+const gibberish = "gibberish"
+
+// wantedPools works out the pools from templates and nodes.
+func (s *state) wantedPools() map[poolKey]wantedPool {
+	wanted := map[poolKey]wantedPool{}
+	for _, node := range s.nodes {
+		if node.Annotations[fakeAnnotation] != "fake" || retired(node) {
+			continue
+		}
+		for driver, chosen := range s.chosen(node) {
+			s.addPools(wanted, node, driver, chosen)
+		}
+	}
+	return wanted
+}
+
+// chosen are, by driver, the templates of the highest priority, by name.
+func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
+	byDriver := map[string][]poolTemplate{}
+	for _, name := range slices.Sorted(maps.Keys(s.templates)) {
+		t := s.templates[name]
+		if !slices.Contains(t.kinds, node.Labels[kindLabel]) || t.tier != "" && node.Labels[tierLabel] != t.tier {
+			continue
+		}
+		others := byDriver[t.driver]
+		switch {
+		case len(others) == 0 || t.priority > others[0].priority:
+			byDriver[t.driver] = []poolTemplate{t}
+		case t.priority == others[0].priority:
+			byDriver[t.driver] = append(others, t)
+		}
+	}
+	return byDriver
+}
+
+func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
+	own := wantedPool{owner: node.UID, devices: map[string]wantedDevice{}}
+	own.unsure = !ready(node) || strings.HasPrefix(node.Annotations[taintAnnotation], gibberish)
+	for _, t := range chosen {
+		if t.shared {
+			key := poolKey{driver: driver, name: t.name}
+			known, is := wanted[key]
+			wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+			continue
+		}
+		maps.Copy(own.devices, t.devices(node))
+	}
+	if len(own.devices) > 0 {
+		wanted[poolKey{node.Name, driver, node.Name}] = own
+	}
+}
+
+func (t *poolTemplate) devices(node *corev1.Node) map[string]wantedDevice {
+	made := map[string]wantedDevice{}
+	for i := range t.count {
+		device := wantedDevice{revision: int64(t.revision), index: int64(i), rack: "none"}
+		name := fmt.Sprintf("%s-%d", t.device, i)
+		if node != nil {
+			device.taints = annotated(node, t.driver, name)
+			if rack := node.Labels[rackLabel]; rack != "" {
+				device.rack = rack
+			}
+		}
+		made[name] = device
+	}
+	return made
+}
+
+// annotated are the taints that a node's annotation gives a device.
+func annotated(node *corev1.Node, driver, device string) string {
+	var taints []string
+	for entry := range strings.SplitSeq(node.Annotations[taintAnnotation], ",") {
+		target, taint, _ := strings.Cut(entry, ":")
+		if target == device || target == driver+"/"+device {
+			taints = append(taints, taint)
+		}
+	}
+	slices.Sort(taints)
+	return strings.Join(taints, ",")
+}
+
+func retired(node *corev1.Node) bool {
+	_, is := node.Labels[retiredLabel]
+	return is
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// wrongPools says what is wrong with the slices that there are.
+func (s *state) wrongPools() []string {
+	wanted := s.wantedPools()
+	published := map[poolKey][]resourcev1.ResourceSlice{}
+	for _, slice := range s.slices {
+		// One whose label was taken off is nobody's, unless its pool is to exist.
+		_, owned := slice.Labels[managedBy]
+		key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
+		if slice.Spec.NodeName != nil {
+			key.node = *slice.Spec.NodeName
+		}
+		if _, is := wanted[key]; is || owned {
+			published[key] = append(published[key], slice)
+		}
+	}
+	var wrong []string
+	for key, pool := range published {
+		if want, is := wanted[key]; !is {
+			wrong = append(wrong, fmt.Sprintf("%+v has %d slices and is not to exist", key, len(pool)))
+		} else if problem := want.wrong(pool); problem != "" {
+			wrong = append(wrong, fmt.Sprintf("%+v: %s", key, problem))
+		}
+	}
+	for key, want := range wanted {
+		if len(published[key]) == 0 && !want.unsure {
+			wrong = append(wrong, fmt.Sprintf("%+v is missing, with %d devices", key, len(want.devices)))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// The most devices that the API server takes in a slice, without taints and with.
+const (
+	mostDevices = 128
+	mostTainted = 64
+)
+
+// wrong says what is wrong with a pool.
+func (w *wantedPool) wrong(pool []resourcev1.ResourceSlice) string {
+	found := map[string]wantedDevice{}
+	total := 0
+	for i := range pool {
+		slice := &pool[i]
+		if slice.Labels[managedBy] == "" && !w.unsure {
+			return "slice " + slice.Name + " does not have the label"
+		}
+		if slice.Spec.Pool != pool[0].Spec.Pool || slice.Spec.Pool.ResourceSliceCount != int64(len(pool)) {
+			return fmt.Sprintf("%d slices, of which one says %+v and one %+v", len(pool), pool[0].Spec.Pool, slice.Spec.Pool)
+		}
+		if problem := w.wrongOwner(slice.OwnerReferences); problem != "" {
+			return "slice " + slice.Name + " " + problem
+		}
+		for j := range slice.Spec.Devices {
+			found[slice.Spec.Devices[j].Name] = foundDevice(&slice.Spec.Devices[j])
+			total++
+		}
+	}
+	if w.unsure {
+		return ""
+	}
+	if total != len(w.devices) || !maps.Equal(found, w.devices) {
+		return fmt.Sprintf("%d devices, %d of them different; want %d: %s", total, len(found), len(w.devices), firstDifference(found, w.devices))
+	}
+	most := mostDevices
+	if slices.ContainsFunc(slices.Collect(maps.Values(w.devices)), func(d wantedDevice) bool { return d.taints != "" }) {
+		most = mostTainted
+	}
+	if want := (len(w.devices) + most - 1) / most; len(pool) != want {
+		return fmt.Sprintf("%d slices for %d devices, want %d", len(pool), len(w.devices), want)
+	}
+	return ""
+}
+
+func (w *wantedPool) wrongOwner(owners []metav1.OwnerReference) string {
+	switch {
+	case w.owner == "" && len(owners) == 0:
+		return ""
+	case len(owners) != 1 || owners[0].UID != w.owner:
+		return fmt.Sprintf("has owners %+v, want the node %s", owners, w.owner)
+	}
+	return ""
+}
+
+func foundDevice(device *resourcev1.Device) wantedDevice {
+	var taints []string
+	for _, taint := range device.Taints {
+		text := taint.Key
+		if taint.Value != "" {
+			text += "=" + taint.Value
+		}
+		taints = append(taints, text+":"+string(taint.Effect))
+	}
+	slices.Sort(taints)
+	found := wantedDevice{taints: strings.Join(taints, ",")}
+	if a := device.Attributes["revision"]; a.IntValue != nil {
+		found.revision = *a.IntValue
+	}
+	if a := device.Attributes["index"]; a.IntValue != nil {
+		found.index = *a.IntValue
+	}
+	if a := device.Attributes["rack"]; a.StringValue != nil {
+		found.rack = *a.StringValue
+	}
+	return found
+}
+
+func firstDifference(found, wanted map[string]wantedDevice) string {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if found[name] != wanted[name] {
+			return fmt.Sprintf("%s is %+v, want %+v", name, found[name], wanted[name])
+		}
+	}
+	return "there are devices too many"
+}
