@@ -27,6 +27,9 @@ func (s *Scheduler) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, erro
 		if err != nil {
 			return claims, err
 		}
+		if slices.Contains(claims, claim) {
+			return claims, fmt.Errorf("spec.resourceClaims[%d]: resourceclaim %q is there twice, and the scheduler fails to reserve it twice: leave one out", i, claim.Name)
+		}
 		if claim != nil {
 			claims = append(claims, claim)
 		}

@@ -77,6 +77,8 @@ func TestSchedule(t *testing.T) {
 		"a claim that is shared is elsewhere": {gpus(2, 1), sharedClaim + sharing("a", ", nodeSelector: {name: node-0001}") + sharing("b", ", nodeSelector: {name: node-0000}"),
 			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; node node-0000: the devices of claim shared are elsewhere; node node-0001: the Pod's nodeSelector or node affinity does not match"},
 		"a claim that there is not": {gpus(1, 1), sharing("a", ""), `a:; resourceclaim "shared" not found: give its file with -f`},
+		"a claim twice": {gpus(1, 2), sharedClaim + strings.Replace(sharing("a", ""), "resourceClaims: [", "resourceClaims: [{name: again, resourceClaimName: shared}, ", 1),
+			`a:; spec.resourceClaims[1]: resourceclaim "shared" is there twice, and the scheduler fails to reserve it twice: leave one out`},
 		"a class that there is not": {gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: none}}]}`),
 			`a:; resourceclaim "a-gpu", request gpu: deviceclass "none" not found: give its file with -f`},
 		"a gate": {gpus(1, 1), plainPod("a", "schedulingGates: [{name: wait}]"), `a:; spec.schedulingGates: the Pod waits for "wait" to be taken away`},
