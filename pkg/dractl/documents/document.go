@@ -84,6 +84,8 @@ func Objects(all []Document) ([]Object, error) {
 	return objects, errors.Join(errs...)
 }
 
+var errNoObject = errors.New("not an object with apiVersion and kind")
+
 func (d *Document) objects() ([]Object, error) {
 	data, err := yaml.YAMLToJSONStrict(d.Data)
 	if err != nil {
@@ -91,7 +93,10 @@ func (d *Document) objects() ([]Object, error) {
 	}
 	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
 	if err != nil {
-		return nil, fmt.Errorf("not an object with apiVersion and kind: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoObject, err)
+	}
+	if decoded.GetObjectKind().GroupVersionKind().Version == "" {
+		return nil, errNoObject
 	}
 	list, isList := decoded.(*unstructured.UnstructuredList)
 	if !isList {

@@ -1,0 +1,69 @@
+package diff
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/slices"
+)
+
+func slice(name, device string) *resourcev1.ResourceSlice {
+	node := "node"
+	return &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: "d", NodeName: &node, Pool: resourcev1.ResourcePool{Name: "node", Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: device}},
+		},
+	}
+}
+
+// TestChanges: what is deleted, updated and created, and taken over because it is
+// there but is not the sidecar's.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	l := &live{byName: map[string]*resourcev1.ResourceSlice{"gone": slice("gone", "a"), "changed": slice("changed", "a"), "lost": slice("lost", "a")}}
+	changes := l.changes(&slices.Preview{Writes: slices.Writes{
+		Delete: []*slices.Observed{{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}},
+		Update: []slices.Update{{Slice: slice("changed", "b")}},
+		Create: []*resourcev1.ResourceSlice{slice("new", "b"), slice("lost", "b")},
+	}})
+	var got []string
+	for _, change := range changes {
+		got = append(got, string(change.Action)+" "+change.Name)
+	}
+	require.Equal(t, []string{"delete gone", "update changed", "create new", "update lost"}, got)
+
+	for format, want := range map[output.Format]string{
+		text:         "--- live/changed\n+++ sidecar/changed\n@@ -1,6 +1,6 @@\n spec:\n   devices:\n-  - name: a\n+  - name: b\n   driver: d\n   nodeName: node\n   pool:\n",
+		output.Name:  "resourceslice.resource.k8s.io/new\n",
+		output.Table: "create   new       node   d        node\n",
+		output.JSON:  `"action": "delete"`,
+	} {
+		var out, errOut bytes.Buffer
+		c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}}
+		c.output.Format = format
+		require.ErrorIs(t, c.tell(changes, nil), cli.ErrNegative)
+		require.Contains(t, out.String(), want)
+		require.NotContains(t, out.String(), "managedFields")
+		if format == text {
+			require.Contains(t, out.String(), "--- live/gone\n+++ /dev/null\n")
+			require.Contains(t, out.String(), "--- /dev/null\n+++ sidecar/new\n")
+			require.Equal(t, "1 to create, 2 to update, 1 to delete\n", errOut.String())
+		}
+	}
+	var out, errOut bytes.Buffer
+	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}}
+	c.output.Format = text
+	require.NoError(t, c.tell(nil, nil))
+	require.Empty(t, out.String()+errOut.String())
+	require.ErrorIs(t, c.tell(nil, []error{errors.New("node n: a problem")}), cli.ErrNegative, "the sidecar would fail")
+	require.Equal(t, "node n: a problem\n", errOut.String())
+}
