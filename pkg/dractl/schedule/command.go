@@ -125,10 +125,17 @@ func (c *command) run(ctx context.Context) error {
 		_, err = fmt.Fprintln(c.streams.ErrOut, "no Pod waits for a node")
 		return err
 	}
+	show := c.print
 	if c.howMany {
-		return c.count(ctx, scheduler, placements)
+		show = c.count
 	}
-	return c.print(ctx, scheduler, placements)
+	if err := show(ctx, scheduler, placements); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(placements, func(p *Placement) bool { return p.Node == "" }) {
+		return cli.ErrNegative
+	}
+	return nil
 }
 
 // input gathers all that there is to know.

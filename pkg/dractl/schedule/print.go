@@ -7,11 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 )
 
-// print prints what became of the Pods. The error tells that one does not fit.
+// print prints what became of the Pods.
 func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
 	reasons := map[*Placement][]string{}
 	for _, p := range placements {
@@ -19,16 +18,10 @@ func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []
 			reasons[p] = scheduler.reasons(ctx, p)
 		}
 	}
-	var err error
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
-		err = output.Objects(c.streams.Out, c.output.Format, objects(placements, reasons))
-	} else {
-		err = c.printTable(placements, reasons)
+		return output.Objects(c.streams.Out, c.output.Format, objects(placements, reasons))
 	}
-	if err == nil && len(reasons) > 0 {
-		return cli.ErrNegative
-	}
-	return err
+	return c.printTable(placements, reasons)
 }
 
 func (c *command) printTable(placements []*Placement, reasons map[*Placement][]string) error {
