@@ -16,7 +16,7 @@ import (
 // TestReadme holds the README's tables against the flags and metrics there are.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../README.md")
+	data, err := os.ReadFile("../../cmd/kwok-dra/README.md")
 	require.NoError(t, err)
 	readme := string(data)
 	options := NewOptions()
