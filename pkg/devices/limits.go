@@ -18,7 +18,7 @@ const (
 	// renderSteps bounds the rounds of loops and the values of actions, and
 	// renderWeight the bytes and elements of these; each is for one rendering, and
 	// grows with the number of values that it is to yield.
-	renderSteps, stepsPerValue   = 100_000, 1_000
+	renderSteps, stepsPerValue   = 10_000, 100
 	renderWeight, weightPerValue = 4 << 20, 4 << 10
 	renderTime                   = 5 * time.Second
 	// deepest is how deep maps and lists may be nested. A map may hold itself.
