@@ -1,9 +1,8 @@
 package e2e
 
 import (
-	"fmt"
+	"encoding/json"
 	"maps"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +38,8 @@ func testClosedLoop(w *world) {
 	w.await(timeline.PodRunning, "training")
 	ready, complete := w.await(timeline.NodeReady, node), w.await(timeline.PoolComplete, timeline.Pool(node, "gpu.nvidia.com"))
 	prepared := w.await(timeline.PodPrepared, "training")
-	w.Logf("kwok-dra took %s from Ready to a complete pool, and %s from binding to prepared",
-		complete.At.Sub(ready.At), prepared.At.Sub(bound.At))
+	w.Logf("on the node %s (%d characters) kwok-dra took %s from Ready to a complete pool, and %s from binding to prepared",
+		node, len(node), complete.At.Sub(ready.At), prepared.At.Sub(bound.At))
 	require.Equal(w, "8 devices of gpu.nvidia.com", complete.Detail)
 	require.Equal(w, "p5.48xlarge", w.await(timeline.NodeCreated, node).Detail, "the type that has the devices")
 	w.sameDevices(node)
@@ -97,32 +96,31 @@ func (w *world) sameDevices(node string) {
 	want := map[string]string{}
 	for _, slice := range w.told(object) {
 		for _, device := range slice.Devices {
-			want[slice.Driver.Value()+"/"+device.Name.Value()] = describe(device.Attributes, device.Capacity)
+			want[slice.Driver.Value()+"/"+device.Name.Value()] = describe(w, device.Attributes, device.Capacity)
 		}
 	}
 	got := map[string]string{}
 	for _, slice := range w.slicesOf(node) {
 		for _, device := range slice.Spec.Devices {
-			got[slice.Spec.Driver+"/"+device.Name] = describe(device.Attributes, device.Capacity)
+			got[slice.Spec.Driver+"/"+device.Name] = describe(w, device.Attributes, device.Capacity)
 		}
 	}
 	require.NotEmpty(w, want)
 	require.Equal(w, want, got)
 }
 
-// describe writes what a device has, without the identifiers of a single one.
-func describe(attributes map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, capacity map[resourcev1.QualifiedName]resourcev1.DeviceCapacity) string {
-	text := ""
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		attribute := attributes[name]
-		if name == "uuid" || name == "parentUUID" {
-			attribute = resourcev1.DeviceAttribute{}
+// identifiers are attributes that differ from node to node.
+var identifiers = map[resourcev1.QualifiedName]bool{"uuid": true, "parentUUID": true, "dra.net/ipv4": true, "dra.net/mac": true}
+
+// describe writes what a device has, of identifiers only that it has them.
+func describe(w *world, attributes map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, capacity map[resourcev1.QualifiedName]resourcev1.DeviceCapacity) string {
+	attributes = maps.Clone(attributes)
+	for name := range attributes {
+		if identifiers[name] {
+			attributes[name] = resourcev1.DeviceAttribute{}
 		}
-		text += fmt.Sprintf("%s=%s ", name, attribute.String())
 	}
-	for _, name := range slices.Sorted(maps.Keys(capacity)) {
-		value := capacity[name].Value
-		text += fmt.Sprintf("%s=%s ", name, value.String())
-	}
-	return text
+	text, err := json.Marshal([]any{attributes, capacity})
+	require.NoError(w, err)
+	return string(text)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 )
@@ -27,21 +28,22 @@ type decorator struct {
 
 // filled are instance types with their devices, and what they were made for.
 type filled struct {
+	uid        types.UID
 	generation int64
 	from, to   []*cloudprovider.InstanceType
 }
 
 // GetInstanceTypes implements cloudprovider.CloudProvider.
 func (d *decorator) GetInstanceTypes(ctx context.Context, nodePool *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
-	types, err := d.CloudProvider.GetInstanceTypes(ctx, nodePool)
+	from, err := d.CloudProvider.GetInstanceTypes(ctx, nodePool)
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	last, found := d.filled[nodePool.Name]
-	if !found || last.generation != nodePool.Generation || !slices.Equal(last.from, types) {
-		last = filled{generation: nodePool.Generation, from: types, to: d.devices.Fill(ctx, nodePool, types)}
+	if !found || last.uid != nodePool.UID || last.generation != nodePool.Generation || !slices.Equal(last.from, from) {
+		last = filled{nodePool.UID, nodePool.Generation, from, d.devices.Fill(ctx, nodePool, from)}
 		d.filled[nodePool.Name] = last
 	}
 	return last.to, nil

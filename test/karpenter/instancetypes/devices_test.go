@@ -147,6 +147,10 @@ func TestDecorate(t *testing.T) {
 	without.Spec.Template.Labels, without.Generation = with.Spec.Template.Labels, 2
 	require.Len(t, get(without).DynamicResources.ResourceSliceTemplates, 1)
 
+	another := nodePool("with", nil)
+	another.UID = "another"
+	require.Empty(t, get(another).DynamicResources.ResourceSliceTemplates, "of the same name, made after the first was deleted")
+
 	before := get(with)
 	inner.types = []*cloudprovider.InstanceType{shipped(t)["g6.xlarge"]}
 	require.NotSame(t, before, get(with))
