@@ -84,7 +84,7 @@ func TestExitCodes(t *testing.T) {
 		"empty directory":        {[]string{"validate", "-f", "."}, 2, "with -R those below it are read too"},
 		"nothing of ours":        {[]string{"validate", "-f", examples + "nodes.yaml"}, 2, "nothing in them that kwok-dra reads"},
 		"unknown flag":           {[]string{"validate", "--file", "a"}, 2, "unknown flag"},
-		"unknown command":        {[]string{"valdate"}, 2, "unknown command"},
+		"unknown command":        {[]string{"valdate"}, 2, "did you mean validate?"},
 		"unknown format":         {[]string{"validate", "-o", "xml"}, 2, "must be table, json, yaml or name"},
 		"render":                 {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml"}, 0, ""},
 		"render what is invalid": {[]string{"render", "-f", examples + "invalid.yaml", "--nodes", examples + "nodes.yaml"}, 1, "invalid.yaml:10: "},
