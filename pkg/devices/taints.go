@@ -35,15 +35,17 @@ func parseTaints(text string) (Taints, error) {
 	}
 	var taints Taints
 	var problems []string
+	seen := map[nodeTaint]bool{}
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)
 		taint, err := parseTaint(entry)
-		if err == nil && slices.ContainsFunc(taints, taint.same) {
+		if err == nil && seen[taint.place()] {
 			err = errors.New("has the device, key and effect of another entry")
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("entry %q: %v", entry, err))
 		}
+		seen[taint.place()] = true
 		taints = append(taints, taint)
 	}
 	return taints, taintsError(problems)
@@ -66,9 +68,25 @@ func parseTaint(entry string) (nodeTaint, error) {
 	return nodeTaint{driver: driver, device: device, taint: taint}, v1alpha1.ValidateTaint(&taint, nil).ToAggregate()
 }
 
+// mostProblems is how many entries an error names, and longestProblem how much it
+// says of each. An annotation has room for thousands, and each Pod of the node
+// would tell of all.
+const (
+	mostProblems   = 5
+	longestProblem = 500
+)
+
 func taintsError(problems []string) error {
 	if len(problems) == 0 {
 		return nil
+	}
+	if more := len(problems) - mostProblems; more > 0 {
+		problems = append(problems[:mostProblems:mostProblems], fmt.Sprintf("and %d more", more))
+	}
+	for i, problem := range problems {
+		if len(problem) > longestProblem {
+			problems[i] = strings.ToValidUTF8(problem[:longestProblem], "") + "..."
+		}
 	}
 	return fmt.Errorf("annotation %s: %s", v1alpha1.DeviceTaintsAnnotation, strings.Join(problems, "; "))
 }
@@ -85,8 +103,9 @@ func (t nodeTaint) String() string {
 	return text + ":" + string(t.taint.Effect)
 }
 
-func (t nodeTaint) same(other nodeTaint) bool {
-	return t.driver == other.driver && t.device == other.device && sameTaint(t.taint, other.taint)
+// place is what no two entries may share.
+func (t nodeTaint) place() nodeTaint {
+	return nodeTaint{driver: t.driver, device: t.device, taint: resourcev1.DeviceTaint{Key: t.taint.Key, Effect: t.taint.Effect}}
 }
 
 // sameTaint tells whether one taint takes the place of the other, by the rule of

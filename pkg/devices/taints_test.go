@@ -44,6 +44,19 @@ func TestParseTaints(t *testing.T) {
 	}
 }
 
+// TestParseTaintsIsBrief has an annotation as large as may be, of many mistakes
+// and of one.
+func TestParseTaintsIsBrief(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("::,", 80<<10), strings.Repeat("💥", 60<<10), "a:" + strings.Repeat("k", 240<<10) + ":None"} {
+		_, err := parseTaints(text)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 4<<10)
+	}
+	_, err := parseTaints("a,b,c,d,e,f,g")
+	require.ErrorContains(t, err, "; and 2 more")
+}
+
 func TestParseTaintsRefuses(t *testing.T) {
 	t.Parallel()
 	const form = "must be [driver/]device:key[=value]:effect, for example gpu-0:example.com/xid=79:NoExecute"
