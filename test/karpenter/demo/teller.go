@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,20 +11,20 @@ import (
 
 // sentences say of each step what happens.
 var sentences = map[timeline.Step]string{
-	timeline.PodCreated:           "Pod %[1]s is there and claims 8 GPUs, which no node has",
-	timeline.NodeClaimCreated:     "Karpenter makes NodeClaim %[1]s, and will wait for pools of %[2]s",
-	timeline.NodeClaimLaunched:    "NodeClaim %[1]s is launched",
-	timeline.NodeCreated:          "Node %[1]s is there, a %[2]s",
+	timeline.PodCreated:           "Pod {name} is there and claims 8 GPUs, which no node has",
+	timeline.NodeClaimCreated:     "Karpenter makes NodeClaim {name}, and will wait for pools of {detail}",
+	timeline.NodeClaimLaunched:    "NodeClaim {name} is launched",
+	timeline.NodeCreated:          "Node {name} is there, a {detail}",
 	timeline.NodeReady:            "kwok makes the node Ready",
-	timeline.PoolComplete:         "kwok-dra has published %[2]s: the pool is complete",
-	timeline.NodeClaimRegistered:  "NodeClaim %[1]s is registered",
-	timeline.NodeClaimInitialized: "Karpenter has seen the pool: NodeClaim %[1]s is initialized",
-	timeline.ClaimAllocated:       "the scheduler has allocated %[2]s",
-	timeline.PodBound:             "Pod %[1]s is bound to the node",
+	timeline.PoolComplete:         "kwok-dra has published {detail}: the pool is complete",
+	timeline.NodeClaimRegistered:  "NodeClaim {name} is registered",
+	timeline.NodeClaimInitialized: "Karpenter has seen the pool: NodeClaim {name} is initialized",
+	timeline.ClaimAllocated:       "the scheduler has allocated {detail}",
+	timeline.PodBound:             "Pod {name} is bound to the node",
 	timeline.PodPrepared:          "kwok-dra has prepared the claim",
-	timeline.PodRunning:           "Pod %[1]s runs",
-	timeline.PodGone:              "Pod %[1]s has been deleted and is gone",
-	timeline.NodeClaimDeleted:     "Karpenter gives up NodeClaim %[1]s: nobody needs the node",
+	timeline.PodRunning:           "Pod {name} runs",
+	timeline.PodGone:              "Pod {name} has been deleted and is gone",
+	timeline.NodeClaimDeleted:     "Karpenter gives up NodeClaim {name}: nobody needs the node",
 	timeline.NodeGone:             "the node is gone",
 	timeline.SlicesGone:           "kwok-dra has retired its slices",
 }
@@ -63,8 +64,7 @@ func (t *teller) tell(mark timeline.Mark) {
 	if mark.Step == timeline.NodeClaimLaunched {
 		t.claims[mark.Detail] = mark.Name
 	}
-	// Formats use the name, the detail or neither.
-	sentence := fmt.Sprintf(sentences[mark.Step]+"%[3]s", mark.Name, mark.Detail, "")
+	sentence := strings.NewReplacer("{name}", mark.Name, "{detail}", mark.Detail).Replace(sentences[mark.Step])
 	fmt.Printf("%9.3f s   %s\n", mark.At.Sub(t.begin).Seconds(), sentence)
 }
 

@@ -21,8 +21,8 @@ type decorator struct {
 	devices *Devices
 
 	mu sync.Mutex
-	// filled is by the name of the NodePool. Karpenter asks every few seconds, and
-	// rendering a thousand types takes longer than it has patience.
+	// filled is by the name of the NodePool. Karpenter asks every few seconds, and of
+	// instance types there may be thousands.
 	filled map[string]filled
 }
 
