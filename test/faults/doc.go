@@ -5,6 +5,11 @@
 // over, the cluster must be what an oracle makes of the templates, Nodes and
 // Pods alone.
 //
+// Now and then two sidecars run at once, and both believe to be the only one:
+// they must not agree on who acts, but on what is right. The clock of a sidecar
+// cannot be set without root; where it is compared with that of another machine,
+// package claims tests with a clock of its own.
+//
 // A seed gives the workload, the schedule, and what becomes of the n-th request
 // of a kind to an object. When each thing happens is up to the machine, so a
 // seed that failed may have to be run more than once:

@@ -114,10 +114,13 @@ func newHostile(t *testing.T, w *world) *hostile {
 	h := &hostile{world: w, all: initialTemplates(), racks: map[string]string{}}
 	h.came = sync.NewCond(&h.mu)
 	require.NoError(t, h.configure(t.Context(), ""))
-	slices, err := w.client.ResourceV1().ResourceSlices().Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	t.Cleanup(slices.Stop)
-	go h.follow(slices)
+	go func() {
+		for t.Context().Err() == nil { // the client ends a watch after a while
+			if slices, err := w.client.ResourceV1().ResourceSlices().Watch(t.Context(), metav1.ListOptions{}); err == nil {
+				h.follow(slices)
+			}
+		}
+	}()
 	for i := range healthyNodes {
 		require.NoError(t, h.createNode(t.Context(), fmt.Sprint("healthy-", i), map[string]string{kindLabel: "a"}))
 	}
@@ -181,6 +184,11 @@ func (h *hostile) against(t *testing.T, p poison) {
 	for i := range p.nodes {
 		require.NoError(t, h.createNode(t.Context(), fmt.Sprint(poisoned, "-", i), p.labels))
 	}
+	t.Cleanup(func() {
+		for i := range p.nodes {
+			_ = h.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), fmt.Sprint(poisoned, "-", i), metav1.DeleteOptions{})
+		}
+	})
 	var ratios []float64
 	var without, with []time.Duration
 	for range rounds {
@@ -190,9 +198,6 @@ func (h *hostile) against(t *testing.T, p poison) {
 		ratios = append(ratios, percentile(hurt, 0.99).Seconds()/percentile(calm, 0.99).Seconds())
 	}
 	h.settled(t)
-	for i := range p.nodes {
-		require.NoError(t, h.client.CoreV1().Nodes().Delete(t.Context(), fmt.Sprint(poisoned, "-", i), metav1.DeleteOptions{}))
-	}
 	slices.Sort(ratios)
 	t.Logf("%s: median %s without, %s with; 99th percentile %s without, %s with; median of the ratios %.2f", p.name,
 		round(percentile(without, 0.5)), round(percentile(with, 0.5)), round(percentile(without, 0.99)), round(percentile(with, 0.99)), ratios[len(ratios)/2])

@@ -54,7 +54,8 @@ const gibberish = "gibberish"
 func (s *state) wantedPools() map[poolKey]wantedPool {
 	wanted := map[poolKey]wantedPool{}
 	for _, node := range s.nodes {
-		if node.Annotations[fakeAnnotation] != "fake" || retired(node) {
+		// An annotation that cannot be followed leaves all as it is, retired or not.
+		if node.Annotations[fakeAnnotation] != "fake" || retired(node) && !held(node) {
 			continue
 		}
 		for driver, chosen := range s.chosen(node) {
@@ -85,12 +86,14 @@ func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
 
 func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
 	own := wantedPool{owner: node.UID, devices: map[string]wantedDevice{}}
-	own.unsure = !ready(node) || strings.HasPrefix(node.Annotations[taintAnnotation], gibberish)
+	own.unsure = !ready(node) || held(node)
 	for _, t := range chosen {
 		if t.shared {
 			key := poolKey{driver: driver, name: t.name}
 			known, is := wanted[key]
-			wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+			if !retired(node) {
+				wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+			}
 			continue
 		}
 		maps.Copy(own.devices, t.devices(node))
@@ -127,6 +130,10 @@ func annotated(node *corev1.Node, driver, device string) string {
 	}
 	slices.Sort(taints)
 	return strings.Join(taints, ",")
+}
+
+func held(node *corev1.Node) bool {
+	return strings.HasPrefix(node.Annotations[taintAnnotation], gibberish)
 }
 
 func retired(node *corev1.Node) bool {
