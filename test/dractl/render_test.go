@@ -132,7 +132,7 @@ func (s *shell) differences(live []resourcev1.ResourceSlice) {
 	s.must("sed 's/80GB HBM3/96GB HBM3/' templates.yaml > changed.yaml")
 	r := s.run("kwok-dractl diff -f changed.yaml")
 	require.Equal(s, 1, r.code, r)
-	require.Contains(s, r.out, "-      string: NVIDIA H100 80GB HBM3\n+      string: NVIDIA H100 96GB HBM3\n")
+	require.Contains(s, r.out, "-        string: NVIDIA H100 80GB HBM3\n+        string: NVIDIA H100 96GB HBM3\n")
 	table := s.run("kwok-dractl diff -f templates/nvidia-l4.yaml -o table")
 	require.Equal(s, 1, table.code)
 	require.Equal(s, len(live)-2, strings.Count(table.out, "\ndelete "), "all but the two nodes of the profile")
