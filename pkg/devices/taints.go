@@ -45,6 +45,9 @@ func parseTaints(text string) (Taints, error) {
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("entry %q: %v", entry, err))
 		}
+		if len(problems) > mostProblems {
+			break // it takes as long as all that is right on a thousand nodes
+		}
 		seen[taint.place()] = true
 		taints = append(taints, taint)
 	}
@@ -80,8 +83,8 @@ func taintsError(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	if more := len(problems) - mostProblems; more > 0 {
-		problems = append(problems[:mostProblems:mostProblems], fmt.Sprintf("and %d more", more))
+	if len(problems) > mostProblems {
+		problems = append(problems[:mostProblems:mostProblems], "and more")
 	}
 	for i, problem := range problems {
 		if len(problem) > longestProblem {
