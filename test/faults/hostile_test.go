@@ -26,6 +26,8 @@ const (
 	changes      = 60
 	// poisoned begins the names of the nodes that do harm.
 	poisoned = "poisoned"
+	// churnPause is the time between two changes of the poison.
+	churnPause = 100 * time.Millisecond
 	// blocked is what it would be if one node held the others up: a machine that has
 	// much else to do answers sooner.
 	blocked = 10 * time.Second
@@ -221,7 +223,7 @@ func (h *hostile) measureWith(t *testing.T, p poison) []time.Duration {
 			if err := p.churn(ctx, h, round); err != nil && ctx.Err() == nil {
 				t.Errorf("%s: %v", p.name, err)
 			}
-			sleep(ctx, 20*time.Millisecond)
+			sleep(ctx, churnPause)
 		}
 	})
 	measured := h.measure(t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
@@ -268,10 +269,25 @@ func (r *run) vanish(ctx context.Context) error {
 			if len(state.pods)+len(state.claims) > 0 {
 				_ = r.deletePods(ctx)
 			}
+			if time.Until(deadline) < r.within-patience {
+				r.release(ctx, state)
+			}
 		}
 		sleep(ctx, 100*time.Millisecond)
 	}
 	return fmt.Errorf("%s after all was deleted there are left: %s", r.within, left)
+}
+
+// release lets claims go that wait for the claim controller, which after a restart
+// of the API server may take minutes. Those that show a device are the sidecar's
+// to clear, and stay.
+func (r *run) release(ctx context.Context, s *state) {
+	for i := range s.claims {
+		if len(s.claims[i].Status.Devices) == 0 && len(s.pods) == 0 {
+			_, _ = r.world.client.ResourceV1().ResourceClaims(namespace).Patch(ctx, s.claims[i].Name, types.MergePatchType,
+				[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		}
+	}
 }
 
 // panics finds a panic in a log, also one that was recovered from.
