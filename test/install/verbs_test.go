@@ -141,7 +141,7 @@ type player struct {
 }
 
 // play starts a sidecar with kwok's role and another.
-func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, environment []string) *player {
+func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, environment []string, arguments ...string) *player {
 	t.Helper()
 	p := &player{T: t, verbs: v, name: name}
 	p.createAccount(role)
@@ -156,10 +156,10 @@ func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, enviro
 	p.sidecar, err = startProcess(v.cluster, command{
 		name: name, program: program, environment: environment, url: "http://" + address,
 		log: filepath.Join(v.cluster.Logs(), "kwok-dra-"+name+".log"),
-		arguments: []string{
+		arguments: append([]string{
 			"--kubeconfig=" + kubeconfig, "--server-address=" + address, "--config-map=kube-system/kwok-dra", "--enable-crds",
 			"--manage-nodes-with-label-selector=player=" + name, "-v=2",
-		},
+		}, arguments...),
 	})
 	require.NoError(t, err)
 	t.Cleanup(p.sidecar.stop)
