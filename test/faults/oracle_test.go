@@ -35,8 +35,8 @@ type poolKey struct{ node, driver, name string }
 type wantedPool struct {
 	owner   types.UID
 	devices map[string]wantedDevice
-	// unsure is set where what is there depends on what was before: the pool may be
-	// there or not, but if so then in one piece.
+	// unsure is set where what is there depends on what was before. Where an annotation
+	// holds it, even what was edited by hand stays.
 	unsure bool
 }
 
@@ -187,11 +187,14 @@ const (
 
 // wrong says what is wrong with a pool.
 func (w *wantedPool) wrong(pool []resourcev1.ResourceSlice) string {
+	if w.unsure {
+		return ""
+	}
 	found := map[string]wantedDevice{}
 	total := 0
 	for i := range pool {
 		slice := &pool[i]
-		if slice.Labels[managedBy] == "" && !w.unsure {
+		if slice.Labels[managedBy] == "" {
 			return "slice " + slice.Name + " does not have the label"
 		}
 		if slice.Spec.Pool != pool[0].Spec.Pool || slice.Spec.Pool.ResourceSliceCount != int64(len(pool)) {
@@ -204,9 +207,6 @@ func (w *wantedPool) wrong(pool []resourcev1.ResourceSlice) string {
 			found[slice.Spec.Devices[j].Name] = foundDevice(&slice.Spec.Devices[j])
 			total++
 		}
-	}
-	if w.unsure {
-		return ""
 	}
 	if total != len(w.devices) || !maps.Equal(found, w.devices) {
 		return fmt.Sprintf("%d devices, %d of them different; want %d: %s", total, len(found), len(w.devices), firstDifference(found, w.devices))

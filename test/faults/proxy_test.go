@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -49,7 +50,8 @@ func newProxy(t testing.TB, admin *rest.Config, touch func(ctx context.Context, 
 	p := &proxy{target: target, transport: transport, touch: touch}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
-	p.server.StartTLS() // a client sends its token over TLS only
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections break off all the time
+	p.server.StartTLS()                                   // a client sends its token over TLS only
 	t.Cleanup(p.server.Close)
 	return p, nil
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -57,15 +58,22 @@ func newWorld(t testing.TB) (*world, error) {
 	if _, err := sidecar.Binary(); err != nil { // which takes a while, and not in the first seed's time
 		return nil, err
 	}
-	c := cluster.ForTest(t, cluster.Options{
-		Config:        stages,
-		FeatureGates:  map[string]bool{"DRADeviceTaints": true},
-		RuntimeConfig: map[string]bool{"resource.k8s.io/v1alpha3": true},
+	options := cluster.Options{
+		Config: stages,
 		ExtraArgs: map[string][]string{
 			cluster.Scheduler:         {"kube-api-qps=200", "kube-api-burst=400"},
 			cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"},
 		},
-	})
+	}
+	versions, err := build.Versions{}.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(versions.Kubernetes, "v1.34.") || strings.HasPrefix(versions.Kubernetes, "v1.35.") {
+		options.FeatureGates = map[string]bool{"DRADeviceTaints": true} // which later releases have on
+		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
+	}
+	c := cluster.ForTest(t, options)
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig of the cluster: %w", err)
