@@ -52,7 +52,7 @@ func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
 			return false
 		}
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			if !allocatable(node, &result, pools) {
+			if !s.allocatable(node, &result, pools) {
 				return false
 			}
 		}
@@ -60,14 +60,15 @@ func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
 	return true
 }
 
-func allocatable(node *corev1.Node, result *resourcev1.DeviceRequestAllocationResult, pools map[poolKey]wantedPool) bool {
+func (s *state) allocatable(node *corev1.Node, result *resourcev1.DeviceRequestAllocationResult, pools map[poolKey]wantedPool) bool {
 	for _, holder := range []string{node.Name, ""} {
 		pool, is := pools[poolKey{holder, result.Driver, result.Pool}]
 		if !is || pool.unsure {
 			continue
 		}
 		// A node that does not have the shared pool's template does not have its driver.
-		if _, has := pool.devices[result.Device]; has && (holder != "" || node.Labels[kindLabel] == "c") {
+		shares := slices.Contains(s.templates[result.Pool].kinds, node.Labels[kindLabel])
+		if _, has := pool.devices[result.Device]; has && (holder != "" || shares) {
 			return true
 		}
 	}
