@@ -6,10 +6,13 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -260,6 +263,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		}
 	})
 
+	running.Go(func() { s.tellUnreachable(ctx) })
 	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
 		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
 		"workers", s.options.Workers, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
@@ -282,4 +286,23 @@ func (s *sidecar) listen(ctx context.Context, registry *prometheus.Registry, syn
 	}
 	site := &site{registry: registry, synced: synced, page: page.New(s.source()), guard: guard, profiling: s.options.Profiling}
 	return serve(ctx, s.options.ServerAddress, site.handler(), secure)
+}
+
+// askAgain is how long after a failure the API server is asked again.
+const askAgain = 5 * time.Second
+
+// tellUnreachable says so until the API server has answered once. The caches
+// would wait in silence: client-go does not tell of connections that are refused.
+func (s *sidecar) tellUnreachable(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := s.client.Discovery().ServerVersionWithContext(ctx)
+		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+			return
+		}
+		klog.FromContext(ctx).Error(err, "The API server does not answer")
+		select {
+		case <-ctx.Done():
+		case <-time.After(askAgain):
+		}
+	}
 }

@@ -73,7 +73,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; negative: none")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes, Pods and claims that are dealt with at a time, each")
-	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where /healthz, /readyz and /metrics are served; empty: nowhere")
+	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where the page, /api/devices, /healthz, /readyz and /metrics are served; empty: nowhere")
 	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and all but health only to whom the API server lets read it")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read anew when it changes; default: one for localhost that is made at the start")
 	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "its key")

@@ -112,6 +112,23 @@ func (h *host) sync(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
+// container is the one of that name that runs on the host.
+func (h *host) container(name string) *process {
+	h.Helper()
+	h.starting.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, pod := range h.pods {
+		for _, container := range pod.containers {
+			if container.name == name {
+				return container
+			}
+		}
+	}
+	h.Fatalf("no container %s runs on the host", name)
+	return nil
+}
+
 // check fails the test, unless it has ended.
 func (h *host) check(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -87,6 +88,7 @@ func (u *user) installKwok() {
 const withProfiles = `
 resources:
 - ../kustomize/kwok
+- ../kustomize/config
 components:
 - ../kustomize/profiles/nvidia-h100
 - ../kustomize/profiles/gpu-example
@@ -104,9 +106,9 @@ func TestDryRun(t *testing.T) {
 	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
 	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.8.0\n" +
 		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done")
-	require.NoError(t, os.Mkdir(u.path("mine"), 0o755))
-	require.NoError(t, os.WriteFile(u.path("mine", "kustomization.yaml"), []byte(withProfiles), 0o600))
-	for _, overlay := range []string{"kustomize/kwok", "kustomize/kwok-general", "kustomize/karpenter", "mine"} {
+	u.write(withProfiles, "mine", "kustomization.yaml")
+	u.write(secure, "secure", "kustomization.yaml")
+	for _, overlay := range []string{"kustomize/kwok", "kustomize/kwok-general", "kustomize/karpenter", "mine", "secure"} {
 		u.run("kubectl apply --dry-run=server -k " + overlay)
 	}
 	rendered, err := u.shell("kubectl kustomize mine").Output()
@@ -114,6 +116,14 @@ func TestDryRun(t *testing.T) {
 	for _, key := range []string{"  nvidia-h100.yaml: |", "  gpu-example.yaml: |"} {
 		require.Contains(t, string(rendered), key)
 	}
+}
+
+// write writes a file of the user's own beside the repository's.
+func (u *user) write(content string, elem ...string) {
+	u.T().Helper()
+	file := u.path(elem...)
+	require.NoError(u.T(), os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(u.T(), os.WriteFile(file, []byte(content), 0o600))
 }
 
 func (u *user) fakeNode(name string, labels map[string]string) {

@@ -94,7 +94,7 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 		env = append(env, name+"="+value)
 	}
 	log := filepath.Join(p.host.cluster.Logs(), p.pod.Name+"-"+container.Name+".log")
-	return startProcess(p.host.cluster, command{program: program, arguments: arguments, environment: env, log: log, name: container.Name, url: "http://" + address})
+	return startProcess(p.host.cluster, command{program: program, arguments: arguments, environment: env, log: log, name: container.Name, address: address})
 }
 
 // program is what an image has for its entrypoint.

@@ -1,7 +1,9 @@
 package install
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,8 +23,8 @@ type command struct {
 	name, program          string
 	arguments, environment []string
 	log                    string
-	// url is where it serves, without a path.
-	url string
+	// address is where it serves.
+	address string
 }
 
 // process is one that runs. It ends with the cluster at the latest.
@@ -76,13 +78,20 @@ func (p *process) output() string {
 	return string(content)
 }
 
-// get asks for a path, and tells the status.
-func (p *process) get(ctx context.Context, path string) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+// prober trusts every certificate, as kubelets do.
+var prober = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+
+// get asks for a path, with a token if there is one, and tells the status.
+func (p *process) get(ctx context.Context, scheme corev1.URIScheme, path, token string) (int, error) {
+	url := strings.ToLower(string(cmp.Or(scheme, corev1.URISchemeHTTP))) + "://" + p.address + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := prober.Do(request)
 	if err != nil {
 		return 0, err
 	}
@@ -101,7 +110,7 @@ func (p *process) passes(ctx context.Context, probe *corev1.Probe, container *co
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		status, err := p.get(ctx, probe.HTTPGet.Path)
+		status, err := p.get(ctx, probe.HTTPGet.Scheme, probe.HTTPGet.Path, "")
 		if err == nil && status == http.StatusOK {
 			return nil
 		}

@@ -154,7 +154,7 @@ func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, enviro
 	address, err := freeAddress()
 	require.NoError(t, err)
 	p.sidecar, err = startProcess(v.cluster, command{
-		name: name, program: program, environment: environment, url: "http://" + address,
+		name: name, program: program, environment: environment, address: address,
 		log: filepath.Join(v.cluster.Logs(), "kwok-dra-"+name+".log"),
 		arguments: append([]string{
 			"--kubeconfig=" + kubeconfig, "--server-address=" + address, "--config-map=kube-system/kwok-dra", "--enable-crds",
@@ -185,7 +185,7 @@ func (p *player) createAccount(role *rbacv1.ClusterRole) {
 
 // notReady says so while the sidecar does.
 func (p *player) notReady() string {
-	if status, err := p.sidecar.get(p.Context(), "/readyz"); err != nil || status != http.StatusOK {
+	if status, err := p.sidecar.get(p.Context(), corev1.URISchemeHTTP, "/readyz", ""); err != nil || status != http.StatusOK {
 		return fmt.Sprintf("the sidecar is not ready: status %d, %v", status, err)
 	}
 	return ""
