@@ -49,7 +49,8 @@ func ConfigMapCarrier(name types.NamespacedName) string {
 // NewConfigMap prepares to watch a ConfigMap each of whose values may have several
 // documents; Run starts it. Versions that are refused become Warning events on
 // it. A ConfigMap that does not exist says nothing: the last good version stays in
-// force.
+// force. At the start there is none; then the Store waits for it, unless custom
+// resources are read too.
 func NewConfigMap(ctx context.Context, client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) (*ConfigMap, error) {
 	c := &ConfigMap{name: name, decode: decodeConfigMap, store: store, recorder: recorder}
 	return c, c.watch(ctx, client)
@@ -76,7 +77,7 @@ func (c *ConfigMap) watch(ctx context.Context, client kubernetes.Interface) erro
 		DeleteFunc: func(coreinformers.DeletedConfigMap) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.takeNone(ctx)
+			c.takeNone(ctx, c.optional)
 		},
 	})
 	if err != nil {
@@ -131,12 +132,12 @@ func (c *ConfigMap) tell(configMap *corev1.ConfigMap) {
 }
 
 // takeAbsent notes that there was no ConfigMap at the start, unless one has come
-// since.
+// since. Beside custom resources it is one of two places, and may well not be used.
 func (c *ConfigMap) takeAbsent(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
-		c.takeNone(ctx)
+		c.takeNone(ctx, c.optional || c.store.has(ObjectsCarrier))
 	}
 }
 
@@ -144,9 +145,9 @@ func (c *ConfigMap) takeAbsent(ctx context.Context) {
 // exist: it may be a typing error, or the moment between its deletion and its
 // return. Who wants to retire everything empties the ConfigMap. An optional one is
 // other people's, and by their rule its end is that of what it says.
-func (c *ConfigMap) takeNone(ctx context.Context) {
+func (c *ConfigMap) takeNone(ctx context.Context, optional bool) {
 	c.told = ""
-	if c.optional {
+	if optional {
 		if err := c.store.Replace(ConfigMapCarrier(c.name), &Documents{}); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot do without the ConfigMap", "configMap", c.name)
 			return

@@ -180,6 +180,26 @@ func TestConfigMapThatIsAbsent(t *testing.T) {
 	})
 }
 
+// TestConfigMapBesideCustomResources: where there was none at the start, the
+// custom resources count alone. One that goes later leaves what it said.
+func TestConfigMapBesideCustomResources(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(carrier, ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
+		require.NoError(t, c.store.Replace(ObjectsCarrier, &Documents{}))
+		require.Nil(t, c.store.Current())
+		configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
+		require.NoError(t, err)
+		c.run(configMap)
+		require.NotNil(t, c.store.Current())
+		require.Empty(t, c.store.Current().Templates)
+		c.create(template("a"))
+		require.Equal(t, []string{"a"}, setNames(c.store.Current()))
+		c.delete()
+		require.Equal(t, []string{"a"}, setNames(c.store.Current()))
+	})
+}
+
 // TestConfigMapThatComesLate: created in the moment between the first list and
 // the finding that there is none, it must not be taken for absent.
 func TestConfigMapThatComesLate(t *testing.T) {

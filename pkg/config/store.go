@@ -33,6 +33,11 @@ func (s *Store) Current() *Set {
 	return s.current.Load()
 }
 
+// has tells whether there is such a carrier.
+func (s *Store) has(carrier string) bool {
+	return slices.Contains(s.names, carrier)
+}
+
 // OnChange has f called after each change of the set. Call it before the first
 // Replace.
 func (s *Store) OnChange(f func()) {
@@ -68,7 +73,7 @@ func (s *Store) replace(carrier string, documents *Documents) error {
 		}
 		all = append(all, version)
 	}
-	if !slices.Contains(s.names, carrier) {
+	if !s.has(carrier) {
 		return fmt.Errorf("unknown carrier %q", carrier)
 	}
 	set, err := NewSet(all...)
