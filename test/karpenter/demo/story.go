@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -141,7 +142,12 @@ func (s *story) closeLoop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.await(ctx, timeline.NodeClaimInitialized, s.teller.claim(running.Detail)); err != nil {
+	node, err := s.client.CoreV1().Nodes().Get(ctx, running.Detail, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get node: %w", err)
+	}
+	// The KWOK provider makes the name of the NodeClaim the node's hostname.
+	if _, err := s.await(ctx, timeline.NodeClaimInitialized, node.Labels[corev1.LabelHostname]); err != nil {
 		return err
 	}
 	if err := s.client.CoreV1().Pods("default").Delete(ctx, pod, metav1.DeleteOptions{}); err != nil {

@@ -14,7 +14,7 @@ var sentences = map[timeline.Step]string{
 	timeline.PodCreated:           "Pod {name} is there and claims 8 GPUs, which no node has",
 	timeline.NodeClaimCreated:     "Karpenter makes NodeClaim {name}, and will wait for pools of {detail}",
 	timeline.NodeClaimLaunched:    "NodeClaim {name} is launched",
-	timeline.NodeCreated:          "Node {name} is there, a {detail}",
+	timeline.NodeCreated:          "Node {name} is there, of type {detail}",
 	timeline.NodeReady:            "kwok makes the node Ready",
 	timeline.PoolComplete:         "kwok-dra has published {detail}: the pool is complete",
 	timeline.NodeClaimRegistered:  "NodeClaim {name} is registered",
@@ -34,15 +34,13 @@ type teller struct {
 	mu      sync.Mutex
 	telling bool
 	begin   time.Time
-	// claims maps nodes to their NodeClaims.
-	claims map[string]string
 }
 
 // start has what happens from now on told, from the first mark on.
 func (t *teller) start() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.telling, t.begin, t.claims = true, time.Time{}, map[string]string{}
+	t.telling, t.begin = true, time.Time{}
 }
 
 // stop has nothing more told.
@@ -61,16 +59,6 @@ func (t *teller) tell(mark timeline.Mark) {
 	if t.begin.IsZero() {
 		t.begin = mark.At
 	}
-	if mark.Step == timeline.NodeClaimLaunched {
-		t.claims[mark.Detail] = mark.Name
-	}
 	sentence := strings.NewReplacer("{name}", mark.Name, "{detail}", mark.Detail).Replace(sentences[mark.Step])
 	fmt.Printf("%9.3f s   %s\n", mark.At.Sub(t.begin).Seconds(), sentence)
-}
-
-// claim is the NodeClaim of a node that was told of.
-func (t *teller) claim(node string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.claims[node]
 }
