@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -87,7 +89,7 @@ func (r *run) do(ctx context.Context) result {
 		err = errors.Join(r.settle(ctx), r.inspect(ctx))
 	}
 	r.note()
-	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0))
+	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.renew(ctx))
 	r.note()
 	return r.result
 }
@@ -236,6 +238,19 @@ func (r *run) clear(ctx context.Context, nodesFirst bool) error {
 		err = errors.Join(err, panics(log))
 	}
 	return err
+}
+
+// renew starts those anew who look for a lost API server only once a minute by
+// then, so that the next seed has its Pods scheduled.
+func (r *run) renew(ctx context.Context) error {
+	if !slices.ContainsFunc(r.result.disruptions, func(name string) bool { return name == "apiserver" || name == "etcd" || name == "compaction" }) {
+		return nil
+	}
+	var errs []error
+	for _, component := range []string{cluster.Scheduler, cluster.ControllerManager, cluster.Kwok} {
+		errs = append(errs, r.world.restart(ctx, 0, component))
+	}
+	return errors.Join(errs...)
 }
 
 var atOnce = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
