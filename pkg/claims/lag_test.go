@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestWatchThatLags: a claim that the cache does not have is read before a
@@ -61,5 +62,23 @@ func TestSecondPodWhileTheWatchLags(t *testing.T) {
 		w.wrote("ready q")
 		w.read("")
 		w.settled()
+	})
+}
+
+// TestPodThatIsNotSeen: another kwok-dra has prepared the claim for a Pod that
+// the cache does not have for a while. Its entries are not withdrawn.
+func TestPodThatIsNotSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "c")
+		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", p, q), p)
+		w.wrote("prepare c, ready p")
+		w.remove(p)
+		w.wrote("")
+		w.podLag = time.Minute
+		q.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
+		w.add(q)
+		time.Sleep(10 * time.Minute)
+		w.wrote("")
+		require.NotEmpty(t, w.shown("c"))
 	})
 }

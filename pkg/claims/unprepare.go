@@ -3,12 +3,14 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
@@ -153,6 +155,14 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 		return nil
 	}
 	if prepared {
+		used, err := p.usedLive(ctx, claim)
+		if err != nil {
+			return err
+		}
+		if used {
+			p.claimLoop.AddAfter(keyOf(claim), withdrawDelay) // the cache of Pods lags
+			return nil
+		}
 		return p.withdraw(ctx, state, fieldManager, claim) // its event brings us back for the binding conditions
 	}
 	pods, err := p.unboundConsumers(ctx, claim)
@@ -164,6 +174,29 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 		return nil
 	}
 	return p.withdraw(ctx, state, bindingManager, claim)
+}
+
+// usedLive asks whether a Pod uses the claim that the cache does not have yet:
+// another kwok-dra may have prepared it, and whoever runs with entries gets them
+// once only.
+func (p *Preparer) usedLive(ctx context.Context, claim *resourcev1.ResourceClaim) (bool, error) {
+	for _, consumer := range claim.Status.ReservedFor {
+		known := p.pod(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name})
+		if !isPod(consumer) || known != nil && known.UID == consumer.UID {
+			continue
+		}
+		pod, err := p.client.CoreV1().Pods(claim.Namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("get pod %s/%s: %w", claim.Namespace, consumer.Name, err)
+		}
+		if pod.UID == consumer.UID && !terminal(pod) && p.nodes.Get(pod.Spec.NodeName) != nil {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // rename writes a claim whose entries name other Pods than it is prepared for.
