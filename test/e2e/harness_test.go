@@ -29,7 +29,7 @@ const (
 	soon = 2 * time.Second
 	// patience bounds what has no promised time.
 	patience = time.Minute
-	// fleetPatience bounds what takes the scheduler a thousand Pods.
+	// fleetPatience bounds what is done for hundreds of nodes or Pods.
 	fleetPatience = 10 * time.Minute
 	// longestPause is the longest time between two looks at what is waited for.
 	longestPause = 500 * time.Millisecond

@@ -36,7 +36,7 @@ func TestRestart(t *testing.T) {
 	require.Less(t, killed, 2*nodes, "the sidecar was killed too late to prove anything")
 
 	process = h.sidecar()
-	h.eventually(patience, func() string { return wholeFleet(h.allSlices(), nodes) })
+	h.eventually(fleetPatience, func() string { return wholeFleet(h.allSlices(), nodes) })
 	require.NoError(t, process.Stop())
 	want := h.allSlices()
 	h.noWrites()
