@@ -216,6 +216,8 @@ func testForceDeletion(h *harness) {
 
 func testDriverGoesAway(h *harness) {
 	h.recorded("away")
+	// Long enough for a Pod to find the plugin crashed and its slices still there.
+	h.patchMetadata("away", "annotations", "node-dra-plugin-crash.stage.kwok.x-k8s.io/delay", "15s")
 	h.label("away", "node-dra-plugin-crash.stage.kwok.x-k8s.io", "true")
 	h.nodeCondition("away", "dra.kwok.x-k8s.io/PluginRegistered", corev1.ConditionUnknown)
 	h.createPod("away", quickPod("away", "away", fromTemplate))

@@ -127,7 +127,12 @@ func (h *harness) deleteNode(name string) {
 
 func (h *harness) label(node, key string, value any) {
 	h.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
+	h.patchMetadata(node, "labels", key, value)
+}
+
+func (h *harness) patchMetadata(node, field, key string, value any) {
+	h.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{field: map[string]any{key: value}}})
 	require.NoError(h, err)
 	_, err = h.client.CoreV1().Nodes().Patch(h.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(h, err)
