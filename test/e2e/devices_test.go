@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
@@ -49,10 +48,7 @@ func (h *harness) taint(node, taints string) {
 	if taints != "" {
 		value = taints
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"dra.kwok.x-k8s.io/device-taints": value}}})
-	require.NoError(h, err)
-	_, err = h.client.CoreV1().Nodes().Patch(h.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(h, err)
+	h.patchMetadata(node, "annotations", "dra.kwok.x-k8s.io/device-taints", value)
 }
 
 // healthy waits until the only device of a Pod's container has that health.
