@@ -12,6 +12,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
+// PoolLabel is the label of slices that names the pool of the DRAConfig that they
+// are of.
+const PoolLabel = "test.karpenter.sh/pool"
+
 type draConfigSpec struct {
 	Driver string            `json:"driver"`
 	Pools  []json.RawMessage `json:"pools"`
@@ -82,7 +86,7 @@ func (c *draConfig) addPool(raw json.RawMessage, path *field.Path) {
 	d.template.Spec.SliceLabels = map[string]string{
 		"test.karpenter.sh/managed-by": "dra-kwok-driver",
 		"test.karpenter.sh/node":       v1alpha1.DefaultPoolName,
-		"test.karpenter.sh/pool":       given.Name,
+		PoolLabel:                      given.Name,
 		"test.karpenter.sh/driver":     c.driver,
 	}
 	c.addTerms(d, given.NodeSelectorTerms, path.Child("nodeSelectorTerms"))

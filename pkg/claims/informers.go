@@ -2,16 +2,14 @@ package claims
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -37,23 +35,8 @@ type observedPod struct {
 
 // newPodInformer watches the Pods that are bound to a node.
 func newPodInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*observedPod] {
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	const bound = "spec.nodeName!="
-	listWatch := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = bound
-			return pods.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = bound
-			return pods.Watch(ctx, options)
-		},
-	}
-	informer := cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(listWatch, client),
-		&corev1.Pod{},
-		cache.SharedIndexInformerOptions{Indexers: cache.TypedIndexersToIndexers(podIndexers)},
-	)
+	informer := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers),
+		func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" })
 	cached.MustTransform(informer, observePod)
 	return cache.NewTypedSharedIndexInformer[*observedPod](informer)
 }

@@ -64,7 +64,7 @@ func decodeNodeOverlay(source *unstructured.Unstructured) (*Documents, error) {
 
 // poolOf is the pool of a DRAConfig that a template is made of.
 func poolOf(template *v1alpha1.ResourcePoolTemplate) string {
-	if pool := template.Spec.SliceLabels["test.karpenter.sh/pool"]; pool != "" {
+	if pool := template.Spec.SliceLabels[adapters.PoolLabel]; pool != "" {
 		return "pool " + pool
 	}
 	return ""

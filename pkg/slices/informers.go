@@ -2,16 +2,13 @@ package slices
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -24,25 +21,12 @@ const byScope = "scope"
 
 // newSliceInformer watches the slices that kwok-dra owns.
 func newSliceInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*Observed] {
-	slices := client.ResourceV1().ResourceSlices()
-	selector := labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}.String()
-	listWatch := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = selector
-			return slices.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
-			return slices.Watch(ctx, options)
-		},
-	}
-	informer := cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(listWatch, client),
-		&resourcev1.ResourceSlice{},
-		cache.SharedIndexInformerOptions{Indexers: cache.TypedIndexersToIndexers(cache.TypedIndexers[*Observed]{
-			byScope: func(slice *Observed) ([]string, error) { return []string{slice.scope().String()}, nil },
-		})},
-	)
+	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*Observed]{
+		byScope: func(slice *Observed) ([]string, error) { return []string{slice.scope().String()}, nil },
+	})
+	ours := labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}.String()
+	informer := resourceinformers.NewFilteredResourceSliceInformer(client, 0, indexers,
+		func(options *metav1.ListOptions) { options.LabelSelector = ours })
 	cached.MustTransform(informer, observe)
 	return cache.NewTypedSharedIndexInformer[*Observed](informer)
 }
