@@ -4,18 +4,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/demo/show"
 )
-
-// name is the name of the demo's cluster.
-const name = "kwok-dra-demo"
 
 func main() {
 	down := flag.Bool("down", false, "remove what an earlier run has left running")
@@ -24,7 +20,7 @@ func main() {
 	defer stop()
 	err := clear(ctx, *down)
 	if err == nil && !*down {
-		err = show(ctx)
+		err = play(ctx)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -34,29 +30,18 @@ func main() {
 
 // clear removes the cluster of an earlier run, and the sidecar with it.
 func clear(ctx context.Context, tell bool) error {
-	existed, err := cluster.Down(ctx, name)
+	existed, err := show.Clear(ctx)
 	if tell && err == nil {
 		fmt.Println(map[bool]string{true: "The demo is removed.", false: "There is no demo to remove."}[existed])
 	}
 	return err
 }
 
-// show tells the story. When it fails or is interrupted, nothing is left.
-func show(ctx context.Context) (err error) {
+func play(ctx context.Context) error {
 	s := &story{}
-	defer func() {
-		if err != nil {
-			_, downErr := cluster.Down(context.WithoutCancel(ctx), name)
-			err = errors.Join(err, downErr)
-		}
-	}()
-	for _, act := range []func(context.Context) error{
-		s.startCluster, s.startSidecar, s.createNodes, s.showSlices, s.runPods, s.deleteNode,
-	} {
-		if err := act(ctx); err != nil {
-			return err
-		}
+	err := show.Play(ctx, s.startCluster, s.startSidecar, s.createNodes, s.showSlices, s.runPods, s.deleteNode)
+	if err == nil {
+		s.sayWhatIsNext()
 	}
-	s.sayWhatIsNext()
-	return nil
+	return err
 }

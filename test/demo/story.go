@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -34,12 +35,8 @@ type story struct {
 }
 
 func (s *story) startCluster(ctx context.Context) error {
-	chapter("A control plane with kwok, all of it real, on loopback")
-	stages, err := stageFiles(ctx)
-	if err != nil {
-		return err
-	}
-	c, _, err := cluster.Up(ctx, cluster.Options{Name: name, Config: stages, Output: os.Stdout})
+	show.Chapter("A control plane with kwok, all of it real, on loopback")
+	c, err := show.StartCluster(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,26 +49,9 @@ func (s *story) startCluster(ctx context.Context) error {
 	return err
 }
 
-// stageFiles are kwok's fast Stages, but for pod-ready the project's own, which
-// holds back Pods until their claims are prepared.
-func stageFiles(ctx context.Context) ([]string, error) {
-	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
-	if err != nil {
-		return nil, err
-	}
-	stages := filepath.Join(kwok, "kustomize", "stage")
-	return []string{
-		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
-		filepath.Join(stages, "node", "heartbeat-with-lease", "node-heartbeat-with-lease.yaml"),
-		filepath.Join(stages, "pod", "fast", "pod-complete.yaml"),
-		filepath.Join(stages, "pod", "fast", "pod-delete.yaml"),
-		filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"),
-	}, nil
-}
-
 func (s *story) startSidecar(ctx context.Context) error {
-	chapter("The sidecar, and what devices there are to be")
-	if err := s.apply(ctx, "configuration.yaml"); err != nil {
+	show.Chapter("The sidecar, and what devices there are to be")
+	if err := show.Apply(ctx, s.cluster, manifests, "configuration.yaml"); err != nil {
 		return err
 	}
 	kubeconfig, err := sidecar.ServiceAccount(ctx, s.cluster)
@@ -91,8 +71,8 @@ func (s *story) startSidecar(ctx context.Context) error {
 }
 
 func (s *story) createNodes(ctx context.Context) error {
-	chapter("Four fake nodes of two kinds")
-	if err := s.apply(ctx, "nodes.yaml"); err != nil {
+	show.Chapter("Four fake nodes of two kinds")
+	if err := show.Apply(ctx, s.cluster, manifests, "nodes.yaml"); err != nil {
 		return err
 	}
 	return await(ctx, func() (bool, error) {
@@ -121,8 +101,8 @@ func (s *story) showSlices(ctx context.Context) error {
 }
 
 func (s *story) runPods(ctx context.Context) error {
-	chapter("A Deployment whose Pods each claim one GPU with more than 40Gi")
-	if err := s.apply(ctx, "workload.yaml"); err != nil {
+	show.Chapter("A Deployment whose Pods each claim one GPU with more than 40Gi")
+	if err := show.Apply(ctx, s.cluster, manifests, "workload.yaml"); err != nil {
 		return err
 	}
 	var pods *corev1.PodList
@@ -149,7 +129,7 @@ func (s *story) runPods(ctx context.Context) error {
 }
 
 func (s *story) deleteNode(ctx context.Context) error {
-	chapter("A node goes, and its slices with it")
+	show.Chapter("A node goes, and its slices with it")
 	if err := s.client.CoreV1().Nodes().Delete(ctx, "t4-1", metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node: %w", err)
 	}
@@ -168,7 +148,7 @@ func (s *story) deleteNode(ctx context.Context) error {
 }
 
 func (s *story) sayWhatIsNext() {
-	chapter("It is yours")
+	show.Chapter("It is yours")
 	fmt.Printf(`Everything keeps running. Look around with:
 
   export KUBECONFIG=%s
@@ -180,16 +160,6 @@ func (s *story) sayWhatIsNext() {
 
 Remove it all with:  make demo-down
 `, s.cluster.Kubeconfig(), filepath.Dir(s.cluster.Binary("kubectl")), s.sidecar.Log)
-}
-
-func (s *story) apply(ctx context.Context, manifest string) error {
-	file, err := manifests.Open("manifests/" + manifest)
-	if err != nil {
-		return fmt.Errorf("apply %s: %w", manifest, err)
-	}
-	defer file.Close()
-	_, err = s.cluster.KubectlInput(ctx, file, "apply", "-f", "-")
-	return err
 }
 
 func (s *story) slices(ctx context.Context) ([]resourcev1.ResourceSlice, error) {
@@ -223,10 +193,6 @@ func ready(node *corev1.Node) corev1.ConditionStatus {
 		}
 	}
 	return corev1.ConditionUnknown
-}
-
-func chapter(title string) {
-	fmt.Printf("\n==> %s\n\n", title)
 }
 
 type table struct{ *tabwriter.Writer }

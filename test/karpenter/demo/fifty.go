@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/test/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 )
 
@@ -17,9 +18,9 @@ import (
 const fifty = 50
 
 func (s *story) runFifty(ctx context.Context) error {
-	chapter("Fifty Pods at once that claim a GPU each, and what kwok-dra adds to their way")
+	show.Chapter("Fifty Pods at once that claim a GPU each, and what kwok-dra adds to their way")
 	created := time.Now()
-	if err := s.apply(ctx, "inference.yaml"); err != nil {
+	if err := show.Apply(ctx, s.cluster, manifests, "inference.yaml"); err != nil {
 		return err
 	}
 	pods, err := s.fiftyPods(ctx)

@@ -4,25 +4,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/demo/show"
 )
-
-// name is the name of the demo's cluster, which is that of the other demo: there
-// is one at a time, and "make demo-down" removes either.
-const name = "kwok-dra-demo"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	_, err := cluster.Down(ctx, name)
+	_, err := show.Clear(ctx)
 	if err == nil {
-		err = show(ctx)
+		err = play(ctx)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -30,22 +25,11 @@ func main() {
 	}
 }
 
-// show tells the story. When it fails or is interrupted, nothing is left.
-func show(ctx context.Context) (err error) {
+func play(ctx context.Context) error {
 	s := &story{}
-	defer func() {
-		if err != nil {
-			_, downErr := cluster.Down(context.WithoutCancel(ctx), name)
-			err = errors.Join(err, downErr)
-		}
-	}()
-	for _, act := range []func(context.Context) error{
-		s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty,
-	} {
-		if err := act(ctx); err != nil {
-			return err
-		}
+	err := show.Play(ctx, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty)
+	if err == nil {
+		s.sayWhatIsNext()
 	}
-	s.sayWhatIsNext()
-	return nil
+	return err
 }

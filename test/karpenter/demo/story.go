@@ -4,9 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
@@ -39,34 +38,13 @@ type story struct {
 }
 
 func (s *story) startCluster(ctx context.Context) error {
-	chapter("A control plane with kwok, all of it real, on loopback, and not one node")
-	stages, err := stageFiles(ctx)
-	if err != nil {
-		return err
-	}
-	c, _, err := cluster.Up(ctx, cluster.Options{Name: name, Config: stages, Output: os.Stdout})
+	show.Chapter("A control plane with kwok, all of it real, on loopback, and not one node")
+	c, err := show.StartCluster(ctx)
 	if err != nil {
 		return err
 	}
 	s.cluster = c
 	return nil
-}
-
-// stageFiles are kwok's fast Stages, but for pod-ready the project's own, which
-// holds back Pods until their claims are prepared.
-func stageFiles(ctx context.Context) ([]string, error) {
-	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
-	if err != nil {
-		return nil, err
-	}
-	stages := filepath.Join(kwok, "kustomize", "stage")
-	return []string{
-		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
-		filepath.Join(stages, "node", "heartbeat-with-lease", "node-heartbeat-with-lease.yaml"),
-		filepath.Join(stages, "pod", "fast", "pod-complete.yaml"),
-		filepath.Join(stages, "pod", "fast", "pod-delete.yaml"),
-		filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"),
-	}, nil
 }
 
 // templates are the profiles of the catalogue that both kwok-dra and Karpenter
@@ -80,7 +58,7 @@ func templates() []string {
 }
 
 func (s *story) startSidecar(ctx context.Context) error {
-	chapter("kwok-dra, with what H100 and T4 nodes have")
+	show.Chapter("kwok-dra, with what H100 and T4 nodes have")
 	kubeconfig, err := sidecar.ServiceAccount(ctx, s.cluster)
 	if err != nil {
 		return err
@@ -101,7 +79,7 @@ func (s *story) startSidecar(ctx context.Context) error {
 }
 
 func (s *story) startKarpenter(ctx context.Context) error {
-	chapter("Karpenter with its KWOK provider, whose instance types have the same devices")
+	show.Chapter("Karpenter with its KWOK provider, whose instance types have the same devices")
 	fmt.Println("Building Karpenter (a few minutes for the first time, seconds later) ...")
 	if _, err := process.Binary(); err != nil {
 		return err
@@ -120,7 +98,7 @@ func (s *story) startKarpenter(ctx context.Context) error {
 	if s.timeline, err = timeline.Watch(ctx, config, s.teller.tell); err != nil {
 		return err
 	}
-	if err := s.apply(ctx, "karpenter.yaml"); err != nil {
+	if err := show.Apply(ctx, s.cluster, manifests, "karpenter.yaml"); err != nil {
 		return err
 	}
 	_, err = s.cluster.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "nodepools", "--all")
@@ -131,11 +109,11 @@ func (s *story) startKarpenter(ctx context.Context) error {
 }
 
 func (s *story) closeLoop(ctx context.Context) error {
-	chapter("A Pod that claims 8 GPUs, and a node that is made for it")
+	show.Chapter("A Pod that claims 8 GPUs, and a node that is made for it")
 	const pod = "training"
 	s.teller.start()
 	defer s.teller.stop()
-	if err := s.apply(ctx, "training.yaml"); err != nil {
+	if err := show.Apply(ctx, s.cluster, manifests, "training.yaml"); err != nil {
 		return err
 	}
 	running, err := s.await(ctx, timeline.PodRunning, pod)
@@ -167,18 +145,8 @@ func (s *story) await(ctx context.Context, step timeline.Step, name string) (tim
 	return s.timeline.Await(ctx, step, name)
 }
 
-func (s *story) apply(ctx context.Context, manifest string) error {
-	file, err := manifests.Open("manifests/" + manifest)
-	if err != nil {
-		return fmt.Errorf("apply %s: %w", manifest, err)
-	}
-	defer file.Close()
-	_, err = s.cluster.KubectlInput(ctx, file, "apply", "-f", "-")
-	return err
-}
-
 func (s *story) sayWhatIsNext() {
-	chapter("It is yours")
+	show.Chapter("It is yours")
 	fmt.Printf(`Everything keeps running. Look around with:
 
   export KUBECONFIG=%s
@@ -190,8 +158,4 @@ func (s *story) sayWhatIsNext() {
 
 Remove it all with:  make demo-down
 `, s.cluster.Kubeconfig(), filepath.Dir(s.cluster.Binary("kubectl")), filepath.Join(s.cluster.Logs(), process.Component+".log"))
-}
-
-func chapter(title string) {
-	fmt.Printf("\n==> %s\n\n", strings.TrimSpace(title))
 }
