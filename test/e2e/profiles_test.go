@@ -28,6 +28,10 @@ type profileCase struct {
 	// since is the minor version of Kubernetes from which on nothing of the profile
 	// is behind a gate. Default: 36.
 	since int
+	// unplaced is the Pod of the sample that the scheduler finds no node for
+	// before Kubernetes 1.36: it takes what devices match the first of several
+	// alternatives with allocationMode All for those that match the second.
+	unplaced string
 	// check looks at more than that all Pods of the sample run.
 	check func(p *profile)
 }
@@ -134,6 +138,13 @@ type profile struct {
 	sample *sample
 }
 
+// on is the profile in a subtest.
+func (p *profile) on(t *testing.T) *profile {
+	on := *p
+	on.harness = p.harness.on(t)
+	return &on
+}
+
 func testProfile(p *profile) {
 	p.builtProfiles = buildProfiles(p.T, p.name)
 	p.sample = readSample(p.T, p.name)
@@ -147,7 +158,13 @@ func testProfile(p *profile) {
 	}
 	p.applySample()
 	for _, pod := range p.sample.pods {
-		p.requirePrepared(pod)
+		p.Run(pod.Name, func(t *testing.T) {
+			p := p.on(t)
+			if pod.Name == p.unplaced {
+				p.needs(36, "the scheduler goes by the first alternative where several have allocationMode All")
+			}
+			p.requirePrepared(pod)
+		})
 	}
 	if p.check != nil {
 		p.check(p)
