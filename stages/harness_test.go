@@ -47,9 +47,11 @@ var (
 	chaosStages   = []string{chaos.NodeDRAPluginCrash, chaos.NodeKubeletRestart, chaos.NodeKubeletRestartReset}
 
 	podFastStages    = []string{podfast.PodReady}
-	podGeneralStages = []string{podgeneral.PodCreate, podgeneral.PodPrepare, podgeneral.PodInitContainerRunning,
+	podGeneralStages = []string{
+		podgeneral.PodCreate, podgeneral.PodPrepare, podgeneral.PodInitContainerRunning,
 		podgeneral.PodInitContainerCompleted, podgeneral.PodReady, podgeneral.PodComplete, podgeneral.PodUnprepare,
-		podgeneral.PodTerminate, podgeneral.PodDelete}
+		podgeneral.PodTerminate, podgeneral.PodDelete,
+	}
 	podChaosStages = []string{podchaos.PodPrepareFail, podchaos.PodPrepareFailReset, podchaos.PodUnprepareFail}
 
 	kwokFast      = []string{fast.DefaultNodeInit, heartbeatwithlease.DefaultNodeHeartbeatWithLease}

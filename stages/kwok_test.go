@@ -28,8 +28,10 @@ var plainPods = map[string]*corev1.Pod{
 	"host network":      newPod(func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }),
 	"start time":        newPod(func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: goldenNow.Add(-time.Hour)} }),
 	"reasons": newPod(func(pod *corev1.Pod) {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse,
-			Reason: "Why", Message: "not"}, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse})
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse,
+			Reason: "Why", Message: "not",
+		}, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse})
 	}),
 	"gate": newPod(func(pod *corev1.Pod) {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}

@@ -210,8 +210,10 @@ func TestHeartbeatsWithoutLeases(t *testing.T) {
 		p.label(stage, false)
 	}
 	p.run(5 * time.Minute)
-	require.Equal(t, []int{4, 1, 1, 1, 1, 2}, []int{p.count(register), p.count(crash), p.count(unregister),
-		p.count(restart), p.count(reset), p.count(wipe)})
+	require.Equal(t, []int{4, 1, 1, 1, 1, 2}, []int{
+		p.count(register), p.count(crash), p.count(unregister),
+		p.count(restart), p.count(reset), p.count(wipe),
+	})
 	require.LessOrEqual(t, p.longest, 30*time.Second)
 }
 

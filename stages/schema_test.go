@@ -121,8 +121,10 @@ func requireCompiles(t *testing.T, spec *oldStageSpec) {
 func TestConfigurationIsValid(t *testing.T) {
 	t.Parallel()
 	for _, texts := range [][]string{
-		{general.KwokDRAConfiguration}, {general.KwokDRAConfiguration, podgeneral.KwokDRAConfiguration},
-		{podchaos.KwokDRAConfiguration}, {general.KwokDRAConfiguration, podchaos.KwokDRAConfiguration},
+		{general.KwokDRAConfiguration},
+		{general.KwokDRAConfiguration, podgeneral.KwokDRAConfiguration},
+		{podchaos.KwokDRAConfiguration},
+		{general.KwokDRAConfiguration, podchaos.KwokDRAConfiguration},
 	} {
 		require.NotNil(t, configuration(t, texts...).PrepareWhen)
 	}

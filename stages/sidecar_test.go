@@ -96,8 +96,10 @@ func (s *sidecar) wait(pod *corev1.Pod) {
 	s.start(corev1.ConditionFalse)(pod)
 	s.setCondition(pod, initialized)
 	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
-		s.setCondition(pod, corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "ContainersNotReady",
-			Message: "containers with unready status: [c]"})
+		s.setCondition(pod, corev1.PodCondition{
+			Type: kind, Status: corev1.ConditionFalse, Reason: "ContainersNotReady",
+			Message: "containers with unready status: [c]",
+		})
 	}
 	pod.Status.InitContainerStatuses = waitingContainers(pod.Spec.InitContainers, waiting)
 	pod.Status.ContainerStatuses = waitingContainers(pod.Spec.Containers, waiting)
@@ -115,8 +117,10 @@ func (s *sidecar) setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
 func waitingContainers(containers []corev1.Container, reason string) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, container := range containers {
-		statuses = append(statuses, corev1.ContainerStatus{Name: container.Name, Image: container.Image, Started: new(bool),
-			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
+		statuses = append(statuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Started: new(bool),
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
+		})
 	}
 	return statuses
 }

@@ -83,17 +83,20 @@ func TestLongNodeName(t *testing.T) {
 		slices   [][]string
 	}{
 		"configmap": {
-			"dotted", []string{"node.kubernetes.io/instance-type", "f1.2xlarge"},
+			"dotted",
+			[]string{"node.kubernetes.io/instance-type", "f1.2xlarge"},
 			longName + "-device-pool",
 			[][]string{{"xilinx-u250-0"}},
 		},
 		"draconfig": {
-			"pools", []string{"node.kubernetes.io/instance-type", "g5.48xlarge", "karpenter.k8s.aws/instance-gpu-count", "8", "gpu", "h100"},
+			"pools",
+			[]string{"node.kubernetes.io/instance-type", "g5.48xlarge", "karpenter.k8s.aws/instance-gpu-count", "8", "gpu", "h100"},
 			"gpu.nvidia.com/" + longName,
 			[][]string{{"h100-0"}, {"h100-1"}},
 		},
 		"nodeoverlay": {
-			"spec", []string{"node.kubernetes.io/instance-type", "g5.48xlarge", "karpenter.sh/nodepool", "default", "cpus", "9", "gpus", "8"},
+			"spec",
+			[]string{"node.kubernetes.io/instance-type", "g5.48xlarge", "karpenter.sh/nodepool", "default", "cpus", "9", "gpus", "8"},
 			longName,
 			[][]string{{"nvidia-h100-0", "nvidia-h100-1"}, {"nvidia-h100-2"}},
 		},
@@ -204,8 +207,18 @@ func TestTemplateName(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{}
 	for _, parts := range [][2]string{
-		{"o-a", "b-c"}, {"o-a-b", "c"}, {"o-a.b", "c"}, {"o-a", "b.c"}, {"o-a", "B.c"}, {"o-a", "b c"}, {"o-a", "b/c"}, {"o-a", "ü"}, {"o-a", ""},
-		{"o-" + strings.Repeat("a", 253), "b"}, {"o-" + strings.Repeat("a", 253), "c"}, {"o-" + strings.Repeat("a.", 120), "c"},
+		{"o-a", "b-c"},
+		{"o-a-b", "c"},
+		{"o-a.b", "c"},
+		{"o-a", "b.c"},
+		{"o-a", "B.c"},
+		{"o-a", "b c"},
+		{"o-a", "b/c"},
+		{"o-a", "ü"},
+		{"o-a", ""},
+		{"o-" + strings.Repeat("a", 253), "b"},
+		{"o-" + strings.Repeat("a", 253), "c"},
+		{"o-" + strings.Repeat("a.", 120), "c"},
 	} {
 		name := templateName(parts[0], parts[1])
 		require.Empty(t, validation.IsDNS1123Subdomain(name), name)

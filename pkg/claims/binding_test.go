@@ -158,8 +158,10 @@ func TestBindingOfOthers(t *testing.T) {
 		},
 		"any node": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) { claim.Status.Allocation.NodeSelector = nil },
 		"bound by someone": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
-			claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: "d", Pool: "n", Device: "gpu-0",
-				Conditions: []metav1.Condition{{Type: "Attached", Status: metav1.ConditionTrue}}}}
+			claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{
+				Driver: "d", Pool: "n", Device: "gpu-0",
+				Conditions: []metav1.Condition{{Type: "Attached", Status: metav1.ConditionTrue}},
+			}}
 		},
 		"no conditions": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
 			claim.Status.Allocation.Devices.Results[0].BindingConditions = nil

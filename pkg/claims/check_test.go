@@ -66,54 +66,65 @@ var refusals = map[string]struct {
 	},
 	"not found": {
 		func(f *fixture) { delete(f.claims, "p-own-x") },
-		reasonNoClaim, `fetch ResourceClaim p-own-x: resourceclaims.resource.k8s.io "p-own-x" not found`, []string{"p-own-x"},
+		reasonNoClaim, `fetch ResourceClaim p-own-x: resourceclaims.resource.k8s.io "p-own-x" not found`,
+		[]string{"p-own-x"},
 	},
 	"not readable": {
 		func(f *fixture) { f.err = errBroken },
-		"", `fetch ResourceClaim p-own-x: connection refused`, []string{"p-own-x"},
+		"", `fetch ResourceClaim p-own-x: connection refused`,
+		[]string{"p-own-x"},
 	},
 	"not owner, and nothing else": {
 		func(f *fixture) {
 			f.claims["p-own-x"] = &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "p-own-x", Namespace: "default"}}
 		},
-		reasonNotOwner, `ResourceClaim default/p-own-x was not created for Pod default/p (Pod is not owner)`, []string{"p-own-x"},
+		reasonNotOwner, `ResourceClaim default/p-own-x was not created for Pod default/p (Pod is not owner)`,
+		[]string{"p-own-x"},
 	},
 	"not reserved, nor allocated": {
 		func(f *fixture) { f.claims["p-own-x"].Status = resourcev1.ResourceClaimStatus{} },
-		reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
+		reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`,
+		[]string{"p-own-x"},
 	},
 	"reserved for a Pod of that name": {
 		func(f *fixture) { f.claims["p-own-x"].Status.ReservedFor[0].UID = "another" },
-		reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`, []string{"p-own-x"},
+		reasonNotReserved, `pod p (uid-of-p) is not allowed to use ResourceClaim p-own-x (uid-of-p-own-x)`,
+		[]string{"p-own-x"},
 	},
 	"not allocated": {
 		func(f *fixture) { f.claims["p-own-x"].Status.Allocation = nil },
-		reasonNotAllocated, `ResourceClaim p-own-x: not allocated`, []string{"p-own-x"},
+		reasonNotAllocated, `ResourceClaim p-own-x: not allocated`,
+		[]string{"p-own-x"},
 	},
 	"not registered": {
 		func(f *fixture) { f.unregistered["d"] = true },
-		reasonNotRegistered, `DRA driver d is not registered`, []string{"p-own-x"},
+		reasonNotRegistered, `DRA driver d is not registered`,
+		[]string{"p-own-x"},
 	},
 	"second driver not registered": {
 		func(f *fixture) {
 			f.unregistered["e"] = true
 			allocate(f.claims["p-own-x"], device("d", "gpu-0"), device("e", "nic"))
 		},
-		reasonNotRegistered, `DRA driver e is not registered`, []string{"p-own-x"},
+		reasonNotRegistered, `DRA driver e is not registered`,
+		[]string{"p-own-x"},
 	},
 	"slices not readable": {
 		func(f *fixture) { allocate(f.claims["p-own-x"], device("unknown", "gpu-0")) },
-		"", `connection refused`, []string{"p-own-x"},
+		"", `connection refused`,
+		[]string{"p-own-x"},
 	},
 	"the second claim fails": {
 		func(f *fixture) { f.claims["shared"].Status.Allocation = nil },
-		reasonNotAllocated, `ResourceClaim shared: not allocated`, []string{"p-own-x", "shared"},
+		reasonNotAllocated, `ResourceClaim shared: not allocated`,
+		[]string{"p-own-x", "shared"},
 	},
 	"the claim for extended resources comes last": {
 		func(f *fixture) {
 			f.pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"}
 		},
-		reasonNoClaim, `fetch ResourceClaim extended: resourceclaims.resource.k8s.io "extended" not found`, []string{"p-own-x", "shared", "extended"},
+		reasonNoClaim, `fetch ResourceClaim extended: resourceclaims.resource.k8s.io "extended" not found`,
+		[]string{"p-own-x", "shared", "extended"},
 	},
 }
 

@@ -40,8 +40,11 @@ func TestDesire(t *testing.T) {
 		"twice":           {"", []resourcev1.DeviceRequestAllocationResult{device("d", "gpu-0"), device("d", "gpu-0")}, []deviceID{gpu("gpu-0")}},
 		"foreign":         {"", []resourcev1.DeviceRequestAllocationResult{device("other", "gpu-0")}, nil},
 		"foreign and own": {"", []resourcev1.DeviceRequestAllocationResult{device("other", "x"), device("d", "gpu-0")}, []deviceID{gpu("gpu-0")}},
-		"two shares": {"", []resourcev1.DeviceRequestAllocationResult{shared("s1", device("d", "gpu-0")), shared("s2", device("d", "gpu-0"))},
-			[]deviceID{{"d", "n", "gpu-0", "s1"}, {"d", "n", "gpu-0", "s2"}}},
+		"two shares": {
+			"",
+			[]resourcev1.DeviceRequestAllocationResult{shared("s1", device("d", "gpu-0")), shared("s2", device("d", "gpu-0"))},
+			[]deviceID{{"d", "n", "gpu-0", "s1"}, {"d", "n", "gpu-0", "s2"}},
+		},
 		"None":             {"  claimStatus: {mode: None}\n", []resourcev1.DeviceRequestAllocationResult{device("d", "gpu-0")}, nil},
 		"None, with data":  {"  claimStatus: {mode: None, data: {a: b}}\n", []resourcev1.DeviceRequestAllocationResult{device("d", "gpu-0")}, []deviceID{gpu("gpu-0")}},
 		"nothing":          {"", nil, nil},
@@ -122,11 +125,14 @@ func TestConfigOf(t *testing.T) {
 		"none":               {"gpu", nil, "[]"},
 		"class before claim": {"gpu", []resourcev1.DeviceAllocationConfiguration{parameters("1", own, "d"), parameters("2", class, "d")}, "[2,1]"},
 		"order is kept": {"gpu", []resourcev1.DeviceAllocationConfiguration{
-			parameters("1", own, "d"), parameters("2", class, "d"), parameters("3", own, "d"), parameters("4", class, "d")}, "[2,4,1,3]"},
+			parameters("1", own, "d"), parameters("2", class, "d"), parameters("3", own, "d"), parameters("4", class, "d"),
+		}, "[2,4,1,3]"},
 		"per request": {"gpu", []resourcev1.DeviceAllocationConfiguration{
-			parameters("1", own, "d", "gpu"), parameters("2", own, "d", "other"), parameters("3", own, "d", "other", "gpu")}, "[1,3]"},
+			parameters("1", own, "d", "gpu"), parameters("2", own, "d", "other"), parameters("3", own, "d", "other", "gpu"),
+		}, "[1,3]"},
 		"subrequest": {"gpu/big", []resourcev1.DeviceAllocationConfiguration{
-			parameters("1", own, "d", "gpu"), parameters("2", own, "d", "gpu/big"), parameters("3", own, "d", "gpu/small"), parameters("4", own, "d", "big")}, "[1,2]"},
+			parameters("1", own, "d", "gpu"), parameters("2", own, "d", "gpu/big"), parameters("3", own, "d", "gpu/small"), parameters("4", own, "d", "big"),
+		}, "[1,2]"},
 		"another driver": {"gpu", []resourcev1.DeviceAllocationConfiguration{parameters("1", own, "e"), parameters("2", class, "d")}, "[2]"},
 		"not opaque":     {"gpu", []resourcev1.DeviceAllocationConfiguration{{Source: own}}, "[]"},
 	} {

@@ -50,8 +50,11 @@ func TestHealthOfContainers(t *testing.T) {
 		"claim":                 {plain, "", []corev1.ResourceClaim{{Name: "c"}}, statusesOf("claim:c d/n/gpu-0=Unknown d/n/gpu-1=Unknown d/n/gpu-2=Unknown")},
 		"request":               {plain, "", []corev1.ResourceClaim{{Name: "c", Request: "one"}}, statusesOf("claim:c/one d/n/gpu-0=Unknown")},
 		"request with variants": {plain, "", []corev1.ResourceClaim{{Name: "c", Request: "two"}}, statusesOf("claim:c/two d/n/gpu-1=Unknown d/n/gpu-2=Unknown")},
-		"both requests": {plain, "", []corev1.ResourceClaim{{Name: "c", Request: "two"}, {Name: "c", Request: "one"}},
-			statusesOf("claim:c/two d/n/gpu-1=Unknown d/n/gpu-2=Unknown", "claim:c/one d/n/gpu-0=Unknown")},
+		"both requests": {
+			plain, "",
+			[]corev1.ResourceClaim{{Name: "c", Request: "two"}, {Name: "c", Request: "one"}},
+			statusesOf("claim:c/two d/n/gpu-1=Unknown d/n/gpu-2=Unknown", "claim:c/one d/n/gpu-0=Unknown"),
+		},
 		"no such request":   {plain, "", []corev1.ResourceClaim{{Name: "c", Request: "three"}}, nil},
 		"no such claim":     {plain, "", []corev1.ResourceClaim{{Name: "b"}}, nil},
 		"no claims":         {plain, "", nil, nil},

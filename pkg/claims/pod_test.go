@@ -108,7 +108,8 @@ func TestNodeOf(t *testing.T) {
 		"another field": {&resourcev1.AllocationResult{NodeSelector: fields(other)}, ""},
 		"no terms":      {&resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{}}, ""},
 		"by label": {&resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{in}}}}}, ""},
+			MatchExpressions: []corev1.NodeSelectorRequirement{in},
+		}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,8 +58,10 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 	reason := containerCreating
 	if incomplete := names(pod.Spec.InitContainers); len(incomplete) > 0 {
 		reason = podInitializing
-		conditions[1] = corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionFalse, Reason: containersNotInitialized,
-			Message: fmt.Sprintf("containers with incomplete status: %s", incomplete)}
+		conditions[1] = corev1.PodCondition{
+			Type: corev1.PodInitialized, Status: corev1.ConditionFalse, Reason: containersNotInitialized,
+			Message: fmt.Sprintf("containers with incomplete status: %s", incomplete),
+		}
 	}
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,

@@ -79,14 +79,20 @@ func TestLayoutRefuses(t *testing.T) {
 		layout Layout
 		want   string
 	}{
-		"explicit and too long": {"driver: d\ndevices: [{name: a, count: 70, attributes: {l: ['{{ .Index }}']}}]\nslices: [{devices: [a]}]", CountersApart,
-			"slices[0] of pool n has 70 devices, at most 64 are possible: divide it"},
-		"a GPU too large for 1.34": {gpus(1, 2, 64), CountersWithDevices,
-			"wants the 65 devices from gpu-0 on in one slice with the counter sets that they consume from, 2 counters, consumed 130 times; it takes 64 devices, 32 counters, consumed 1024 times"},
+		"explicit and too long": {
+			"driver: d\ndevices: [{name: a, count: 70, attributes: {l: ['{{ .Index }}']}}]\nslices: [{devices: [a]}]", CountersApart,
+			"slices[0] of pool n has 70 devices, at most 64 are possible: divide it",
+		},
+		"a GPU too large for 1.34": {
+			gpus(1, 2, 64), CountersWithDevices,
+			"wants the 65 devices from gpu-0 on in one slice with the counter sets that they consume from, 2 counters, consumed 130 times; it takes 64 devices, 32 counters, consumed 1024 times",
+		},
 		"consumed too often for 1.34":    {gpus(1, 32, 32), CountersWithDevices, "consumed 1056 times"},
 		"explicit and too long for 1.34": {gpus(3, 15, 1) + "slices: [{devices: [gpu]}]", CountersWithDevices, "45 counters"},
-		"a GPU in two slices on 1.34": {gpus(1, 2, 2) + "slices: [{devices: [gpu-0]}, {devices: [gpu-0-p-0, gpu-0-p-1]}]", CountersWithDevices,
-			"wants all devices that consume from the counter set gpu-0-counters in one slice: change spec.slices"},
+		"a GPU in two slices on 1.34": {
+			gpus(1, 2, 2) + "slices: [{devices: [gpu-0]}, {devices: [gpu-0-p-0, gpu-0-p-1]}]", CountersWithDevices,
+			"wants all devices that consume from the counter set gpu-0-counters in one slice: change spec.slices",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,27 +29,33 @@ func TestStanding(t *testing.T) {
 	}{
 		"nothing clashes": {[]*Template{part(t, "a", "p", 1, "x"), part(t, "a", "q", 1, "w"), part(t, "b", "p", 2, "z")}, []string{"x", "w", "z"}, nil},
 		"the newer": {
-			[]*Template{part(t, "a", "p", 2, "x", "w"), part(t, "b", "p", 1, "w", "x", "z")}, []string{"w", "x", "z"},
+			[]*Template{part(t, "a", "p", 2, "x", "w"), part(t, "b", "p", 1, "w", "x", "z")},
+			[]string{"w", "x", "z"},
 			[]string{"pool p of Config a and pool p of Config b both have the devices w, x in pool n of driver d: rename one; Config a is left out on this node"},
 		},
 		"with itself": {
-			[]*Template{part(t, "a", "p", 1, "x"), part(t, "a", "q", 1, "x"), part(t, "b", "p", 2, "z")}, []string{"z"},
+			[]*Template{part(t, "a", "p", 1, "x"), part(t, "a", "q", 1, "x"), part(t, "b", "p", 2, "z")},
+			[]string{"z"},
 			[]string{"pool p of Config a and pool q of Config a both have the device x in pool n of driver d: rename one; Config a is left out on this node"},
 		},
 		"whole": {
-			[]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "w"), part(t, "b", "q", 2, "x")}, []string{"x"},
+			[]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "w"), part(t, "b", "q", 2, "x")},
+			[]string{"x"},
 			[]string{"pool p of Config a and pool q of Config b both have the device x in pool n of driver d: rename one; Config b is left out on this node"},
 		},
 		"what clashes only with what is left out": {
-			[]*Template{part(t, "a", "p", 3, "w"), part(t, "b", "p", 2, "w", "x"), part(t, "c", "p", 1, "x")}, []string{"w", "x"},
+			[]*Template{part(t, "a", "p", 3, "w"), part(t, "b", "p", 2, "w", "x"), part(t, "c", "p", 1, "x")},
+			[]string{"w", "x"},
 			[]string{"pool p of Config b and pool p of Config c both have the device x in pool n of driver d: rename one; Config b is left out on this node"},
 		},
 		"a file's template is older than any": {
-			[]*Template{part(t, "a", "p", 1, "x"), compile(t, "b", namedDevices("x"))}, []string{"x"},
+			[]*Template{part(t, "a", "p", 1, "x"), compile(t, "b", namedDevices("x"))},
+			[]string{"x"},
 			[]string{"pool p of Config a and template b both have the device x in pool n of driver d: rename one, or set poolName or priority; Config a is left out on this node"},
 		},
 		"of one age, the first name": {
-			[]*Template{compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("x", "w")), compile(t, "c", namedDevices("w"))}, []string{"x", "w"},
+			[]*Template{compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("x", "w")), compile(t, "c", namedDevices("w"))},
+			[]string{"x", "w"},
 			[]string{"template a and template b both have the device x in pool n of driver d: rename one, or set poolName or priority; template b is left out on this node"},
 		},
 	} {

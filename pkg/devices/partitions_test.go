@@ -184,24 +184,42 @@ devices:
 func TestExpandRefuses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ spec, want string }{
-		"duplicate": {"driver: d\ndevices: [{name: a-1}, {name: a, count: 3}]",
-			`spec.devices[1].name: Duplicate value: "a-1": spec.devices[0].name gives that name already; rename one`},
-		"duplicate partition": {"driver: d\ndevices: [{name: a-b-0}, {name: a, counters: {m: 1}, partitions: [{name: b, consumes: {m: 1}}]}]",
-			`spec.devices[1].partitions[0].name: Duplicate value: "a-b-0": spec.devices[0].name gives that name already; rename one`},
-		"constant template": {"driver: d\ndevices: [{name: 'a{{/**/}}', count: 2}]",
-			`spec.devices[0].name: Duplicate value: "a": spec.devices[0].name gives that name already; rename one`},
-		"name reads the node": {"driver: d\ndevices: [{name: 'a-{{ .Node.metadata.name }}'}]",
-			`spec.devices[0].name: Invalid value: "a-{{ .Node.metadata.name }}": must not read .Node; it sees only .Index, since it must be the same on every node`},
-		"rendered name": {"driver: d\ndevices: [{name: 'a_{{ .Index }}'}]",
-			`spec.devices[0].name: Invalid value: "a_0": `},
-		"counter set twice": {"driver: d\nsharedCounters: [{name: a-counters, counters: {m: {value: 1}}}]\ndevices: [{name: a, counters: {m: 1}}]",
-			`spec.devices[0].counters: Duplicate value: "a-counters": spec.sharedCounters[0].name gives that name already; rename one`},
-		"no such counter set": {"driver: d\nsharedCounters: [{name: a, counters: {m: {value: 1}}}]\ndevices: [{name: x}, {name: a, consumesCounters: [{counterSet: b, counters: {m: {value: 1}}}]}]",
-			`spec.devices[1].consumesCounters[0].counterSet: Invalid value: "b": there is no such counter set in the template; it has a`},
-		"no such counter": {"driver: d\nsharedCounters: [{name: a, counters: {m: {value: 1}}}]\ndevices: [{name: a, consumesCounters: [{counterSet: a, counters: {o: {value: 1}}}]}]",
-			`spec.devices[0].consumesCounters[0].counters[o]: Invalid value: "o": there is no such counter in the counter set a; it has m`},
-		"shared reads the node": {"driver: d\npoolName: p\nsharedWith: {allNodes: true}\ndevices: [{name: a, attributes: {a: '{{ .Node.metadata.name }}'}}]",
-			`spec.devices[0].attributes[a]: Invalid value: "{{ .Node.metadata.name }}": must not read .Node; it is of a pool that nodes share`},
+		"duplicate": {
+			"driver: d\ndevices: [{name: a-1}, {name: a, count: 3}]",
+			`spec.devices[1].name: Duplicate value: "a-1": spec.devices[0].name gives that name already; rename one`,
+		},
+		"duplicate partition": {
+			"driver: d\ndevices: [{name: a-b-0}, {name: a, counters: {m: 1}, partitions: [{name: b, consumes: {m: 1}}]}]",
+			`spec.devices[1].partitions[0].name: Duplicate value: "a-b-0": spec.devices[0].name gives that name already; rename one`,
+		},
+		"constant template": {
+			"driver: d\ndevices: [{name: 'a{{/**/}}', count: 2}]",
+			`spec.devices[0].name: Duplicate value: "a": spec.devices[0].name gives that name already; rename one`,
+		},
+		"name reads the node": {
+			"driver: d\ndevices: [{name: 'a-{{ .Node.metadata.name }}'}]",
+			`spec.devices[0].name: Invalid value: "a-{{ .Node.metadata.name }}": must not read .Node; it sees only .Index, since it must be the same on every node`,
+		},
+		"rendered name": {
+			"driver: d\ndevices: [{name: 'a_{{ .Index }}'}]",
+			`spec.devices[0].name: Invalid value: "a_0": `,
+		},
+		"counter set twice": {
+			"driver: d\nsharedCounters: [{name: a-counters, counters: {m: {value: 1}}}]\ndevices: [{name: a, counters: {m: 1}}]",
+			`spec.devices[0].counters: Duplicate value: "a-counters": spec.sharedCounters[0].name gives that name already; rename one`,
+		},
+		"no such counter set": {
+			"driver: d\nsharedCounters: [{name: a, counters: {m: {value: 1}}}]\ndevices: [{name: x}, {name: a, consumesCounters: [{counterSet: b, counters: {m: {value: 1}}}]}]",
+			`spec.devices[1].consumesCounters[0].counterSet: Invalid value: "b": there is no such counter set in the template; it has a`,
+		},
+		"no such counter": {
+			"driver: d\nsharedCounters: [{name: a, counters: {m: {value: 1}}}]\ndevices: [{name: a, consumesCounters: [{counterSet: a, counters: {o: {value: 1}}}]}]",
+			`spec.devices[0].consumesCounters[0].counters[o]: Invalid value: "o": there is no such counter in the counter set a; it has m`,
+		},
+		"shared reads the node": {
+			"driver: d\npoolName: p\nsharedWith: {allNodes: true}\ndevices: [{name: a, attributes: {a: '{{ .Node.metadata.name }}'}}]",
+			`spec.devices[0].attributes[a]: Invalid value: "{{ .Node.metadata.name }}": must not read .Node; it is of a pool that nodes share`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

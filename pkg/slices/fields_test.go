@@ -129,7 +129,8 @@ func TestServerFields(t *testing.T) {
 		"two drivers":   {template("a", "d", tainted) + template("b", "e", tainted), []string{taints}, map[string]int{}, 1, []string{"a taints", "b taints"}},
 		"all kept": {
 			template("a", "d", tainted+", "+shared+", "+binding), nil,
-			map[string]int{"taints": 2, "shared": 1, "bound": 1, "conditions": 2, "failures": 1}, 3, nil,
+			map[string]int{"taints": 2, "shared": 1, "bound": 1, "conditions": 2, "failures": 1},
+			3, nil,
 		},
 		"shared dropped": {
 			template("a", "d", tainted+", "+shared), []string{capacity}, map[string]int{"taints": 2}, 2, []string{"a allowMultipleAllocations"},

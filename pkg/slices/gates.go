@@ -79,7 +79,8 @@ var gatedFields = []gatedField{
 			return resourcev1.ResourceSliceSpec{PerDeviceNodeSelection: new(true), Devices: []resourcev1.Device{{Name: probeName, AllNodes: new(true)}}}
 		},
 		kept: func(spec *resourcev1.ResourceSliceSpec) bool { return spec.PerDeviceNodeSelection != nil },
-	}, {
+	},
+	{
 		name: "partitionTypeAttribute", gate: "DRAPartitionableDevicesType",
 		used:  func(pool *devices.Pool) bool { return pool.PartitionTypeAttribute != nil },
 		clear: func(pool *devices.Pool) { pool.PartitionTypeAttribute = nil },
@@ -96,7 +97,8 @@ var gatedFields = []gatedField{
 			}
 		},
 		kept: func(spec *resourcev1.ResourceSliceSpec) bool { return spec.PartitionTypeAttribute != nil },
-	}, {
+	},
+	{
 		name: "skipNodeOperations", gate: "DRAOptionalNodeOperations",
 		used:  func(pool *devices.Pool) bool { return len(pool.SkipNodeOperations) > 0 },
 		clear: func(pool *devices.Pool) { pool.SkipNodeOperations = nil },

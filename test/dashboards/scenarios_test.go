@@ -36,19 +36,29 @@ var scenarios = map[string]struct {
 	"other jobs do not count": {`
 		up{job="kwok-dra"} 0x40
 		up{job="other"} 1x40`, map[string]string{"KwokDRADown": "5-40"}},
-	"refused configuration": {`kwok_dra_config_last_reload_successful{carrier="ConfigMap kube-system/kwok-dra"} 1x4 0x9 1x30`,
-		map[string]string{`KwokDRAConfigurationRefused{carrier="ConfigMap kube-system/kwok-dra"}`: "6-14"}},
-	"the API server refuses": {`kwok_dra_publish_failures_total{cause="api"} 0x4 1+1x14 15x30`,
-		map[string]string{`KwokDRAPublishFailing{cause="api"}`: "15-22"}},
+	"refused configuration": {
+		`kwok_dra_config_last_reload_successful{carrier="ConfigMap kube-system/kwok-dra"} 1x4 0x9 1x30`,
+		map[string]string{`KwokDRAConfigurationRefused{carrier="ConfigMap kube-system/kwok-dra"}`: "6-14"},
+	},
+	"the API server refuses": {
+		`kwok_dra_publish_failures_total{cause="api"} 0x4 1+1x14 15x30`,
+		map[string]string{`KwokDRAPublishFailing{cause="api"}`: "15-22"},
+	},
 	"the API server restarts": {`kwok_dra_publish_failures_total{cause="api"} 0x4 50+50x2 150x40`, map[string]string{}},
-	"a first mistake in a template": {`kwok_dra_publish_failures_total{cause="template"} _x5 4x40`,
-		map[string]string{`KwokDRAPublishRefused{cause="template"}`: "5-19"}},
-	"another mistake in an annotation": {`kwok_dra_publish_failures_total{cause="annotation"} 4x19 5x30`,
-		map[string]string{`KwokDRAPublishRefused{cause="annotation"}`: "0-14 20-33"}},
-	"preparing fails": {`
+	"a first mistake in a template": {
+		`kwok_dra_publish_failures_total{cause="template"} _x5 4x40`,
+		map[string]string{`KwokDRAPublishRefused{cause="template"}`: "5-19"},
+	},
+	"another mistake in an annotation": {
+		`kwok_dra_publish_failures_total{cause="annotation"} 4x19 5x30`,
+		map[string]string{`KwokDRAPublishRefused{cause="annotation"}`: "0-14 20-33"},
+	},
+	"preparing fails": {
+		`
 		kwok_dra_prepare_failures_total{reason="not_reserved"} 0x4 1+1x40
 		kwok_dra_prepare_failures_total{reason="api"} 7x40`,
-		map[string]string{`KwokDRAPrepareFailing{reason="not_reserved"}`: "15-40"}},
+		map[string]string{`KwokDRAPrepareFailing{reason="not_reserved"}`: "15-40"},
+	},
 	"preparing fails once":          {`kwok_dra_prepare_failures_total{reason="not_reserved"} 0x4 1x40`, map[string]string{}},
 	"preparing fails as it is told": {`kwok_dra_prepare_failures_total{reason="simulated"} 0+9x40`, map[string]string{}},
 	"a pool lacks slices": {`

@@ -53,12 +53,18 @@ func poisons() []poison {
 		{name: "device taints of 200 KB that are none", nodes: 2, labels: map[string]string{kindLabel: "a"}, churn: annotateWith(taintAnnotation, func(round int) string {
 			return gibberish + strings.Repeat(fmt.Sprintf("%d:,/=\u202e", round%10), 20<<10)
 		})},
-		{name: "template without end", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "9223372036854775807"},
-			template: poisonousTemplate(`{{ range (int64 (index .Node.metadata.labels \"rounds\")) }}{{ end }}`), churn: relabel},
-		{name: "template that yields 10 MB", nodes: 2, labels: map[string]string{kindLabel: poisoned, "size": "10485760"},
-			template: poisonousTemplate(`{{ repeat (int (index .Node.metadata.labels \"size\")) \"x\" }}`), churn: relabel},
-		{name: "template that takes all memory", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "64"},
-			template: poisonousTemplate(`{{ $a := \"x\" }}{{ range (int (index .Node.metadata.labels \"rounds\")) }}{{ $a = print $a $a }}{{ end }}{{ $a }}`), churn: relabel},
+		{
+			name: "template without end", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "9223372036854775807"},
+			template: poisonousTemplate(`{{ range (int64 (index .Node.metadata.labels \"rounds\")) }}{{ end }}`), churn: relabel,
+		},
+		{
+			name: "template that yields 10 MB", nodes: 2, labels: map[string]string{kindLabel: poisoned, "size": "10485760"},
+			template: poisonousTemplate(`{{ repeat (int (index .Node.metadata.labels \"size\")) \"x\" }}`), churn: relabel,
+		},
+		{
+			name: "template that takes all memory", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "64"},
+			template: poisonousTemplate(`{{ $a := \"x\" }}{{ range (int (index .Node.metadata.labels \"rounds\")) }}{{ $a = print $a $a }}{{ end }}{{ $a }}`), churn: relabel,
+		},
 		{name: "nodes that come again and again", nodes: 3, labels: map[string]string{kindLabel: "a"}, churn: recreate},
 	}
 }

@@ -23,16 +23,20 @@ func right() *state {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
 	slice := resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{managedBy: "kwok-dra"}, OwnerReferences: []metav1.OwnerReference{{Name: "n", UID: "n1"}}},
-		Spec: resourcev1.ResourceSliceSpec{Driver: gpuDriver, NodeName: new("n"), Pool: resourcev1.ResourcePool{Name: "n", Generation: 1, ResourceSliceCount: 1},
-			Devices: []resourcev1.Device{ownDevice("gpu-0", 0), ownDevice("gpu-1", 1)}},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: gpuDriver, NodeName: new("n"), Pool: resourcev1.ResourcePool{Name: "n", Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{ownDevice("gpu-0", 0), ownDevice("gpu-1", 1)},
+		},
 	}
 	claim := resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: resourcev1.ResourceClaimStatus{
 		ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p1"}},
 		Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
 			Results: []resourcev1.DeviceRequestAllocationResult{{Driver: gpuDriver, Pool: "n", Device: "gpu-0"}},
 		}},
-		Devices: []resourcev1.AllocatedDeviceStatus{{Driver: gpuDriver, Pool: "n", Device: "gpu-0",
-			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}},
+		Devices: []resourcev1.AllocatedDeviceStatus{{
+			Driver: gpuDriver, Pool: "n", Device: "gpu-0",
+			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}},
+		}},
 	}}
 	claim.Status.Devices[0].Data = ownData(`{"node": "n", "device": "gpu-0"}`)
 	return &state{

@@ -67,13 +67,17 @@ func (l *workload) draw() operation {
 		make   func() operation
 	}{
 		{podCount / 2, l.createPods},
-		{4, l.deletePod}, {3, l.finishPod}, {3, l.unholdPods},
+		{4, l.deletePod},
+		{3, l.finishPod},
+		{3, l.unholdPods},
 		{5, func() operation { return l.createNode(node) }},
 		{3, func() operation { return l.deleteNode(node) }},
 		{3, func() operation { return l.recreateNode(node) }},
 		{6, func() operation { return l.labelNode(node) }},
 		{6, func() operation { return l.taintDevices(node) }},
-		{5, l.changeTemplate}, {1, l.breakTemplates}, {1, l.removeConfigMap},
+		{5, l.changeTemplate},
+		{1, l.breakTemplates},
+		{1, l.removeConfigMap},
 		{5, func() operation { return l.spoilSlice(node) }},
 	}
 	total := 0

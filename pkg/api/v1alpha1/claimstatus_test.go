@@ -59,16 +59,20 @@ func TestClaimStatusValidation(t *testing.T) {
 		"name too long":            {network(resourcev1.NetworkDeviceData{InterfaceName: strings.Repeat("x", 257)}), []string{`must be at most 256 characters, is 257`}},
 		"long template":            {network(resourcev1.NetworkDeviceData{InterfaceName: "{{ " + strings.Repeat("x", 300) + " }}", HardwareAddress: "{{ " + strings.Repeat("x", 300) + " }}"}), nil},
 		"longest hardware address": {network(resourcev1.NetworkDeviceData{HardwareAddress: strings.Repeat("x", 128)}), nil},
-		"hardware address too long": {network(resourcev1.NetworkDeviceData{HardwareAddress: strings.Repeat("x", 129)}),
-			[]string{`claimStatus.networkData.hardwareAddress: Invalid value: "` + strings.Repeat("x", 129) + `": must be at most 128 characters, is 129`}},
+		"hardware address too long": {
+			network(resourcev1.NetworkDeviceData{HardwareAddress: strings.Repeat("x", 129)}),
+			[]string{`claimStatus.networkData.hardwareAddress: Invalid value: "` + strings.Repeat("x", 129) + `": must be at most 128 characters, is 129`},
+		},
 		"most addresses":       {network(resourcev1.NetworkDeviceData{IPs: addresses(16)}), nil},
 		"too many addresses":   {network(resourcev1.NetworkDeviceData{IPs: addresses(17)}), []string{`claimStatus.networkData.ips: Too many: 17: must have at most 16 items`}},
 		"address without mask": {network(resourcev1.NetworkDeviceData{IPs: []string{"192.0.2.5"}}), []string{`claimStatus.networkData.ips[0]: Invalid value: "192.0.2.5": must be a valid address in CIDR form`}},
 		"not canonical":        {network(resourcev1.NetworkDeviceData{IPs: []string{"2001:DB8::5/64"}}), []string{`claimStatus.networkData.ips[0]: Invalid value: "2001:DB8::5/64": must be in canonical form`}},
 		"address twice":        {network(resourcev1.NetworkDeviceData{IPs: []string{"192.0.2.5/24", "192.0.2.5/24"}}), []string{`claimStatus.networkData.ips[1]: Duplicate value: "192.0.2.5/24"`}},
 		"templates may be one": {network(resourcev1.NetworkDeviceData{IPs: []string{"{{ x }}", "{{ x }}"}}), nil},
-		"several problems": {ClaimStatus{Mode: "x", CDIDeviceIDs: []string{""}, NetworkData: &resourcev1.NetworkDeviceData{IPs: []string{"x"}}},
-			[]string{"claimStatus.mode", "claimStatus.cdiDeviceIDs[0]", "claimStatus.networkData.ips[0]"}},
+		"several problems": {
+			ClaimStatus{Mode: "x", CDIDeviceIDs: []string{""}, NetworkData: &resourcev1.NetworkDeviceData{IPs: []string{"x"}}},
+			[]string{"claimStatus.mode", "claimStatus.cdiDeviceIDs[0]", "claimStatus.networkData.ips[0]"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,18 +12,30 @@ import (
 func TestExtendedResources(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ pod, want string }{
-		"a limit": {`containers: [{name: c, resources: {limits: {cpu: "1", example.com/gpu: "2"}}}]`,
-			"a: node-0000 container-0-request-1=gpu-0 container-0-request-1=gpu-1"},
-		"by the name of the class": {`containers: [{name: c, resources: {requests: {deviceclass.resource.kubernetes.io/gpu: "1"}}}]`,
-			"a: node-0000 container-0-request-0=gpu-0"},
-		"two containers": {`containers: [{name: c, resources: {requests: {example.com/gpu: "1"}}}, {name: d, resources: {requests: {example.com/gpu: "2"}}}]`,
-			"a: node-0000 container-0-request-0=gpu-0 container-1-request-0=gpu-1 container-1-request-0=gpu-2"},
-		"an init container has those of later containers": {`initContainers: [{name: i, resources: {requests: {example.com/gpu: "3"}}}], containers: [{name: c, resources: {requests: {example.com/gpu: "2"}}}]`,
-			"a: node-0000 container-0-request-0=gpu-0 container-1-request-0=gpu-1 container-1-request-0=gpu-2"},
-		"a sidecar keeps its own": {`initContainers: [{name: i, restartPolicy: Always, resources: {requests: {example.com/gpu: "1"}}}], containers: [{name: c, resources: {requests: {example.com/gpu: "2"}}}]`,
-			"a: node-0000 container-0-request-0=gpu-0 container-1-request-0=gpu-1 container-1-request-0=gpu-2"},
-		"too many": {`containers: [{name: c, resources: {limits: {example.com/gpu: "4"}}}]`,
-			"a:; node node-0000: claim a-extended-resources, request container-0-request-0 wants 4: devices 3, class gpu 3"},
+		"a limit": {
+			`containers: [{name: c, resources: {limits: {cpu: "1", example.com/gpu: "2"}}}]`,
+			"a: node-0000 container-0-request-1=gpu-0 container-0-request-1=gpu-1",
+		},
+		"by the name of the class": {
+			`containers: [{name: c, resources: {requests: {deviceclass.resource.kubernetes.io/gpu: "1"}}}]`,
+			"a: node-0000 container-0-request-0=gpu-0",
+		},
+		"two containers": {
+			`containers: [{name: c, resources: {requests: {example.com/gpu: "1"}}}, {name: d, resources: {requests: {example.com/gpu: "2"}}}]`,
+			"a: node-0000 container-0-request-0=gpu-0 container-1-request-0=gpu-1 container-1-request-0=gpu-2",
+		},
+		"an init container has those of later containers": {
+			`initContainers: [{name: i, resources: {requests: {example.com/gpu: "3"}}}], containers: [{name: c, resources: {requests: {example.com/gpu: "2"}}}]`,
+			"a: node-0000 container-0-request-0=gpu-0 container-1-request-0=gpu-1 container-1-request-0=gpu-2",
+		},
+		"a sidecar keeps its own": {
+			`initContainers: [{name: i, restartPolicy: Always, resources: {requests: {example.com/gpu: "1"}}}], containers: [{name: c, resources: {requests: {example.com/gpu: "2"}}}]`,
+			"a: node-0000 container-0-request-0=gpu-0 container-1-request-0=gpu-1 container-1-request-0=gpu-2",
+		},
+		"too many": {
+			`containers: [{name: c, resources: {limits: {example.com/gpu: "4"}}}]`,
+			"a:; node node-0000: claim a-extended-resources, request container-0-request-0 wants 4: devices 3, class gpu 3",
+		},
 		"of no class": {`containers: [{name: c, resources: {limits: {example.com/nic: "4"}}}]`, "a: node-0000"},
 	} {
 		t.Run(name, func(t *testing.T) {

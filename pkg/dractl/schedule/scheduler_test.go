@@ -68,36 +68,64 @@ func TestSchedule(t *testing.T) {
 		world         *World
 		objects, want string
 	}{
-		"Pods go where the fewest are": {gpus(2, 2), pod("a", one) + pod("b", one) + pod("c", one),
-			"a: node-0000 gpu=gpu-0\nb: node-0001 gpu=gpu-0\nc: node-0000 gpu=gpu-1"},
-		"by priority": {gpus(1, 1), pod("a", one) + plainPod("late", "priority: -5") + plainPod("early", "priority: 5"),
-			"early: node-0000\na: node-0000 gpu=gpu-0\nlate: node-0000"},
-		"a claim that is shared": {gpus(2, 1), sharedClaim + sharing("a", "") + sharing("b", ""),
-			"a: node-0000 gpu=gpu-0\nb: node-0000 gpu=gpu-0"},
-		"a claim that is shared is elsewhere": {gpus(2, 1), sharedClaim + sharing("a", ", nodeSelector: {name: node-0001}") + sharing("b", ", nodeSelector: {name: node-0000}"),
-			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; node node-0000: the devices of claim shared are elsewhere; node node-0001: the Pod's nodeSelector or node affinity does not match"},
+		"Pods go where the fewest are": {
+			gpus(2, 2), pod("a", one) + pod("b", one) + pod("c", one),
+			"a: node-0000 gpu=gpu-0\nb: node-0001 gpu=gpu-0\nc: node-0000 gpu=gpu-1",
+		},
+		"by priority": {
+			gpus(1, 1), pod("a", one) + plainPod("late", "priority: -5") + plainPod("early", "priority: 5"),
+			"early: node-0000\na: node-0000 gpu=gpu-0\nlate: node-0000",
+		},
+		"a claim that is shared": {
+			gpus(2, 1), sharedClaim + sharing("a", "") + sharing("b", ""),
+			"a: node-0000 gpu=gpu-0\nb: node-0000 gpu=gpu-0",
+		},
+		"a claim that is shared is elsewhere": {
+			gpus(2, 1), sharedClaim + sharing("a", ", nodeSelector: {name: node-0001}") + sharing("b", ", nodeSelector: {name: node-0000}"),
+			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; node node-0000: the devices of claim shared are elsewhere; node node-0001: the Pod's nodeSelector or node affinity does not match",
+		},
 		"a claim that there is not": {gpus(1, 1), sharing("a", ""), `a:; resourceclaim "shared" not found: give its file with -f`},
-		"a claim twice": {gpus(1, 2), sharedClaim + strings.Replace(sharing("a", ""), "resourceClaims: [", "resourceClaims: [{name: again, resourceClaimName: shared}, ", 1),
-			`a:; spec.resourceClaims[1]: resourceclaim "shared" is there twice, and the scheduler fails to reserve it twice: leave one out`},
-		"a class that there is not": {gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: none}}]}`),
-			`a:; resourceclaim "a-gpu", request gpu: deviceclass "none" not found: give its file with -f`},
+		"a claim twice": {
+			gpus(1, 2), sharedClaim + strings.Replace(sharing("a", ""), "resourceClaims: [", "resourceClaims: [{name: again, resourceClaimName: shared}, ", 1),
+			`a:; spec.resourceClaims[1]: resourceclaim "shared" is there twice, and the scheduler fails to reserve it twice: leave one out`,
+		},
+		"a class that there is not": {
+			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: none}}]}`),
+			`a:; resourceclaim "a-gpu", request gpu: deviceclass "none" not found: give its file with -f`,
+		},
 		"a gate": {gpus(1, 1), plainPod("a", "schedulingGates: [{name: wait}]"), `a:; spec.schedulingGates: the Pod waits for "wait" to be taken away`},
-		"the first alternative, on another node": {gpus(2, 1), pod("a", one) + pod("b", `{requests: [{name: gpu, firstAvailable: [{name: h, deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].index == 0"}}]}, {name: any, deviceClassName: gpu}]}]}`),
-			"a: node-0000 gpu=gpu-0\nb: node-0001 gpu/h=gpu-0"},
-		"a selector that fails anywhere": {gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].none"}}]}}]}`),
-			"a:; on node node-0000: claim default/a-gpu: selector #0 on device gpu.example.com/node-0000/gpu-0: CEL runtime error: no such key: none. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"},
-		"a selector leaves too few": {gpus(2, 4), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 3, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'A100'"}}]}}]}`),
-			"a:; nodes node-0000, node-0001: claim a-gpu, request gpu wants 3: devices 4, class gpu 4, device.attributes['gpu.example.com'].model == 'A100' 2"},
-		"others have them": {gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}]}`),
-			"a: node-0000 gpu=gpu-0\nb:; node node-0000: claim b-gpu, request gpu wants 2: devices 2, class gpu 2, free 1"},
-		"a constraint": {gpus(1, 8), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
-			"a:; node node-0000: claim a-gpu, request gpu wants 5: devices 8, class gpu 8, constraints leave 4"},
-		"the requests before": {gpus(1, 2), pod("a", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
-			"a:; node node-0000: claim a-gpu, request two wants 2: devices 2, class gpu 2, the requests before it leave 1"},
-		"all, of which one is taken": {gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, allocationMode: All}}]}`),
-			"a: node-0000 gpu=gpu-0\nb:; node node-0000: claim b-gpu, request gpu wants all: devices 2, class gpu 2, free 1"},
-		"admin access takes nothing": {gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`) + pod("b", one),
-			"a: node-0000 gpu=gpu-0\nb: node-0000 gpu=gpu-0"},
+		"the first alternative, on another node": {
+			gpus(2, 1), pod("a", one) + pod("b", `{requests: [{name: gpu, firstAvailable: [{name: h, deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].index == 0"}}]}, {name: any, deviceClassName: gpu}]}]}`),
+			"a: node-0000 gpu=gpu-0\nb: node-0001 gpu/h=gpu-0",
+		},
+		"a selector that fails anywhere": {
+			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].none"}}]}}]}`),
+			"a:; on node node-0000: claim default/a-gpu: selector #0 on device gpu.example.com/node-0000/gpu-0: CEL runtime error: no such key: none. consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
+		},
+		"a selector leaves too few": {
+			gpus(2, 4), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 3, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'A100'"}}]}}]}`),
+			"a:; nodes node-0000, node-0001: claim a-gpu, request gpu wants 3: devices 4, class gpu 4, device.attributes['gpu.example.com'].model == 'A100' 2",
+		},
+		"others have them": {
+			gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}]}`),
+			"a: node-0000 gpu=gpu-0\nb:; node node-0000: claim b-gpu, request gpu wants 2: devices 2, class gpu 2, free 1",
+		},
+		"a constraint": {
+			gpus(1, 8), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
+			"a:; node node-0000: claim a-gpu, request gpu wants 5: devices 8, class gpu 8, constraints leave 4",
+		},
+		"the requests before": {
+			gpus(1, 2), pod("a", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
+			"a:; node node-0000: claim a-gpu, request two wants 2: devices 2, class gpu 2, the requests before it leave 1",
+		},
+		"all, of which one is taken": {
+			gpus(1, 2), pod("a", one) + pod("b", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, allocationMode: All}}]}`),
+			"a: node-0000 gpu=gpu-0\nb:; node node-0000: claim b-gpu, request gpu wants all: devices 2, class gpu 2, free 1",
+		},
+		"admin access takes nothing": {
+			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`) + pod("b", one),
+			"a: node-0000 gpu=gpu-0\nb: node-0000 gpu=gpu-0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,8 +149,10 @@ func TestNodes(t *testing.T) {
 			w.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
 		}, "tolerations: [{operator: Exists}]", "a: node-0000"},
 		"cordoned": {func(w *World) { w.Nodes[0].Spec.Unschedulable = true }, "", "a:; node node-0000: the node is cordoned"},
-		"affinity": {func(*World) {}, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: x, operator: Exists}]}]}}}",
-			"a:; node node-0000: the Pod's nodeSelector or node affinity does not match"},
+		"affinity": {
+			func(*World) {}, "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: x, operator: Exists}]}]}}}",
+			"a:; node node-0000: the Pod's nodeSelector or node affinity does not match",
+		},
 		"no node at all": {func(w *World) { w.Nodes = nil }, "", "a:; there are no nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {

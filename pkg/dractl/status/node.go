@@ -96,8 +96,16 @@ func text(a resourcev1.DeviceAttribute) string {
 // printDevices prints devices as a table.
 func printDevices(out io.Writer, format output.Format, devices []Device) error {
 	table := output.Rows{Columns: []output.Column{
-		{Name: "driver", Wide: true}, {Name: "pool", Wide: true}, {Name: "device"}, {Name: "state"}, {Name: "product"}, {Name: "memory"},
-		{Name: "uuid"}, {Name: "claim"}, {Name: "pod"}, {Name: "taints", Wide: true},
+		{Name: "driver", Wide: true},
+		{Name: "pool", Wide: true},
+		{Name: "device"},
+		{Name: "state"},
+		{Name: "product"},
+		{Name: "memory"},
+		{Name: "uuid"},
+		{Name: "claim"},
+		{Name: "pod"},
+		{Name: "taints", Wide: true},
 	}}
 	for i := range devices {
 		d := &devices[i]
