@@ -3,13 +3,8 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
-	"time"
 
 	celgo "github.com/google/cel-go/cel"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
@@ -94,67 +89,6 @@ func describe(match kwokv1alpha1.MatchExpression) string {
 	return match.Key
 }
 
-// environment is a CEL environment as kwok sets it up for Stages of a kind.
-// Making one takes milliseconds, so it is made once and only if CEL is used.
-type environment struct {
-	// empty is an object of the kind.
-	empty any
-	setUp func() (*cel.Environment, error)
-}
-
-var (
-	nodeCEL = newEnvironment(&corev1.Node{})
-	podCEL  = newEnvironment(&corev1.Pod{})
-)
-
-func newEnvironment(empty any) *environment {
-	return &environment{empty: empty, setUp: sync.OnceValues(func() (*cel.Environment, error) {
-		return cel.NewEnvironment(cel.EnvironmentConfig{
-			Types:       slices.Clone(cel.DefaultTypes),
-			Conversions: slices.Clone(cel.DefaultConversions),
-			Funcs:       maps.Clone(cel.DefaultFuncs),
-			Methods:     maps.Clone(cel.FuncsToMethods(cel.DefaultFuncs)),
-			Vars:        map[string]any{"self": empty},
-		})
-	})}
-}
-
-// compiling guards the type caches of kwok's CEL package, which are global maps
-// without a lock. Evaluation does not use them.
-var compiling sync.Mutex
-
-// program compiles an expression of any type.
-func (e *environment) program(source string) (celgo.Program, error) {
-	compiling.Lock()
-	defer compiling.Unlock()
-	environment, err := e.setUp()
-	if err != nil {
-		return nil, fmt.Errorf("set up CEL: %w", err)
-	}
-	return environment.Compile(source)
-}
-
-// compile compiles an expression that gives a bool.
-func (e *environment) compile(source string) (celgo.Program, error) {
-	program, err := e.program(source)
-	if err != nil {
-		return nil, err
-	}
-	// kwok's environment does not tell the type of the result. Where an empty object
-	// has what the expression reads, its value does.
-	if value, _, err := program.Eval(map[string]any{"self": e.empty}); err == nil {
-		if _, err := cel.AsBool(value); err != nil {
-			return nil, fmt.Errorf("gives no bool: %w", err)
-		}
-	}
-	return program, nil
-}
-
-// jqLimit is how long jq may take for an object. There are programs without end.
-const jqLimit = 2 * time.Second
-
-var errEndless = fmt.Errorf("takes longer than %s; look for a loop without end", jqLimit)
-
 // Matches tells whether the selector matches the object. A nil selector matches
 // nothing, an empty one everything. An error is one of evaluation, for example
 // a CEL expression that reads a field which the object does not have.
@@ -177,11 +111,10 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	limited, cancel := context.WithTimeout(ctx, jqLimit)
-	defer cancel()
+	within := &steps{Context: ctx, left: jqSteps}
 	for _, requirement := range s.requirements {
-		matched, err := requirement.Matches(limited, decoded)
-		if err == nil && limited.Err() != nil && ctx.Err() == nil {
+		matched, err := requirement.Matches(within, decoded)
+		if err == nil && within.left < 0 {
 			err = errEndless // jq that is stopped matches nothing, and says nothing
 		}
 		if err != nil {
@@ -197,6 +130,9 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error) {
 	for _, program := range s.programs {
 		value, _, err := program.ContextEval(ctx, map[string]any{"self": object.typed})
+		if tooCostly(err) {
+			return false, fmt.Errorf("evaluate %s: %w", s.name, errCostly)
+		}
 		if err != nil {
 			return false, fmt.Errorf("evaluate %s: %w; guard fields that may be missing with has() or in", s.name, err)
 		}

@@ -1,0 +1,102 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
+	"github.com/wzshiming/easycel"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kwok/pkg/utils/cel"
+)
+
+// environment is a CEL environment as kwok sets it up for Stages of a kind.
+// Making one takes milliseconds, so it is made once and only if CEL is used.
+type environment struct {
+	// empty is an object of the kind.
+	empty any
+	setUp func() (*easycel.Environment, error)
+}
+
+var (
+	nodeCEL = newEnvironment(&corev1.Node{})
+	podCEL  = newEnvironment(&corev1.Pod{})
+)
+
+// newEnvironment does what kwok's own NewEnvironment does. That one knows no
+// limits of what an evaluation may cost.
+func newEnvironment(empty any) *environment {
+	return &environment{empty: empty, setUp: sync.OnceValues(func() (*easycel.Environment, error) {
+		registry := easycel.NewRegistry("kwok.ext", easycel.WithTagName("json"))
+		err := errors.Join(
+			each(cel.DefaultConversions, registry.RegisterConversion),
+			each(cel.DefaultTypes, registry.RegisterType),
+			registry.RegisterVariable("self", empty),
+			eachNamed(cel.DefaultFuncs, registry.RegisterFunction),
+			eachNamed(cel.FuncsToMethods(cel.DefaultFuncs), registry.RegisterMethod),
+		)
+		if err != nil {
+			return nil, err
+		}
+		return easycel.NewEnvironment(celgo.Lib(registry))
+	})}
+}
+
+func each(all []any, register func(any) error) error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, register(one))
+	}
+	return errors.Join(errs...)
+}
+
+func eachNamed(all map[string][]any, register func(string, any) error) error {
+	var errs []error
+	for name, list := range all {
+		errs = append(errs, each(list, func(one any) error { return register(name, one) }))
+	}
+	return errors.Join(errs...)
+}
+
+// compiling guards the type caches of the packages that kwok takes for CEL, which
+// are global maps without a lock. Evaluation does not use them.
+var compiling sync.Mutex
+
+// program compiles an expression of any type.
+func (e *environment) program(source string) (celgo.Program, error) {
+	compiling.Lock()
+	defer compiling.Unlock()
+	environment, err := e.setUp()
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	return environment.Program(source, celgo.CostLimit(celCost))
+}
+
+// compile compiles an expression that gives a bool.
+func (e *environment) compile(source string) (celgo.Program, error) {
+	program, err := e.program(source)
+	if err != nil {
+		return nil, err
+	}
+	// kwok's environment does not tell the type of the result. Where an empty object
+	// has what the expression reads, its value does.
+	value, _, err := program.Eval(map[string]any{"self": e.empty})
+	if tooCostly(err) {
+		return nil, errCostly
+	}
+	if err == nil {
+		if _, err := cel.AsBool(value); err != nil {
+			return nil, fmt.Errorf("gives no bool: %w", err)
+		}
+	}
+	return program, nil
+}
+
+// tooCostly tells whether an evaluation was stopped, since it cost too much.
+func tooCostly(err error) bool {
+	var stopped interpreter.EvalCancelledError
+	return errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded
+}

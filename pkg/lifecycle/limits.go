@@ -1,0 +1,53 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// What the evaluation of a selector may take for an object, so that one without
+// end does not hold others up. Both are counted, not timed: on a busy machine a
+// good selector is slow as well.
+const (
+	// celCost is a fifth of what Kubernetes lets a selector of devices cost, since a
+	// node changes more often: some 20 ms.
+	celCost = resourcev1.CELSelectorExpressionMaxCost / 5
+	// jqSteps are instructions of jq, which takes as long for them.
+	jqSteps = 200_000
+)
+
+var (
+	errCostly  = fmt.Errorf("costs more than %d steps; look for loops within loops", celCost)
+	errEndless = fmt.Errorf("takes more than %d steps; look for a loop without end", jqSteps)
+)
+
+// steps is a context that is done after some steps of jq, which looks at it
+// before each.
+type steps struct {
+	context.Context
+	left int
+}
+
+var done = func() <-chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}()
+
+// Done implements context.Context.
+func (s *steps) Done() <-chan struct{} {
+	if s.left--; s.left < 0 {
+		return done
+	}
+	return s.Context.Done()
+}
+
+// Err implements context.Context.
+func (s *steps) Err() error {
+	if s.left < 0 {
+		return errEndless
+	}
+	return s.Context.Err()
+}

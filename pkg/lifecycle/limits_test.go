@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// loops are as many loops within each other, of ten rounds each.
+func loops(depth int) string {
+	if depth == 0 {
+		return "true"
+	}
+	return "[0,1,2,3,4,5,6,7,8,9].all(i, " + loops(depth-1) + ")"
+}
+
+// TestEndless: a selector without end holds nobody up, and is no mere mismatch.
+func TestEndless(t *testing.T) {
+	t.Parallel()
+	long := &corev1.Node{}
+	long.Name = strings.Repeat("x", 100<<10)
+	for name, test := range map[string]struct {
+		expression matchExpression
+		node       *corev1.Node
+		want       string
+	}{
+		"jq without end":       {jqOf("repeat(empty)", "Exists"), &corev1.Node{}, "takes more than 200000 steps; look for a loop without end"},
+		"jq that grows":        {jqOf("last(range(1e12))", "Exists"), &corev1.Node{}, "takes more than 200000 steps; look for a loop without end"},
+		"jq of one object":     {jqOf(`if .metadata.name then repeat(empty) else empty end`, "Exists"), nodes["named"], "takes more than 200000 steps; look for a loop without end"},
+		"loops within loops":   {celOf(`self.metadata.name == "" || ` + loops(7)), nodes["named"], "costs more than 200000 steps; look for loops within loops"},
+		"a pattern many times": {celOf(`self.metadata.name == "" || ` + strings.Repeat(`self.metadata.name.matches("x*y") || `, 20) + "false"), long, "costs more than 200000 steps; look for loops within loops"},
+	} {
+		compiled, errs := CompileForNode(matching(test.expression), path)
+		require.Empty(t, errs, name)
+		_, err := compiled.Matches(t.Context(), NodeObject(test.node))
+		require.EqualError(t, err, "evaluate spec.publishWhen: "+test.want, name)
+	}
+}
+
+// TestCostlyIsRefused where it costs as much for any object.
+func TestCostlyIsRefused(t *testing.T) {
+	t.Parallel()
+	_, errs := CompileForNode(matching(celOf(loops(7))), path)
+	require.Len(t, errs, 1)
+	require.ErrorContains(t, errs[0], "costs more than 200000 steps")
+}
+
+// TestWithinLimits: what a selector has to do for a large Node is within them.
+func TestWithinLimits(t *testing.T) {
+	t.Parallel()
+	large := &corev1.Node{}
+	large.Annotations = map[string]string{}
+	for i := range 2000 {
+		large.Annotations[strings.Repeat("k", 16)+string(rune('\u0400'+i))] = strings.Repeat("v", 14)
+	}
+	for _, expression := range []matchExpression{
+		jqOf(".metadata.annotations | to_entries | map(select(.value | length > 10)) | length", "Exists"),
+		celOf("self.metadata.annotations.all(key, self.metadata.annotations[key].size() > 10)"),
+	} {
+		compiled, errs := CompileForNode(matching(expression), path)
+		require.Empty(t, errs)
+		matched, err := compiled.Matches(t.Context(), NodeObject(large))
+		require.NoError(t, err)
+		require.True(t, matched)
+	}
+}
+
+// BenchmarkMatches is what a change of a Node costs for each selector.
+func BenchmarkMatches(b *testing.B) {
+	for name, expression := range map[string]matchExpression{
+		"jq":  jqOf(readyStatus, "In", "True"),
+		"cel": celOf(`self.metadata.name == "n2" && "pool" in self.metadata.labels`),
+	} {
+		compiled, errs := CompileForNode(matching(expression), path)
+		require.Empty(b, errs)
+		object := NodeObject(nodes["ready"])
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := compiled.Matches(b.Context(), object); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
