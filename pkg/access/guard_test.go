@@ -43,9 +43,9 @@ func (c *cluster) guard() *Guard {
 	return NewGuard(client)
 }
 
-func request(g *Guard, method, path, authorization string) *httptest.ResponseRecorder {
+func request(t *testing.T, g *Guard, method, path, authorization string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest(method, path, http.NoBody)
+	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 	r.Header.Set("Authorization", authorization)
 	g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) })).ServeHTTP(w, r)
 	return w
@@ -70,7 +70,7 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := request(g, test.method, test.path, test.authorization)
+			w := request(t, g, test.method, test.path, test.authorization)
 			require.Equal(t, test.status, w.Code)
 			require.Equal(t, test.body, w.Body.String())
 			require.Equal(t, test.status == 401, w.Header().Get("WWW-Authenticate") == "Bearer")
@@ -85,17 +85,17 @@ func TestGuardRemembers(t *testing.T) {
 		c := &cluster{}
 		g := c.guard()
 		for range 5 {
-			require.Equal(t, 200, request(g, "GET", "/metrics", "Bearer good").Code)
+			require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
 		}
 		require.Equal(t, 1, c.asked)
-		require.Equal(t, 403, request(g, "GET", "/", "Bearer good").Code, "another path is another question")
+		require.Equal(t, 403, request(t, g, "GET", "/", "Bearer good").Code, "another path is another question")
 		require.Equal(t, 2, c.asked)
 		time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
 		c.err = errors.New("etcd is away")
-		w := request(g, "GET", "/metrics", "Bearer good")
+		w := request(t, g, "GET", "/metrics", "Bearer good")
 		require.Equal(t, 500, w.Code)
 		require.Equal(t, "the API server cannot be asked who may read this\n", w.Body.String())
 		c.err = nil
-		require.Equal(t, 200, request(g, "GET", "/metrics", "Bearer good").Code)
+		require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
 	})
 }

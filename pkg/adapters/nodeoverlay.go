@@ -47,8 +47,8 @@ func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
 	o := &nodeOverlay{name: source.GetName()}
 	path := field.NewPath("spec")
 	annotation := source.GetAnnotations()[ResourceSlicesAnnotation]
-	inSpec, _, err := unstructured.NestedFieldNoCopy(source.Object, "spec", "resourceSlices")
-	if list, isList := inSpec.([]any); annotation == "" && (err != nil || inSpec == nil || isList && len(list) == 0) {
+	inSpec, _, _ := unstructured.NestedFieldNoCopy(source.Object, "spec", "resourceSlices")
+	if list, isList := inSpec.([]any); annotation == "" && (inSpec == nil || isList && len(list) == 0) {
 		return &Adapted{}, nil
 	}
 	data, err := json.Marshal(source.Object["spec"])

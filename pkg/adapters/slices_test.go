@@ -103,15 +103,20 @@ func TestSlices(t *testing.T) {
 				require.EqualValues(t, len(test.devices), slice.Spec.Pool.ResourceSliceCount)
 				require.EqualValues(t, 1, slice.Spec.Pool.Generation)
 				require.Subset(t, slice.Labels, test.labels)
-				for key, value := range slice.Labels {
-					require.Empty(t, validation.IsValidLabelValue(value), key)
-					require.False(t, strings.HasSuffix(key, "/node"), key)
-				}
+				requireValidLabels(t, slice.Labels)
 				if pool := slice.Labels["test.karpenter.sh/pool"]; pool != "" {
 					require.Equal(t, strings.Split(names[0], "-")[0]+"-pool", pool)
 				}
 			}
 			require.ElementsMatch(t, test.devices, devices)
 		})
+	}
+}
+
+func requireValidLabels(t *testing.T, labels map[string]string) {
+	t.Helper()
+	for key, value := range labels {
+		require.Empty(t, validation.IsValidLabelValue(value), key)
+		require.False(t, strings.HasSuffix(key, "/node"), key)
 	}
 }

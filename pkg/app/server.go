@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -40,7 +41,7 @@ type site struct {
 
 func (s *site) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, s.synced) })
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	mux.Handle("/", s.guarded(s.page))
@@ -93,7 +94,7 @@ func ready(w http.ResponseWriter, synced []cache.DoneChecker) {
 			return
 		}
 	}
-	fmt.Fprintln(w, "ok")
+	_, _ = io.WriteString(w, "ok\n")
 }
 
 func (s *server) run(ctx context.Context) {

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -49,7 +48,7 @@ func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
 	ctx, cancel := context.WithCancel(quiet(t))
-	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "the page at "+r.URL.Path) })
+	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
 	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: registry, synced: checkers, page: thePage}).handler(), nil)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
@@ -68,7 +67,7 @@ func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int
 		require.NoError(t, err)
 		response, err := client.Do(request)
 		require.NoError(t, err)
-		defer response.Body.Close()
+		defer func() { _ = response.Body.Close() }()
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
 		return response.StatusCode, string(body)
@@ -116,7 +115,7 @@ func TestSecureServing(t *testing.T) {
 	secure, guard, err := o.secure(client)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(quiet(t))
-	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "the page at "+r.URL.Path) })
+	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
 	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), page: thePage, guard: guard, profiling: true}).handler(), secure)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
@@ -201,7 +200,7 @@ func TestServerOnAPortThatIsTaken(t *testing.T) {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	_, err = serve(quiet(t), listener.Addr().String(), http.NotFoundHandler(), nil)
 	require.ErrorContains(t, err, "listen on --server-address: ")
 }

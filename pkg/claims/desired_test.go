@@ -210,7 +210,7 @@ func TestSameDataThatIsNoJSON(t *testing.T) {
 // TestSlimClaim keeps the field managers of kwok-dra that have entries.
 func TestSlimClaim(t *testing.T) {
 	t.Parallel()
-	fields := func(text string) *metav1.FieldsV1 { return &metav1.FieldsV1{Raw: []byte(text)} }
+	fields := metav1.NewFieldsV1
 	claim := allocated("c", newPod("p"))
 	claim.ResourceVersion, claim.Annotations = "5", map[string]string{"a": "b"}
 	claim.OwnerReferences = []metav1.OwnerReference{{UID: "u"}}

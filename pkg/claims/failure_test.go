@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,13 +18,8 @@ const failWhen = `{failWhen: {matchExpressions: [{key: '.status.conditions.[] | 
 // say sets the condition PrepareResources, as Stages do.
 func say(status corev1.ConditionStatus, message string) func(pod *corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		conditions := pod.Status.Conditions[:0]
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type != v1alpha1.PrepareResources {
-				conditions = append(conditions, condition)
-			}
-		}
-		pod.Status.Conditions = append(conditions, corev1.PodCondition{Type: v1alpha1.PrepareResources, Status: status, Message: message})
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PrepareResources })
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PrepareResources, Status: status, Message: message})
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *Preparer) showHealth(ctx context.Context, a *attempt) error {
 	}
 	want, err := p.healthOf(a)
 	if err != nil || want == nil {
-		return nil // templates that cannot be rendered now are reported on the node
+		return nil //nolint:nilerr // templates that cannot be rendered now are reported on the node
 	}
 	patch, err := healthPatch(a.pod, want)
 	if err != nil || patch == nil {
@@ -117,7 +117,7 @@ func (h *healthReport) container(container *corev1.Container) ([]corev1.Resource
 		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
-			if named.Request != "" && resourceclaim.BaseRequestRef(result.Request) != resourceclaim.BaseRequestRef(named.Request) {
+			if !isFor(result, named.Request) {
 				continue
 			}
 			if err := h.add(&status, claim, result); err != nil {
@@ -129,6 +129,11 @@ func (h *healthReport) container(container *corev1.Container) ([]corev1.Resource
 		}
 	}
 	return statuses, nil
+}
+
+// isFor tells whether a device is for a request, or for any where none is named.
+func isFor(result *resourcev1.DeviceRequestAllocationResult, request string) bool {
+	return request == "" || resourceclaim.BaseRequestRef(result.Request) == resourceclaim.BaseRequestRef(request)
 }
 
 func (h *healthReport) add(status *corev1.ResourceStatus, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {

@@ -128,10 +128,3 @@ func attemptOf(set *config.Set, pod *corev1.Pod) *attempt {
 	a.see(pod)
 	return a
 }
-
-// readied is the Pod with PodReadyToStartContainers=True.
-func readied(pod *corev1.Pod) *corev1.Pod {
-	pod = pod.DeepCopy()
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue})
-	return pod
-}

@@ -115,7 +115,7 @@ func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
 	if field.Subresource != "status" || field.Manager != fieldManager && field.Manager != bindingManager {
 		return false
 	}
-	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.Raw, []byte(`"f:devices"`))
+	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.GetRawBytes(), []byte(`"f:devices"`))
 }
 
 func (p *Preparer) addHandlers() error {

@@ -234,8 +234,7 @@ func (p *Preparer) publishedLive(ctx context.Context, a *attempt, driver string)
 // check makes the kubelet's checks, by the caches first.
 func (p *Preparer) check(ctx context.Context, a *attempt) ([]*resourcev1.ResourceClaim, error) {
 	claims, err := check(a.pod, p.cached(a))
-	var failure *prepareError
-	if errors.As(err, &failure) {
+	if _, failed := errors.AsType[*prepareError](err); failed {
 		return check(a.pod, p.live(ctx, a))
 	}
 	return claims, err

@@ -208,7 +208,7 @@ func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimStat
 	pods := p.users(claim, "")
 	want, err := desire(claim, source{lookup: devices.NewLookup(set.Templates, node), named: set.Names, pods: pods})
 	if err != nil || len(pods) == 0 || !want.namesPods {
-		return nil // where templates have changed since, what was reported stays
+		return nil //nolint:nilerr // where templates have changed since, what was reported stays
 	}
 	return p.writeLocked(ctx, state, want)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,9 +95,7 @@ func (c *CustomResources) look(ctx context.Context, running *sync.WaitGroup) err
 	}
 	// All kinds at once: templates are not to be published before it is known when.
 	if len(failed) > 0 && !c.synced.is() {
-		for kind := range started {
-			c.stop(kind)
-		}
+		c.stop(slices.Collect(maps.Keys(started))...)
 		return errors.Join(failed...)
 	}
 	if len(changed) > 0 || !c.synced.is() {
@@ -108,9 +108,11 @@ func (c *CustomResources) look(ctx context.Context, running *sync.WaitGroup) err
 	return errors.Join(failed...)
 }
 
-func (c *CustomResources) stop(kind string) {
-	c.running[kind]()
-	delete(c.running, kind)
+func (c *CustomResources) stop(kinds ...string) {
+	for _, kind := range kinds {
+		c.running[kind]()
+		delete(c.running, kind)
+	}
 }
 
 // served tells which resources have a definition.

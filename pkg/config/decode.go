@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -131,7 +132,7 @@ func (d *Documents) addConfiguration(source string, object map[string]any) error
 	decoding := decodeObject(object, document)
 	_, errs := newConfiguration(document)
 	validation := problemsOf(append(document.Validate(), errs...))
-	if problems := append(decoding, independent(decoding, validation)...); len(problems) > 0 {
+	if problems := slices.Concat(decoding, independent(decoding, validation)); len(problems) > 0 {
 		return &Refusal{Source: source, Object: objectName(v1alpha1.KwokDRAConfigurationKind, document.Name), Problems: problems}
 	}
 	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{document, source})

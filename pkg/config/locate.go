@@ -38,7 +38,7 @@ func (l *locator) fit(value any, typ reflect.Type, path *field.Path) any {
 	}
 	object, isObject := value.(map[string]any)
 	if reflect.PointerTo(typ).Implements(unmarshaler) {
-		if form, has := reflect.Zero(typ).Interface().(objectForm); has && isObject {
+		if form, has := reflect.TypeAssert[objectForm](reflect.Zero(typ)); has && isObject {
 			return l.fitFields(object, reflect.TypeOf(form.ObjectForm()), path)
 		}
 		return l.fitLeaf(value, typ, path)

@@ -16,7 +16,7 @@ import (
 // what decoding has found.
 func examine(template *v1alpha1.ResourcePoolTemplate, decoding []Problem) (*devices.Template, []Problem) {
 	compiled, errs := devices.Compile(template)
-	problems := append(decoding, independent(decoding, problemsOf(errs))...)
+	problems := slices.Concat(decoding, independent(decoding, problemsOf(errs)))
 	if len(problems) == 0 {
 		return compiled, nil
 	}

@@ -73,8 +73,8 @@ func (b *budget) bound(function any, extent extent) any {
 	f := reflect.ValueOf(function)
 	kind := f.Type()
 	var in []reflect.Type
-	for i := range kind.NumIn() {
-		in = append(in, kind.In(i))
+	for argument := range kind.Ins() {
+		in = append(in, argument)
 	}
 	out := []reflect.Type{kind.Out(0), reflect.TypeFor[error]()}
 	return reflect.MakeFunc(reflect.FuncOf(in, out, kind.IsVariadic()), func(arguments []reflect.Value) []reflect.Value {

@@ -119,26 +119,33 @@ func (p *Pool) withDevices(parts [][]resourcev1.Device) ([]Slice, error) {
 	}
 	var made []Slice
 	for i, part := range parts {
-		explicit := i < len(p.split)
-		var packed []Slice
-		for _, unit := range units(part, sets) {
-			if err := unit.check(p); err != nil {
-				return nil, err
-			}
-			if last := len(packed) - 1; last >= 0 && (explicit || packed[last].with(unit).fits()) {
-				packed[last] = packed[last].with(unit)
-				continue
-			}
-			packed = append(packed, unit)
-		}
-		if explicit {
-			if err := packed[0].check(p); err != nil {
-				return nil, err
-			}
+		packed, err := p.pack(units(part, sets), i < len(p.split))
+		if err != nil {
+			return nil, err
 		}
 		made = append(made, packed...)
 	}
 	return made, eachSetOnce(p, made)
+}
+
+// pack puts units into as few slices as hold them, or into one where that is
+// explicitly asked for.
+func (p *Pool) pack(units []Slice, explicit bool) ([]Slice, error) {
+	var packed []Slice
+	for _, unit := range units {
+		if err := unit.check(p); err != nil {
+			return nil, err
+		}
+		if last := len(packed) - 1; last >= 0 && (explicit || packed[last].with(unit).fits()) {
+			packed[last] = packed[last].with(unit)
+			continue
+		}
+		packed = append(packed, unit)
+	}
+	if explicit {
+		return packed, packed[0].check(p)
+	}
+	return packed, nil
 }
 
 // units groups devices that must be in one slice because they consume from the

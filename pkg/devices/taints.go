@@ -133,8 +133,8 @@ func (t Taints) addTo(pool *Pool) error {
 			continue
 		}
 		device := &pool.Devices[place]
-		kept := slices.DeleteFunc(slices.Clone(device.Taints), func(own resourcev1.DeviceTaint) bool { return sameTaint(own, entry.taint) })
-		device.Taints = append(kept, entry.taint)
+		device.Taints = slices.DeleteFunc(slices.Clone(device.Taints), func(own resourcev1.DeviceTaint) bool { return sameTaint(own, entry.taint) })
+		device.Taints = append(device.Taints, entry.taint)
 		if len(device.Taints) > resourcev1.DeviceTaintsMaxLength {
 			return taintsError([]string{fmt.Sprintf("device %s of driver %s has more than %d taints, those of its template counted",
 				device.Name, pool.Driver, resourcev1.DeviceTaintsMaxLength)})

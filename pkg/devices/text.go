@@ -209,8 +209,7 @@ func (t *text) render(node *lifecycle.Object) (*values, error) {
 func renderAll(renderer *renderer, source string, count int, data map[string]any) (*values, error) {
 	rendered, err := renderer.toText(source, count, data)
 	if err != nil {
-		var execution template.ExecError
-		if errors.As(err, &execution) {
+		if execution, is := errors.AsType[template.ExecError](err); is {
 			return nil, execution
 		}
 		return nil, err

@@ -127,7 +127,7 @@ func TestFormats(t *testing.T) {
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	list, _, _ := run(t, "", "generate", "--list-profiles")
-	for _, profile := range strings.Fields(list) {
+	for profile := range strings.FieldsSeq(list) {
 		for _, more := range [][]string{nil, {"--config-map", "kube-system/kwok-dra"}} {
 			out, told, code := run(t, "", append([]string{"generate", "--profile", profile, "--nodes", "2", "--first", "7", "--prefix", "node"}, more...)...)
 			require.Zero(t, code, told)

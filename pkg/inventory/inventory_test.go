@@ -25,7 +25,7 @@ func fixed(nodes []string, slices []Slice, allocations ...Allocation) *Source {
 // named are the names of devices, given as one text.
 func named(names string) Names {
 	var devices []resourcev1.Device
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		devices = append(devices, resourcev1.Device{Name: name})
 	}
 	return NamesOf(devices)
@@ -167,7 +167,8 @@ func TestTakeSharesWhatIsFree(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"gpu-0", "gpu-1"}, named("gpu-0 gpu-1").List())
-	require.Equal(t, named("gpu-0 gpu-1"), named("gpu-0 gpu-1"))
+	first, second := named("gpu-0 gpu-1"), named("gpu-0 gpu-1")
+	require.Equal(t, first, second, "names that are the same are equal")
 	require.NotEqual(t, named("gpu-0 gpu-1"), named("gpu-0"))
 	require.Empty(t, named("").List())
 	require.Empty(t, Names{}.List())

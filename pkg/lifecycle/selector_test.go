@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -278,7 +279,8 @@ func FuzzCompile(f *testing.F) {
 
 func count(errs field.ErrorList, suffix string) int {
 	return len(errs.Filter(func(err error) bool {
-		return !strings.HasSuffix(err.(*field.Error).Field, suffix)
+		problem, is := errors.AsType[*field.Error](err)
+		return !is || !strings.HasSuffix(problem.Field, suffix)
 	}))
 }
 

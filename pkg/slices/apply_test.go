@@ -67,8 +67,8 @@ func TestPatchNamesEveryField(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(patch, &decoded))
 	spec := reflect.TypeFor[resourcev1.ResourceSliceSpec]()
-	for i := range spec.NumField() {
-		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+	for field := range spec.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		require.Contains(t, decoded.Spec, name)
 	}
 }

@@ -113,9 +113,9 @@ var gatedFields = []gatedField{
 }
 
 // onDevices is a field of devices.
-func onDevices(name, gate string, used func(*resourcev1.Device) bool, clear func(*resourcev1.Device), probe resourcev1.Device) gatedField {
+func onDevices(name, gate string, used func(*resourcev1.Device) bool, drop func(*resourcev1.Device), probe resourcev1.Device) gatedField {
 	probe.Name = probeName
-	any := func(list []resourcev1.Device) bool {
+	some := func(list []resourcev1.Device) bool {
 		for i := range list {
 			if used(&list[i]) {
 				return true
@@ -125,18 +125,18 @@ func onDevices(name, gate string, used func(*resourcev1.Device) bool, clear func
 	}
 	return gatedField{
 		name: name, gate: gate,
-		used: func(pool *devices.Pool) bool { return any(pool.Devices) },
+		used: func(pool *devices.Pool) bool { return some(pool.Devices) },
 		clear: func(pool *devices.Pool) {
 			// They are shared with the template.
 			pool.Devices = slices.Clone(pool.Devices)
 			for i := range pool.Devices {
-				clear(&pool.Devices[i])
+				drop(&pool.Devices[i])
 			}
 		},
 		probe: func() resourcev1.ResourceSliceSpec {
 			return resourcev1.ResourceSliceSpec{AllNodes: new(true), Devices: []resourcev1.Device{probe}}
 		},
-		kept: func(spec *resourcev1.ResourceSliceSpec) bool { return any(spec.Devices) },
+		kept: func(spec *resourcev1.ResourceSliceSpec) bool { return some(spec.Devices) },
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 
 func TestInventory(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		real := fakeNode("real", true)
-		real.Annotations = nil
-		w := newWorld(t, template("a", "d", "{name: gpu, count: 2}"), fakeNode("n", true), fakeNode("unready", false), real)
+		stranger := fakeNode("real", true)
+		stranger.Annotations = nil
+		w := newWorld(t, template("a", "d", "{name: gpu, count: 2}"), fakeNode("n", true), fakeNode("unready", false), stranger)
 		w.wrote("create 1")
 		require.ElementsMatch(t, []string{"n", "unready"}, w.publisher.Nodes())
 

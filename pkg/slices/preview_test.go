@@ -46,6 +46,14 @@ func (p *Preview) namesIn() map[string][]string {
 	return names
 }
 
+func (p *Preview) counts() map[string]int {
+	counts := map[string]int{}
+	for verb, names := range p.namesIn() {
+		counts[verb] = len(names)
+	}
+	return counts
+}
+
 // TestPreview: what it tells of is what a Publisher then writes, and nothing is
 // left to tell of.
 func TestPreview(t *testing.T) {
@@ -78,12 +86,8 @@ func TestPreview(t *testing.T) {
 				test.then(t, w)
 				w.takeWrites()
 				preview := w.preview(t)
-				counts := map[string]int{}
-				for verb, names := range preview.namesIn() {
-					counts[verb] = len(names)
-				}
 				require.Empty(t, preview.Problems)
-				require.Equal(t, test.want, fmt.Sprint(counts))
+				require.Equal(t, test.want, fmt.Sprint(preview.counts()))
 
 				want := map[string]Content{}
 				for _, slice := range slices.Concat(preview.Create, updated(preview)) {

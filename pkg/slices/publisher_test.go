@@ -208,12 +208,11 @@ func TestRepair(t *testing.T) {
 					before := specs(w.list(t))
 					if down {
 						w.stop()
-					}
-					test.do(w, w.list(t)[0].Name)
-					if down {
+						test.do(w, w.list(t)[0].Name)
 						w.start()
 						w.wrote(test.want)
 					} else {
+						test.do(w, w.list(t)[0].Name)
 						w.settled(before)
 					}
 					require.Equal(t, before, specs(w.list(t)))

@@ -156,26 +156,27 @@ func (s *server) drop(slice *resourcev1.ResourceSlice) {
 		slice.Spec.SkipNodeOperations = nil
 	}
 	for i := range slice.Spec.Devices {
-		device := &slice.Spec.Devices[i]
-		if off("DRAPartitionableDevices") {
-			device.ConsumesCounters, device.NodeName, device.AllNodes = nil, nil, nil
+		dropOf(&slice.Spec.Devices[i], off)
+	}
+}
+
+func dropOf(device *resourcev1.Device, off func(gate string) bool) {
+	if off("DRAPartitionableDevices") {
+		device.ConsumesCounters, device.NodeName, device.AllNodes = nil, nil, nil
+	}
+	for name, attribute := range device.Attributes {
+		if off("DRAListTypeAttributes") && devices.IsList(attribute) {
+			device.Attributes[name] = resourcev1.DeviceAttribute{}
 		}
-		if off("DRAListTypeAttributes") {
-			for name, attribute := range device.Attributes {
-				if devices.IsList(attribute) {
-					device.Attributes[name] = resourcev1.DeviceAttribute{}
-				}
-			}
-		}
-		if slices.Contains(s.off, "DRADeviceTaints") {
-			device.Taints = nil
-		}
-		if slices.Contains(s.off, "DRAConsumableCapacity") {
-			device.AllowMultipleAllocations = nil
-		}
-		if slices.Contains(s.off, "DRADeviceBindingConditions") {
-			device.BindsToNode, device.BindingConditions, device.BindingFailureConditions = nil, nil, nil
-		}
+	}
+	if off("DRADeviceTaints") {
+		device.Taints = nil
+	}
+	if off("DRAConsumableCapacity") {
+		device.AllowMultipleAllocations = nil
+	}
+	if off("DRADeviceBindingConditions") {
+		device.BindsToNode, device.BindingConditions, device.BindingFailureConditions = nil, nil, nil
 	}
 }
 

@@ -86,7 +86,7 @@ func (w *world) wrote(want string) {
 func (w *world) requireWrites(want string) {
 	w.t.Helper()
 	wanted := map[string]int{}
-	for _, word := range strings.Split(want, ", ") {
+	for word := range strings.SplitSeq(want, ", ") {
 		var verb string
 		var count int
 		if n, _ := fmt.Sscanf(word, "%s %d", &verb, &count); n == 2 {

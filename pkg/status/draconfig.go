@@ -66,7 +66,7 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) write 
 	if apiequality.Semantic.DeepEqual(status, before) {
 		return nil
 	}
-	return func(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+	return func(ctx context.Context, client dynamic.ResourceInterface, _ string) error {
 		return applyStatus(ctx, client, object.Source, status)
 	}
 }
@@ -112,7 +112,7 @@ func isForeign(source *unstructured.Unstructured) bool {
 				ResourceSliceCount map[string]any `json:"f:resourceSliceCount"`
 			} `json:"f:status"`
 		}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			continue
 		}
 		written := fields.Status

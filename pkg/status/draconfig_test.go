@@ -33,7 +33,7 @@ func draConfig(status draConfigStatus, fields map[string]string) *unstructured.U
 	object.SetName("a")
 	var managed []metav1.ManagedFieldsEntry
 	for manager, written := range fields {
-		managed = append(managed, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(written)}})
+		managed = append(managed, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(written)})
 	}
 	object.SetManagedFields(managed)
 	return object
@@ -107,19 +107,19 @@ func TestDRAConfig(t *testing.T) {
 	clash := publishing.Outcome{Problem: errors.New("both have the device gpu-0")}
 	both := pools(publishing.Outcome{Slices: 1, Devices: 8}, publishing.Outcome{Slices: 2, Devices: 8})
 	for name, test := range map[string]struct {
-		nodes            map[string]map[string]publishing.Outcome
-		err              error
-		templates        bool
-		counts           []int32
-		ready, validated metav1.ConditionStatus
-		reason, message  string
+		nodes                 map[string]map[string]publishing.Outcome
+		err                   error
+		templates             bool
+		nodeCount, sliceCount int32
+		ready, validated      metav1.ConditionStatus
+		reason, message       string
 	}{
-		"no node yet":      {nil, nil, true, []int32{0, 0}, "True", "True", reasonNoNode, "no fake node is selected"},
-		"published":        {map[string]map[string]publishing.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, []int32{2, 4}, "True", "True", reasonPublished, "published on 2 nodes"},
-		"waiting":          {map[string]map[string]publishing.Outcome{"node n": pools(publishing.Outcome{}, publishing.Outcome{})}, nil, true, []int32{1, 0}, "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
-		"clashing":         {map[string]map[string]publishing.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, []int32{2, 3}, "False", "True", reasonFailing, "node m: both have the device gpu-0"},
-		"refused":          {nil, errors.New("bad"), false, []int32{0, 0}, "False", "False", reasonNoVersion, "no version has been accepted"},
-		"old one in force": {map[string]map[string]publishing.Outcome{"node n": both}, errors.New("bad"), true, []int32{1, 3}, "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
+		"no node yet":      {nil, nil, true, 0, 0, "True", "True", reasonNoNode, "no fake node is selected"},
+		"published":        {map[string]map[string]publishing.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, 2, 4, "True", "True", reasonPublished, "published on 2 nodes"},
+		"waiting":          {map[string]map[string]publishing.Outcome{"node n": pools(publishing.Outcome{}, publishing.Outcome{})}, nil, true, 1, 0, "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
+		"clashing":         {map[string]map[string]publishing.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, 2, 3, "False", "True", reasonFailing, "node m: both have the device gpu-0"},
+		"refused":          {nil, errors.New("bad"), false, 0, 0, "False", "False", reasonNoVersion, "no version has been accepted"},
+		"old one in force": {map[string]map[string]publishing.Outcome{"node n": both}, errors.New("bad"), true, 1, 3, "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,8 @@ func TestDRAConfig(t *testing.T) {
 					w.Outcomes(of, outcomes)
 				}
 				status := w.settle()
-				require.Equal(t, test.counts, []int32{*status.NodeCount, *status.ResourceSliceCount})
+				require.Equal(t, test.nodeCount, *status.NodeCount)
+				require.Equal(t, test.sliceCount, *status.ResourceSliceCount)
 				ready := meta.FindStatusCondition(status.Conditions, conditionReady)
 				require.Equal(t, test.ready, ready.Status)
 				require.Equal(t, test.reason, ready.Reason)

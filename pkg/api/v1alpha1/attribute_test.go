@@ -15,7 +15,7 @@ import (
 // kubectl-like tools the standard library's.
 var decoders = map[string]func(data []byte, into any) error{
 	"encoding/json":    json.Unmarshal,
-	"sigs.k8s.io/json": func(data []byte, into any) error { return sigsjson.UnmarshalCaseSensitivePreserveInts(data, into) },
+	"sigs.k8s.io/json": sigsjson.UnmarshalCaseSensitivePreserveInts,
 	"UnmarshalStrict":  func(data []byte, into any) error { _, err := sigsjson.UnmarshalStrict(data, into); return err },
 }
 

@@ -79,8 +79,7 @@ func compare(t *testing.T, path string, typ reflect.Type, s openAPI) {
 // fieldsOf maps the names of fields in JSON to their types.
 func fieldsOf(typ reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case strings.Contains(options, "inline"):

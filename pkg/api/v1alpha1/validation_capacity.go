@@ -110,12 +110,8 @@ func atMost(value, limit *resource.Quantity, what string, path *field.Path) fiel
 // (Kubernetes 1.37) thousandths count instead where one has a fraction.
 func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.Quantity, path *field.Path) field.ErrorList {
 	given, at := policy.ValidRange, path.Child("validRange", "step")
-	type bound struct {
-		value *resource.Quantity
-		path  *field.Path
-	}
 	ends := []bound{{policy.Default, path.Child("default")}, {given.Max, path.Child("validRange", "max")}}
-	all := append(ends, bound{given.Min, path.Child("validRange", "min")}, bound{given.Step, at})
+	all := slices.Concat(ends, []bound{{given.Min, path.Child("validRange", "min")}, {given.Step, at}})
 	milli := slices.ContainsFunc(all, func(b bound) bool { return b.value != nil && isFraction(*b.value) })
 	var errs field.ErrorList
 	for _, b := range all {
@@ -135,16 +131,29 @@ func validateSteps(policy *resourcev1.CapacityRequestPolicy, capacity *resource.
 		errs = append(errs, field.Invalid(at, given.Step.String(), fmt.Sprintf("min and one step, %s, must be at most the capacity, %s", &first, capacity)))
 	}
 	for _, end := range ends {
-		switch {
-		case end.value == nil, end.value.Cmp(*given.Min) < 0:
-		case milli && (end.value.MilliValue()-given.Min.MilliValue())%given.Step.MilliValue() != 0,
-			!milli && (end.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-			errs = append(errs, field.Invalid(end.path, end.value.String(), fmt.Sprintf("must be some steps of %s from min, %s", given.Step, given.Min)))
-		case (end.value.Value()-given.Min.Value())%given.Step.Value() != 0:
-			errs = append(errs, field.Invalid(end.path, end.value.String(), fmt.Sprintf("must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", given.Step, given.Min)))
-		}
+		errs = append(errs, end.validate(given, milli)...)
 	}
 	return errs
+}
+
+// bound is a number of a policy, and where it stands.
+type bound struct {
+	value *resource.Quantity
+	path  *field.Path
+}
+
+// validate checks that some steps lead from min to the number.
+func (b bound) validate(given *resourcev1.CapacityRequestPolicyRange, milli bool) field.ErrorList {
+	switch {
+	case b.value == nil, b.value.Cmp(*given.Min) < 0:
+		return nil
+	case milli && (b.value.MilliValue()-given.Min.MilliValue())%given.Step.MilliValue() != 0,
+		!milli && (b.value.Value()-given.Min.Value())%given.Step.Value() != 0:
+		return field.ErrorList{field.Invalid(b.path, b.value.String(), fmt.Sprintf("must be some steps of %s from min, %s", given.Step, given.Min))}
+	case (b.value.Value()-given.Min.Value())%given.Step.Value() != 0:
+		return field.ErrorList{field.Invalid(b.path, b.value.String(), fmt.Sprintf("must be some steps of %s from min, %s, also when all are rounded up to integers, as without the feature gate DRAFractionalCapacityRange", given.Step, given.Min))}
+	}
+	return nil
 }
 
 // validateScale refuses numbers with which steps cannot be counted.

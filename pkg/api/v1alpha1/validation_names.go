@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -110,10 +111,8 @@ func meant[T ~string](word T, known []T) string {
 
 // oneOf checks a value of which only a few are supported.
 func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
-	for _, one := range supported {
-		if value == one {
-			return nil
-		}
+	if slices.Contains(supported, value) {
+		return nil
 	}
 	err := field.NotSupported(path, value, supported)
 	err.Detail += meant(value, supported)

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,12 @@ const (
 type Streams struct {
 	In          io.Reader
 	Out, ErrOut io.Writer
+}
+
+// Tell writes to ErrOut what is not the result. Where that fails, nobody is left
+// to be told.
+func (s Streams) Tell(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(s.ErrOut, format, arguments...)
 }
 
 // ErrNegative says that a command did its work and the answer is no: documents

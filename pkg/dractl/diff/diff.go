@@ -117,7 +117,7 @@ func (c *command) tell(changes []change, problems []error) error {
 		return err
 	}
 	for _, problem := range problems {
-		fmt.Fprintln(c.streams.ErrOut, problem)
+		c.streams.Tell("%v\n", problem)
 	}
 	if len(changes)+len(problems) > 0 {
 		return cli.ErrNegative
@@ -133,7 +133,9 @@ func (c *command) print(changes []change) error {
 		return output.Value(c.streams.Out, c.output.Format, append([]change{}, changes...))
 	case output.Name:
 		for i := range changes {
-			fmt.Fprintf(c.streams.Out, "resourceslice.%s/%s\n", resourcev1.GroupName, changes[i].Name)
+			if _, err := fmt.Fprintf(c.streams.Out, "resourceslice.%s/%s\n", resourcev1.GroupName, changes[i].Name); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -157,7 +159,7 @@ func (c *command) printText(changes []change) error {
 		}
 	}
 	if len(changes) > 0 {
-		fmt.Fprintf(c.streams.ErrOut, "%d to create, %d to update, %d to delete\n", counts[create], counts[update], counts[remove])
+		c.streams.Tell("%d to create, %d to update, %d to delete\n", counts[create], counts[update], counts[remove])
 	}
 	return nil
 }

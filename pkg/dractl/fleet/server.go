@@ -43,7 +43,7 @@ func (s *Server) Renderer(streams cli.Streams, client kubernetes.Interface) (*pu
 		server = "Kubernetes " + version
 	}
 	dropped := func(template, field string) {
-		fmt.Fprintf(streams.ErrOut, "template %s: %s drops %s (%s)\n", template, server, field, publish.WithoutField(field))
+		streams.Tell("template %s: %s drops %s (%s)\n", template, server, field, publish.WithoutField(field))
 	}
 	if version == "" {
 		return publish.NewRenderer(client, dropped), nil

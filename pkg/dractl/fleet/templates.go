@@ -51,7 +51,7 @@ func (t *Templates) Set(ctx context.Context, streams cli.Streams, client kuberne
 	}
 	result := check.Documents(all)
 	for _, finding := range result.Problems {
-		fmt.Fprintln(streams.ErrOut, finding)
+		streams.Tell("%v\n", finding)
 	}
 	if len(result.Problems) > 0 {
 		return nil, cli.ErrNegative

@@ -65,13 +65,8 @@ func brief(device map[string]any) {
 	attributes, _ := device["attributes"].(map[string]any)
 	for name, value := range attributes {
 		object, _ := value.(map[string]any)
-		for _, typ := range []v1alpha1.AttributeType{v1alpha1.AttributeString, v1alpha1.AttributeStrings} {
-			if inner, has := object[string(typ)]; has {
-				attributes[name] = inner
-			}
-		}
-		for _, typ := range []v1alpha1.AttributeType{v1alpha1.AttributeInt, v1alpha1.AttributeInts, v1alpha1.AttributeBool, v1alpha1.AttributeBools} {
-			if inner, has := object[string(typ)]; has && !strings.Contains(fmt.Sprint(inner), "{{") {
+		for typ, inner := range object {
+			if isBrief(v1alpha1.AttributeType(typ), inner) {
 				attributes[name] = inner
 			}
 		}
@@ -82,4 +77,14 @@ func brief(device map[string]any) {
 			capacities[name] = object["value"]
 		}
 	}
+}
+
+func isBrief(typ v1alpha1.AttributeType, value any) bool {
+	switch typ {
+	case v1alpha1.AttributeString, v1alpha1.AttributeStrings:
+		return true
+	case v1alpha1.AttributeInt, v1alpha1.AttributeInts, v1alpha1.AttributeBool, v1alpha1.AttributeBools:
+		return !strings.Contains(fmt.Sprint(value), "{{")
+	}
+	return false
 }

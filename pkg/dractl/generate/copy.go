@@ -34,7 +34,7 @@ func (c *command) copy(ctx context.Context) error {
 	}
 	pools, incomplete := poolsOf(published, c.drivers)
 	for _, left := range incomplete {
-		fmt.Fprintln(c.streams.ErrOut, left)
+		c.streams.Tell("%v\n", left)
 	}
 	if len(pools) == 0 {
 		return errors.New("there are no ResourceSlices to copy")
@@ -45,7 +45,7 @@ func (c *command) copy(ctx context.Context) error {
 	}
 	notes, err := copied.compare(ctx, pools)
 	for _, note := range notes {
-		fmt.Fprintln(c.streams.ErrOut, note)
+		c.streams.Tell("%v\n", note)
 	}
 	if err != nil {
 		return err
@@ -135,11 +135,7 @@ func copyFleet(ctx context.Context, nodes []*corev1.Node, pools []*pool) (*fleet
 		if members[p.driver] == nil {
 			members[p.driver] = map[string]*member{}
 		}
-		if members[p.driver][name] == nil {
-			members[p.driver][name] = &member{node: byName[name]}
-		}
-		m := members[p.driver][name]
-		m.pools = append(m.pools, p)
+		members[p.driver][name] = members[p.driver][name].with(byName[name], p)
 		if kept[name] == nil {
 			kept[name] = fakeCopy(byName[name])
 		}
@@ -155,6 +151,15 @@ func copyFleet(ctx context.Context, nodes []*corev1.Node, pools []*pool) (*fleet
 	return copied, copied.addShared(ctx, pools)
 }
 
+// with is the node, which may be none yet, with a further pool.
+func (m *member) with(node *corev1.Node, p *pool) *member {
+	if m == nil {
+		m = &member{node: node}
+	}
+	m.pools = append(m.pools, p)
+	return m
+}
+
 func byNodeName(a, b *member) int { return cmp.Compare(a.node.Name, b.node.Name) }
 
 // addDriver adds the templates for the pools of a driver on nodes, and what the
@@ -166,25 +171,33 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 	}
 	for number, g := range groups {
 		values := &nodeValues{driver: driver, byNode: map[string]map[string][]string{}}
-		for i := range g.members[0].pools {
-			d := &draft{members: g.members, values: values, number: i}
-			for _, m := range g.members {
-				d.pools = append(d.pools, m.pools[i])
-			}
-			name := strings.ToLower(driver) + "-" + strconv.Itoa(number)
-			if len(g.members[0].pools) > 1 {
-				name += "-" + strconv.Itoa(i)
-			}
-			if err := f.add(ctx, d, name); err != nil {
-				return err
-			}
-			f.templates[len(f.templates)-1].Spec.NodeSelector = selecting(copyPrefix+driver, strconv.Itoa(number))
+		if err := f.addGroup(ctx, g.members, values, number); err != nil {
+			return err
 		}
 		for _, m := range g.members {
 			if err := mark(nodes[m.node.Name], driver, number, values); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// addGroup adds the templates of nodes that have the same pools.
+func (f *fleet) addGroup(ctx context.Context, members []*member, values *nodeValues, number int) error {
+	for i := range members[0].pools {
+		d := &draft{members: members, values: values, number: i}
+		for _, m := range members {
+			d.pools = append(d.pools, m.pools[i])
+		}
+		name := strings.ToLower(values.driver) + "-" + strconv.Itoa(number)
+		if len(members[0].pools) > 1 {
+			name += "-" + strconv.Itoa(i)
+		}
+		if err := f.add(ctx, d, name); err != nil {
+			return err
+		}
+		f.templates[len(f.templates)-1].Spec.NodeSelector = selecting(copyPrefix+values.driver, strconv.Itoa(number))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package render
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -97,7 +96,7 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	for _, problem := range preview.Problems {
-		fmt.Fprintln(c.streams.ErrOut, problem)
+		c.streams.Tell("%v\n", problem)
 	}
 	if len(preview.Problems) > 0 {
 		return cli.ErrNegative

@@ -122,8 +122,8 @@ func (c *command) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if len(placements) == 0 {
-		_, err = fmt.Fprintln(c.streams.ErrOut, "no Pod waits for a node")
-		return err
+		c.streams.Tell("no Pod waits for a node\n")
+		return nil
 	}
 	show := c.print
 	if c.howMany {
@@ -223,7 +223,7 @@ func (c *command) tellSkipped(skipped map[string]int) {
 		kinds = append(kinds, fmt.Sprintf("%d %s", skipped[kind], kind))
 	}
 	if len(kinds) > 0 {
-		_, _ = fmt.Fprintf(c.streams.ErrOut, "not looked at: %s\n", strings.Join(kinds, ", "))
+		c.streams.Tell("not looked at: %s\n", strings.Join(kinds, ", "))
 	}
 }
 

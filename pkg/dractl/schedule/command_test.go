@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,7 +122,7 @@ func TestCommandRefuses(t *testing.T) {
 	} {
 		_, _, err := run(t, "", arguments...)
 		require.ErrorContains(t, err, want)
-		require.False(t, errors.Is(err, cli.ErrNegative))
+		require.NotErrorIs(t, err, cli.ErrNegative)
 	}
 }
 

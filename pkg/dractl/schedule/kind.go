@@ -87,16 +87,21 @@ func (s *Scheduler) selectorsFail(ctx context.Context, request *alternative) boo
 	for _, members := range s.published.slices {
 		for _, slice := range members {
 			for i := range slice.Spec.Devices {
-				for _, selector := range selectors {
-					matches, err := s.matches(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selector)
-					if err != nil {
-						return true
-					}
-					if !matches {
-						break
-					}
+				if s.fails(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selectors) {
+					return true
 				}
 			}
+		}
+	}
+	return false
+}
+
+// fails tells whether a selector fails for a device that matches those before it.
+func (s *Scheduler) fails(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
+	for _, selector := range selectors {
+		matches, err := s.matches(ctx, driver, device, selector)
+		if err != nil || !matches {
+			return err != nil
 		}
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 )
@@ -34,12 +35,7 @@ func (c *command) printTable(placements []*Placement, reasons map[*Placement][]s
 		var claims, devices []string
 		for _, claim := range p.Claims {
 			claims = append(claims, claim.Name)
-			if allocation := claim.Status.Allocation; allocation != nil {
-				for i := range allocation.Devices.Results {
-					result := &allocation.Devices.Results[i]
-					devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
-				}
-			}
+			devices = append(devices, devicesOf(claim)...)
 		}
 		table.Add(p.Pod.Namespace, p.Pod.Name, node, orNone(claims), orNone(devices))
 	}
@@ -55,6 +51,19 @@ func (c *command) printTable(placements []*Placement, reasons map[*Placement][]s
 		}
 	}
 	return nil
+}
+
+// devicesOf are the devices that a claim has got, each with its request.
+func devicesOf(claim *resourcev1.ResourceClaim) []string {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	var devices []string
+	for i := range claim.Status.Allocation.Devices.Results {
+		result := &claim.Status.Allocation.Devices.Results[i]
+		devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
+	}
+	return devices
 }
 
 func orNone(names []string) string {

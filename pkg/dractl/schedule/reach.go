@@ -22,17 +22,7 @@ func (n *node) reachable() ([]device, error) {
 	if n.devices != nil {
 		return n.devices, nil
 	}
-	newest := map[poolID]int64{}
-	count := map[poolID]int64{}
-	for _, slice := range n.slices {
-		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		if known, found := newest[id]; !found || slice.Spec.Pool.Generation > known {
-			newest[id], count[id] = slice.Spec.Pool.Generation, 0
-		}
-		if slice.Spec.Pool.Generation == newest[id] {
-			count[id]++
-		}
-	}
+	newest, count := generations(n.slices)
 	var all []device
 	for _, slice := range n.slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
@@ -52,6 +42,22 @@ func (n *node) reachable() ([]device, error) {
 	}
 	n.devices = all
 	return all, nil
+}
+
+// generations tells the newest generation of each pool, and how many slices are
+// of it.
+func generations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
+	newest, count = map[poolID]int64{}, map[poolID]int64{}
+	for _, slice := range of {
+		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
+		if known, found := newest[id]; !found || slice.Spec.Pool.Generation > known {
+			newest[id], count[id] = slice.Spec.Pool.Generation, 0
+		}
+		if slice.Spec.Pool.Generation == newest[id] {
+			count[id]++
+		}
+	}
+	return newest, count
 }
 
 func reaches(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourcev1.Device) (bool, error) {

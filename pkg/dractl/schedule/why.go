@@ -67,10 +67,7 @@ func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 	for i, claim := range d.pending {
 		for j := range claim.Spec.Devices.Requests {
 			prefix := append(slices.Clone(d.pending[:i]), cut(claim, j))
-			found, err := false, error(nil)
-			if !s.lacks(ctx, n, prefix) {
-				found, err = s.count(ctx, n, prefix)
-			}
+			found, err := s.has(ctx, n, prefix)
 			if found {
 				continue
 			}
@@ -94,7 +91,16 @@ func cut(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
 	return &shallow
 }
 
-// count tells whether the node has what is asked for.
+// has tells whether the node has what is asked for. There is nothing to count
+// where too few devices are left.
+func (s *Scheduler) has(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
+	if s.lacks(ctx, n, claims) {
+		return false, nil
+	}
+	return s.count(ctx, n, claims)
+}
+
+// count tells whether the allocator finds a place for what is asked for.
 func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()

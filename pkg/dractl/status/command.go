@@ -160,8 +160,8 @@ func (c *command) noDevices(ctx context.Context, client kubernetes.Interface, na
 	if c.asValue() {
 		return output.Value(c.streams.Out, c.output.Format, []Device{})
 	}
-	_, err := fmt.Fprintf(c.streams.ErrOut, "node %s has no devices of its own\n", name)
-	return err
+	c.streams.Tell("node %s has no devices of its own\n", name)
+	return nil
 }
 
 func (c *command) claim(ctx context.Context, name string) error {

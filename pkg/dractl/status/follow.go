@@ -21,8 +21,8 @@ import (
 const (
 	// interval is how often the tables are shown at most.
 	interval = time.Second
-	// clear is how a terminal is emptied.
-	clear = "\x1b[H\x1b[2J"
+	// emptied is how a terminal is emptied.
+	emptied = "\x1b[H\x1b[2J"
 )
 
 // follow shows the overview whenever it changes, until the user has seen enough.
@@ -61,7 +61,7 @@ func (c *command) again(w *world, first bool) error {
 	switch {
 	case c.asValue():
 	case c.onTerminal():
-		_, err = fmt.Fprint(c.streams.Out, clear)
+		_, err = fmt.Fprint(c.streams.Out, emptied)
 	case !first:
 		_, err = fmt.Fprintln(c.streams.Out)
 	}

@@ -105,15 +105,8 @@ func (w *world) allocations() []inventory.Allocation {
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		used := false
-		var pods []string
-		for _, consumer := range claim.Status.ReservedFor {
-			if consumer.Resource == "pods" && consumer.APIGroup == "" {
-				pods = append(pods, consumer.Name)
-				used = used || running[claim.Namespace+"/"+consumer.Name]
-			}
-		}
-		slices.Sort(pods)
+		pods := podsOf(claim)
+		used := slices.ContainsFunc(pods, func(pod string) bool { return running[claim.Namespace+"/"+pod] })
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
 			allocation := inventory.Allocation{Driver: result.Driver, Pool: result.Pool, Device: result.Device, Claim: inventory.Claim{
@@ -128,6 +121,18 @@ func (w *world) allocations() []inventory.Allocation {
 		}
 	}
 	return all
+}
+
+// podsOf are the names of the Pods for which a claim is reserved.
+func podsOf(claim *resourcev1.ResourceClaim) []string {
+	var pods []string
+	for _, consumer := range claim.Status.ReservedFor {
+		if consumer.Resource == "pods" && consumer.APIGroup == "" {
+			pods = append(pods, consumer.Name)
+		}
+	}
+	slices.Sort(pods)
+	return pods
 }
 
 // reported tells whether the driver says in the claim that a device is ready. Some

@@ -4,7 +4,6 @@ package validate
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,7 +65,7 @@ func (c *command) run() error {
 	}
 	result := check.Documents(all)
 	if err := result.Err(); err != nil {
-		c.tell(c.streams.ErrOut, result.Notes)
+		c.tell(result.Notes)
 		return fmt.Errorf("check %s: %w", strings.Join(c.files.Paths, ", "), err)
 	}
 	if err := c.print(result); err != nil {
@@ -84,21 +83,27 @@ func (c *command) print(result *check.Result) error {
 		return output.Value(c.streams.Out, c.output.Format, result)
 	case output.Name:
 		for _, checked := range result.Checked {
-			fmt.Fprintf(c.streams.Out, "%s/%s\n", strings.ToLower(checked.Kind), checked.Name)
+			if _, err := fmt.Fprintf(c.streams.Out, "%s/%s\n", strings.ToLower(checked.Kind), checked.Name); err != nil {
+				return err
+			}
 		}
-		c.tell(c.streams.ErrOut, result.Problems)
+		c.tell(result.Problems)
 		return nil
 	}
-	c.tell(c.streams.Out, result.Problems)
-	c.tell(c.streams.ErrOut, result.Notes)
+	for _, problem := range result.Problems {
+		if _, err := fmt.Fprintln(c.streams.Out, problem); err != nil {
+			return err
+		}
+	}
+	c.tell(result.Notes)
 	if len(result.Problems) == 0 {
-		fmt.Fprintf(c.streams.ErrOut, "%d valid\n", len(result.Checked))
+		c.streams.Tell("%d valid\n", len(result.Checked))
 	}
 	return nil
 }
 
-func (c *command) tell(out io.Writer, findings []check.Finding) {
+func (c *command) tell(findings []check.Finding) {
 	for _, finding := range findings {
-		fmt.Fprintln(out, finding)
+		c.streams.Tell("%v\n", finding)
 	}
 }
