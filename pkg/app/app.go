@@ -29,6 +29,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
 )
@@ -74,7 +75,11 @@ func Run(ctx context.Context, o *Options) error {
 	defer events.Shutdown()
 	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}})
 
-	s, err := newSidecar(o, client, store, events)
+	owner, err := newOwner(o)
+	if err != nil {
+		return err
+	}
+	s, err := newSidecar(o, client, store, owner, events)
 	if err != nil {
 		return err
 	}
@@ -135,6 +140,7 @@ type sidecar struct {
 	options   *Options
 	client    kubernetes.Interface
 	store     *config.Store
+	owner     *shard.Owner
 	recorder  record.EventRecorder
 	nodes     *lifecycle.Nodes
 	publisher *slices.Publisher
@@ -146,15 +152,16 @@ type sidecar struct {
 	classes *classes.Keeper
 }
 
-func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, events record.EventBroadcaster) (*sidecar, error) {
+func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) (*sidecar, error) {
 	s := &sidecar{
 		options:  o,
 		client:   client,
 		store:    store,
+		owner:    owner,
 		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
 		nodes:    lifecycle.NewNodes(client, &o.Managed),
 	}
-	options := slices.Options{Client: client, Config: store, Nodes: s.nodes, Recorder: s.recorder}
+	options := slices.Options{Client: client, Config: store, Nodes: s.nodes, Owner: owner, Recorder: s.recorder}
 	var err error
 	if len(o.kinds) > 0 {
 		if err := s.addCustomResources(); err != nil {
@@ -163,14 +170,14 @@ func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, ev
 		options.Outcomes = s.status.Outcomes
 	}
 	if o.draKwokConfigMap != nil {
-		if s.classes, err = classes.New(client, store, s.recorder); err != nil {
+		if s.classes, err = classes.New(client, store, owner, s.recorder); err != nil {
 			return nil, err
 		}
 	}
 	if s.publisher, err = slices.New(options); err != nil {
 		return nil, err
 	}
-	s.preparer, err = claims.New(claims.Options{Client: client, Config: store, Nodes: s.nodes, Published: s.publisher.Published, Events: events})
+	s.preparer, err = claims.New(claims.Options{Client: client, Config: store, Nodes: s.nodes, Owner: owner, Published: s.publisher.Published, Events: events})
 	return s, err
 }
 
@@ -187,8 +194,8 @@ func (s *sidecar) addCustomResources() error {
 	}
 	var objects *config.Objects
 	acceptance := func(kind string) map[string]config.Acceptance { return objects.Acceptance(kind) }
-	s.status = status.New(client, acceptance, s.options.kinds...)
-	objects = config.NewObjects(s.store, s.recorder, s.status.Changed)
+	s.status = status.New(client, s.owner, acceptance, s.options.kinds...)
+	objects = config.NewObjects(s.store, s.owner.Recorder(s.recorder), s.status.Changed)
 	s.objects = config.NewCustomResources(client, s.client.Discovery(), objects, s.options.kinds...)
 	return nil
 }
@@ -197,14 +204,14 @@ func (s *sidecar) addCustomResources() error {
 func (s *sidecar) configMaps(ctx context.Context) ([]*config.ConfigMap, error) {
 	var all []*config.ConfigMap
 	if name := s.options.configMap; name != nil {
-		own, err := config.NewConfigMap(ctx, s.client, *name, s.store, s.recorder)
+		own, err := config.NewConfigMap(ctx, s.client, *name, s.store, s.owner.Recorder(s.recorder))
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, own)
 	}
 	if name := s.options.draKwokConfigMap; name != nil {
-		adapted, err := config.NewAdaptedConfigMap(ctx, s.client, *name, s.store, s.recorder)
+		adapted, err := config.NewAdaptedConfigMap(ctx, s.client, *name, s.store, s.owner.Recorder(s.recorder))
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +221,7 @@ func (s *sidecar) configMaps(ctx context.Context) ([]*config.ConfigMap, error) {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.publisher.Metrics(), s.preparer.Metrics(), inventory.NewCollector(s.source())}
+	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.preparer.Metrics(), inventory.NewCollector(s.source())}
 }
 
 // source is what the page and the metrics of devices are made from.
@@ -229,7 +236,7 @@ func (s *sidecar) source() *inventory.Source {
 
 func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error {
 	logger := klog.FromContext(ctx)
-	synced := append(s.publisher.Synced(), s.preparer.Synced()...)
+	synced := append(s.owner.Synced(), append(s.publisher.Synced(), s.preparer.Synced()...)...)
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -266,7 +273,8 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	running.Go(func() { s.tellUnreachable(ctx) })
 	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
 		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
-		"workers", s.options.Workers, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
+		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
+	running.Go(func() { s.owner.Run(ctx) })
 	running.Go(func() { s.nodes.Run(ctx) })
 	running.Go(func() {
 		// What is not known to be published would be asked for, Pod by Pod.

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // TestReadme holds the README's tables against the flags and metrics there are.
@@ -33,7 +35,10 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, err)
 	events := record.NewBroadcaster()
 	defer events.Shutdown()
-	s, err := newSidecar(options, fake.NewClientset(), store, events)
+	client := fake.NewClientset()
+	owner, err := shard.New(shard.Options{Mode: shard.Lease, Client: client})
+	require.NoError(t, err)
+	s, err := newSidecar(options, client, store, owner, events)
 	require.NoError(t, err)
 	// Only what has run has shut down its queues.
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,8 +16,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/access"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // Options are the sidecar's command line options.
@@ -33,6 +35,12 @@ type Options struct {
 	Profiling     bool
 	Version       bool
 
+	// ShardMode is how replicas share the work. LeaderNamespace and LeaderName are
+	// those of the Lease that their leader holds.
+	ShardMode       string
+	LeaderNamespace string
+	LeaderName      string
+
 	// SecureServing has all but health served only to whom the API server lets read,
 	// over TLS with this certificate.
 	SecureServing bool
@@ -42,6 +50,7 @@ type Options struct {
 	DRAKwokConfigMap string
 	Adapters         []string
 
+	shardMode                   shard.Mode
 	configMap, draKwokConfigMap *types.NamespacedName
 	// kinds are those of the custom resources to be read.
 	kinds []config.Kind
@@ -53,6 +62,8 @@ func NewOptions() *Options {
 		KubeAPIQPS:    -1,
 		Workers:       16,
 		ServerAddress: ":10246",
+		ShardMode:     string(shard.None),
+		LeaderName:    v1alpha1.ManagedByValue,
 	}
 }
 
@@ -73,6 +84,10 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; negative: none")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes, Pods and claims that are dealt with at a time, each")
+	flags.StringVar(&o.ShardMode, "shard-mode", o.ShardMode,
+		"how several replicas share the work: none, for a single one; leader: one acts, the others stand by; lease: each acts for the nodes whose lease the kwok in its Pod holds")
+	flags.StringVar(&o.LeaderNamespace, "leader-elect-resource-namespace", o.LeaderNamespace, "namespace of the Lease by which replicas choose a leader; default: the Pod's")
+	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; replicas that share the same nodes have the same")
 	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where the page, /api/devices, /healthz, /readyz and /metrics are served; empty: nowhere")
 	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and all but health only to whom the API server lets read it")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read anew when it changes; default: one for localhost that is made at the start")
@@ -103,6 +118,10 @@ func (o *Options) Complete() error {
 	}
 	if !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "" {
 		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
+	}
+	var err error
+	if o.shardMode, err = shard.ParseMode(o.ShardMode); err != nil {
+		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, err)
 	}
 	return o.Managed.Complete()
 }

@@ -257,7 +257,9 @@ func TestSidecar(t *testing.T) {
 		require.NoError(t, store.Replace(config.FilesCarrier, documents))
 		events := record.NewBroadcaster()
 		defer events.Shutdown()
-		s, err := newSidecar(o, client, store, events)
+		owner, err := newOwner(o)
+		require.NoError(t, err)
+		s, err := newSidecar(o, client, store, owner, events)
 		require.NoError(t, err)
 
 		ctx, cancel := context.WithCancel(quiet(t))

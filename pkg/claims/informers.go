@@ -43,6 +43,15 @@ func newPodInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[
 
 var podIndexers = cache.TypedIndexers[*observedPod]{byNode: nodeIndex, byClaim: claimIndex}
 
+var claimIndexers = resourceinformers.ResourceClaimIndexers{
+	byNode: func(claim *resourcev1.ResourceClaim) ([]string, error) {
+		if node := nodeOf(claim); node != "" {
+			return []string{node}, nil
+		}
+		return nil, nil
+	},
+}
+
 func nodeIndex(observed *observedPod) ([]string, error) {
 	if observed.pod == nil {
 		return nil, nil
@@ -78,7 +87,7 @@ func observePod(object any) (any, error) {
 }
 
 func newClaimInformer(client kubernetes.Interface) resourceinformers.ResourceClaimIndexInformer {
-	informer := resourceinformers.NewTypedResourceClaimInformer(client, metav1.NamespaceAll, 0, nil)
+	informer := resourceinformers.NewTypedResourceClaimInformer(client, metav1.NamespaceAll, 0, claimIndexers)
 	cached.MustTransform(informer, func(object any) (any, error) {
 		if claim, ok := object.(*resourcev1.ResourceClaim); ok {
 			return slimClaim(claim), nil
@@ -193,10 +202,7 @@ func (p *Preparer) nodeChanged(name string, old, node *corev1.Node) {
 	if old != nil && node != nil && p.sameToPods(old, node) {
 		return
 	}
-	for _, pod := range p.podsBy(byNode, name) {
-		p.podChanged(pod)
-		p.enqueueClaims(pod)
-	}
+	p.enqueueNode(name)
 }
 
 // sameToPods tells whether a change of a node matters to none of its Pods.

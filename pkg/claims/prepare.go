@@ -75,6 +75,9 @@ func (p *Preparer) prepare(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
+	if !p.actsFor(a.node, claims) {
+		return nil // the cache did not have a claim yet
+	}
 	wanted, err := p.plan(a, claims, gate)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // Preparer prepares and unprepares the claims of Pods on fake nodes.
@@ -32,6 +33,7 @@ type Preparer struct {
 	client    kubernetes.Interface
 	config    *config.Store
 	nodes     *lifecycle.Nodes
+	owner     *shard.Owner
 	published func(node, driver string) bool
 	events    record.EventBroadcaster
 
@@ -46,12 +48,13 @@ type Preparer struct {
 	changes   atomic.Uint64
 }
 
-// Options are what a Preparer works with. All are required.
+// Options are what a Preparer works with. All but Owner are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
-	// Nodes are run by the caller.
+	// Nodes and Owner are run by the caller.
 	Nodes *lifecycle.Nodes
+	Owner *shard.Owner
 	// Published tells whether a driver has a pool on a node by what the cache says.
 	Published func(node, driver string) bool
 	Events    record.EventBroadcaster
@@ -63,6 +66,7 @@ func New(o Options) (*Preparer, error) {
 		client:    o.Client,
 		config:    o.Config,
 		nodes:     o.Nodes,
+		owner:     o.Owner,
 		published: o.Published,
 		events:    o.Events,
 		pods:      newPodInformer(o.Client),
@@ -73,6 +77,7 @@ func New(o Options) (*Preparer, error) {
 	p.claimLoop = loop.New("claims", p.reconcileClaim)
 	p.metrics = newMetrics(p.states.prepared)
 	o.Config.OnChange(p.enqueueAll)
+	o.Owner.OnChange(p.take, p.enqueueAll)
 	return p, p.addHandlers()
 }
 
@@ -138,10 +143,13 @@ func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) e
 
 func (p *Preparer) advance(ctx context.Context, a *attempt) error {
 	switch {
+	case !p.actsFor(a.node, p.knownClaims(a.pod)):
+		p.follow(a)
+		return nil
 	case ending(a.pod):
 		return p.unprepare(ctx, a)
 	case readyToStart(a.pod) == corev1.ConditionTrue:
-		p.use(a, p.preparedClaims(a.pod))
+		p.use(a, p.knownClaims(a.pod))
 		return p.showHealth(ctx, a)
 	}
 	return p.prepare(ctx, a)

@@ -31,7 +31,7 @@ const bindingPatience = time.Minute
 func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
 	ready := readyToStart(a.pod) == corev1.ConditionTrue
 	if ready {
-		p.use(a, p.preparedClaims(a.pod))
+		p.use(a, p.knownClaims(a.pod))
 	}
 	if ready && a.set.Faithful {
 		matched, err := a.set.UnprepareWhen.Matches(ctx, a.object)
@@ -66,8 +66,8 @@ func (p *Preparer) use(a *attempt, claims []*resourcev1.ResourceClaim) {
 	}
 }
 
-// preparedClaims are the claims of a Pod that has been prepared.
-func (p *Preparer) preparedClaims(pod *corev1.Pod) []*resourcev1.ResourceClaim {
+// knownClaims are those of a Pod's claims that the cache has.
+func (p *Preparer) knownClaims(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	var claims []*resourcev1.ResourceClaim
 	for _, key := range claimsOf(pod) {
 		if claim, err := p.claim(key); err == nil {
@@ -124,6 +124,9 @@ func (p *Preparer) reconcileClaim(ctx context.Context, key types.NamespacedName)
 	}
 	if err != nil {
 		return err
+	}
+	if !p.owner.Acts(p.nodes.Get(nodeOf(claim))) {
+		return nil
 	}
 	state := p.states.claim(claim.UID)
 	state.Lock()

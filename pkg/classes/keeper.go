@@ -26,6 +26,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // The reasons of the events on the object that wants a DeviceClass.
@@ -43,6 +44,7 @@ const askAgain = 30 * time.Second
 type Keeper struct {
 	client   resourceclient.DeviceClassInterface
 	config   *config.Store
+	owner    *shard.Owner
 	recorder record.EventRecorder
 	classes  cache.SharedIndexInformer
 	synced   cache.DoneChecker
@@ -55,11 +57,12 @@ type Keeper struct {
 	asked map[string]time.Time
 }
 
-// New makes a Keeper; Run starts it.
-func New(client kubernetes.Interface, store *config.Store, recorder record.EventRecorder) (*Keeper, error) {
+// New makes a Keeper; Run starts it. It acts where the owner leads.
+func New(client kubernetes.Interface, store *config.Store, owner *shard.Owner, recorder record.EventRecorder) (*Keeper, error) {
 	k := &Keeper{
 		client:   client.ResourceV1().DeviceClasses(),
 		config:   store,
+		owner:    owner,
 		recorder: recorder,
 		classes:  resourceinformers.NewDeviceClassInformer(client, 0, nil),
 		told:     map[string]string{},
@@ -67,6 +70,7 @@ func New(client kubernetes.Interface, store *config.Store, recorder record.Event
 	}
 	k.loop = loop.New("classes", k.reconcile)
 	store.OnChange(k.enqueueAll)
+	owner.OnChange(func(string) {}, k.enqueueAll)
 	handler, err := k.classes.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    k.enqueue,
 		UpdateFunc: func(_, class any) { k.enqueue(class) },
@@ -114,7 +118,7 @@ func (k *Keeper) enqueueAll() {
 // reconcile brings one class to the state it should be in.
 func (k *Keeper) reconcile(ctx context.Context, name string) error {
 	set := k.config.Current()
-	if set == nil {
+	if set == nil || !k.owner.Leads() {
 		return nil
 	}
 	var want *config.Class

@@ -57,7 +57,7 @@ func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
-	keeper, err := New(w, store, w.recorder)
+	keeper, err := New(w, store, nil, w.recorder)
 	require.NoError(t, err)
 	configMap, err := config.NewAdaptedConfigMap(ctx, w, mapName, store, w.recorder)
 	require.NoError(t, err)

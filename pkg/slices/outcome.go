@@ -22,7 +22,10 @@ type Outcome struct {
 
 // result is what became of a driver's pools in a scope.
 type result struct {
-	wrote  bool
+	wrote bool
+	// behind says that the slices are not yet what they should be, and that another
+	// replica makes them that.
+	behind bool
 	pools  []devices.Pool
 	layout devices.Layout
 	err    error
@@ -65,6 +68,8 @@ func (d *desired) outcome(t *devices.Template, r results) Outcome {
 		return Outcome{Problem: d.held[t.Driver]}
 	case driver.err != nil:
 		return Outcome{Problem: driver.err}
+	case driver.behind:
+		return Outcome{}
 	case i >= 0:
 		pool := &driver.pools[i]
 		made, err := pool.Slices(driver.layout)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -24,6 +25,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // The reasons of the events on Nodes.
@@ -35,8 +37,10 @@ const (
 // Publisher publishes and retires the slices of the fake nodes.
 type Publisher struct {
 	client   resourceclient.ResourceSliceInterface
+	live     typedcorev1.NodeInterface
 	config   *config.Store
 	nodes    *lifecycle.Nodes
+	owner    *shard.Owner
 	recorder record.EventRecorder
 	outcomes func(of string, templates map[string]Outcome)
 
@@ -59,12 +63,14 @@ type Publisher struct {
 	witnesses map[scope]witness
 }
 
-// Options are what a Publisher works with. All but Outcomes are required.
+// Options are what a Publisher works with. All but Owner and Outcomes are
+// required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
-	// Nodes are run by the caller.
+	// Nodes and Owner are run by the caller.
 	Nodes    *lifecycle.Nodes
+	Owner    *shard.Owner
 	Recorder record.EventRecorder
 	// Outcomes is told what became of the templates on a node, or of a pool that
 	// nodes share, each time that it has been looked at.
@@ -75,8 +81,10 @@ type Options struct {
 func New(o Options) (*Publisher, error) {
 	p := &Publisher{
 		client:   o.Client.ResourceV1().ResourceSlices(),
+		live:     o.Client.CoreV1().Nodes(),
 		config:   o.Config,
 		nodes:    o.Nodes,
+		owner:    o.Owner,
 		recorder: o.Recorder,
 		outcomes: o.Outcomes,
 		slices:   newSliceInformer(o.Client),
@@ -91,6 +99,7 @@ func New(o Options) (*Publisher, error) {
 	p.fields.forget()
 	p.metrics = newMetrics(p.slices.GetStore())
 	o.Config.OnChange(p.enqueueAll)
+	o.Owner.OnChange(func(node string) { p.loop.Add(nodeScope(node)) }, p.enqueueAll)
 	return p, p.addHandlers()
 }
 
@@ -170,8 +179,17 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	if node != nil {
 		h = nodeHolder(node)
 	}
-	results := p.bringTo(ctx, target{scope: of, holder: h, node: node, existing: existing}, want)
+	to := target{scope: of, holder: h, node: node, existing: existing, watched: !p.owner.Acts(node)}
+	if node == nil && !to.watched && len(existing) > 0 {
+		if exists, err := p.existsLive(ctx, of.node); exists || err != nil {
+			return err
+		}
+	}
+	results := p.bringTo(ctx, to, want)
 	p.report(of, &want, want.templates, results)
+	if to.watched {
+		return watchedErr(results.err())
+	}
 	if err := results.err(); err != nil {
 		p.putBackChanged(of, since)
 		return p.failed(node, of, err)
@@ -208,6 +226,8 @@ type target struct {
 	// node is where events go. It may be nil.
 	node     *corev1.Node
 	existing []*Observed
+	// watched says that another replica acts for it.
+	watched bool
 }
 
 // bringTo writes what is missing to what is wanted, driver by driver. A write
@@ -254,6 +274,9 @@ func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverStat
 	writes, err := Plan(t.holder, pools, layout, state.existing)
 	if err != nil || writes.Empty() {
 		return result{pools: pools, layout: layout, err: err}
+	}
+	if t.watched {
+		return result{behind: true}
 	}
 	if err := p.apply(ctx, t.scope, writes); err != nil {
 		return result{err: err}
@@ -307,5 +330,7 @@ func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source
 			source, field.gate)
 	}
 	klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
-	p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
+	if p.owner.Leads() { // all replicas find this out
+		p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
+	}
 }

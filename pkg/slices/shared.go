@@ -17,6 +17,9 @@ import (
 // reconcileShared brings the slices of a pool that nodes share to the state they
 // should be in: the pool exists while some node has it exist.
 func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, of scope, existing []*Observed) error {
+	if !p.owner.Leads() {
+		return nil
+	}
 	node, problem := p.findWitness(ctx, set, of, len(existing) > 0)
 	want := desired{held: map[string]error{}}
 	to := target{scope: of, node: node, existing: existing}

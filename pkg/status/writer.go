@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
@@ -27,6 +28,7 @@ const interval = time.Second
 // Writer writes the status of objects when it changes, and at no other time.
 type Writer struct {
 	client dynamic.Interface
+	owner  *shard.Owner
 	// acceptance tells of the objects of a kind that there are.
 	acceptance func(kind string) map[string]config.Acceptance
 	forms      []form
@@ -50,15 +52,18 @@ type form struct {
 type write func(ctx context.Context, client dynamic.ResourceInterface, name string) error
 
 // New makes a Writer for the kinds, of which those without a status of ours are
-// passed over; Run starts it.
-func New(client dynamic.Interface, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
-	return &Writer{
+// passed over; Run starts it. It writes where the owner leads.
+func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
+	w := &Writer{
 		client:     client,
+		owner:      owner,
 		acceptance: acceptance,
 		forms:      formsOf(kinds),
 		changed:    make(chan struct{}, 1),
 		outcomes:   map[string]map[string]publishing.Outcome{},
 	}
+	owner.OnChange(func(string) {}, w.Changed)
+	return w
 }
 
 // Outcomes takes what became of the templates on a node, or of a pool that nodes
@@ -102,6 +107,9 @@ func (w *Writer) Run(ctx context.Context) {
 // write brings the status of every object up to date. One that cannot be written
 // is tried again.
 func (w *Writer) write(ctx context.Context) {
+	if !w.owner.Leads() {
+		return
+	}
 	for _, form := range w.forms {
 		objects := w.acceptance(form.kind.Name)
 		all := w.totals(objects)

@@ -47,7 +47,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		w.templates[patch.GetName()] = acceptance
 		return true, nil, nil
 	})
-	w.Writer = New(client, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
+	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

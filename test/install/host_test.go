@@ -32,6 +32,9 @@ type host struct {
 	client  kubernetes.Interface
 	// dir is for the files of the containers.
 	dir string
+	// named says that Pods see their own names as their host's, which takes a
+	// namespace each.
+	named bool
 
 	mu   sync.Mutex
 	pods map[types.UID]*runningPod
@@ -127,6 +130,14 @@ func (h *host) container(name string) *process {
 	}
 	h.Fatalf("no container %s runs on the host", name)
 	return nil
+}
+
+// nameOf is the name that a Pod sees its host have, or "" for that of this machine.
+func (h *host) nameOf(pod *corev1.Pod) string {
+	if h.named {
+		return pod.Name
+	}
+	return ""
 }
 
 // check fails the test, unless it has ended.

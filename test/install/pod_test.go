@@ -94,7 +94,7 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 		env = append(env, name+"="+value)
 	}
 	log := filepath.Join(p.host.cluster.Logs(), p.pod.Name+"-"+container.Name+".log")
-	return startProcess(p.host.cluster, command{program: program, arguments: arguments, environment: env, log: log, name: container.Name, address: address})
+	return startProcess(p.host.cluster, command{program: program, arguments: arguments, environment: env, log: log, name: container.Name, address: address, host: p.host.nameOf(p.pod)})
 }
 
 // program is what an image has for its entrypoint.
@@ -176,18 +176,19 @@ func (p *runningPod) kubeconfig(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("request token of Pod %s: %w", p.pod.Name, err)
 	}
-	return writeKubeconfig(p.host.cluster.Kubeconfig(), filepath.Join(p.host.dir, p.pod.Name+".kubeconfig"), token.Status.Token)
+	return writeKubeconfig(p.host.cluster.Kubeconfig(), filepath.Join(p.host.dir, p.pod.Name+".kubeconfig"), p.pod.Namespace, token.Status.Token)
 }
 
-// writeKubeconfig writes one for the same cluster as another, with a token.
-func writeKubeconfig(of, path, token string) (string, error) {
+// writeKubeconfig writes one for the same cluster as another, with a namespace and
+// a token.
+func writeKubeconfig(of, path, namespace, token string) (string, error) {
 	administrator, err := clientcmd.BuildConfigFromFlags("", of)
 	if err != nil {
 		return "", fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "token"
-	config.Contexts["token"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "token"}
+	config.Contexts["token"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "token", Namespace: namespace}
 	config.AuthInfos["token"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Clusters["cluster"] = &clientcmdapi.Cluster{
 		Server:                   administrator.Host,

@@ -25,6 +25,8 @@ type command struct {
 	log                    string
 	// address is where it serves.
 	address string
+	// host is the name that the process sees its host have. Optional.
+	host string
 }
 
 // process is one that runs. It ends with the cluster at the latest.
@@ -48,6 +50,11 @@ func startProcess(c *cluster.Cluster, what command) (*process, error) {
 	p.running.Env = what.environment
 	p.running.Stdout, p.running.Stderr = log, log
 	p.running.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if what.host != "" {
+		if err := onHost(p.running, what.host); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.running.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
@@ -67,6 +74,12 @@ func (p *process) stop() {
 		_ = p.running.Process.Kill()
 		<-p.exited
 	}
+}
+
+// kill ends the process as the end of its machine does.
+func (p *process) kill() {
+	_ = p.running.Process.Kill()
+	<-p.exited
 }
 
 // output is what the process has written so far.

@@ -147,7 +147,7 @@ func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, enviro
 	p.createAccount(role)
 	token, err := v.client.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	kubeconfig, err := writeKubeconfig(v.cluster.Kubeconfig(), filepath.Join(stateDir(v.cluster), name+".kubeconfig"), token.Status.Token)
+	kubeconfig, err := writeKubeconfig(v.cluster.Kubeconfig(), filepath.Join(stateDir(v.cluster), name+".kubeconfig"), "", token.Status.Token)
 	require.NoError(t, err)
 	program, err := sidecar.Binary()
 	require.NoError(t, err)

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
+)
+
+// newOwner makes what decides of which nodes this replica acts for.
+func newOwner(o *Options) (*shard.Owner, error) {
+	if o.shardMode == shard.None {
+		return shard.New(shard.Options{Mode: shard.None})
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find the name of this Pod: %w", err)
+	}
+	client, err := o.electionClient()
+	if err != nil {
+		return nil, err
+	}
+	namespace := o.LeaderNamespace
+	if namespace == "" {
+		if namespace, _, err = o.clientConfig().Namespace(); err != nil {
+			return nil, fmt.Errorf("find the namespace of this Pod, or give --leader-elect-resource-namespace: %w", err)
+		}
+	}
+	return shard.New(shard.Options{Mode: o.shardMode, Client: client, Host: host, Namespace: namespace, Name: o.LeaderName})
+}
+
+// electionClient is a client of its own, which no other request can hold up.
+func (o *Options) electionClient() (kubernetes.Interface, error) {
+	found, err := o.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(rest.AddUserAgent(found, "leader-election"))
+}

@@ -1,0 +1,53 @@
+package claims
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// actsFor tells whether this replica acts for a Pod with those claims: for one
+// with a claim that Pods on several nodes can use the leader does, for others
+// whoever acts for the node. So nobody else writes to a claim.
+func (p *Preparer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
+	if slices.ContainsFunc(claims, ofSeveralNodes) {
+		return p.owner.Leads()
+	}
+	return p.owner.Acts(node)
+}
+
+func ofSeveralNodes(claim *resourcev1.ResourceClaim) bool {
+	return claim.Status.Allocation != nil && nodeOf(claim) == ""
+}
+
+// follow notes what another replica has done for a Pod.
+func (p *Preparer) follow(a *attempt) {
+	if !terminal(a.pod) && readyToStart(a.pod) == corev1.ConditionTrue {
+		p.use(a, p.knownClaims(a.pod))
+		return
+	}
+	p.release(a.state)
+}
+
+// take queues what is of a node that this replica begins to act for, also the
+// claims that no Pod uses yet or any more.
+func (p *Preparer) take(node string) {
+	p.enqueueNode(node)
+	claims, err := p.claims.GetTypedIndexer().ByTypedIndex(byNode, node)
+	if err != nil {
+		panic(fmt.Sprintf("list claims by node: %v", err)) // there is no such index
+	}
+	for _, claim := range claims {
+		p.claimChanged(claim)
+	}
+}
+
+// enqueueNode queues the Pods of a node, and their claims.
+func (p *Preparer) enqueueNode(name string) {
+	for _, pod := range p.podsBy(byNode, name) {
+		p.podChanged(pod)
+		p.enqueueClaims(pod)
+	}
+}

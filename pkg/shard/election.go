@@ -1,0 +1,66 @@
+package shard
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// The times of the election, which are those of Kubernetes' own controllers.
+const (
+	// leaseDuration is how long the others wait for a leader that is silent.
+	leaseDuration = 15 * time.Second
+	// renewDeadline is how long a leader that cannot renew takes itself for one.
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// election is a replica's part in choosing the leader.
+type election struct {
+	config leaderelection.LeaderElectionConfig
+}
+
+func newElection(o Options, leads func(bool)) *election {
+	// A container that is started again in the same Pod is another candidate.
+	identity := o.Host + "_" + uuid.NewString()
+	return &election{leaderelection.LeaderElectionConfig{
+		Name: o.Name,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
+			Client:     o.Client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				klog.FromContext(ctx).Info("Leads", "identity", identity)
+				leads(true)
+			},
+			OnStoppedLeading: func() { leads(false) },
+			OnNewLeader:      func(string) {},
+		},
+	}}
+}
+
+// run is a candidate until ctx ends. One that has lost the lease stands again: it
+// has gone on watching, and is as good as new.
+func (e *election) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		elector, err := leaderelection.NewLeaderElector(e.config)
+		if err != nil {
+			panic(err) // the times do not fit together
+		}
+		elector.Run(ctx)
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Leads no longer")
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package shard
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	leadsDesc = prometheus.NewDesc("kwok_dra_leads", "1 if this replica acts for what is of no single node, else 0.", nil, nil)
+	heldDesc  = prometheus.NewDesc("kwok_dra_held_nodes", "Nodes that this replica acts for, by their leases; with --shard-mode=lease.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (o *Owner) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- leadsDesc
+	descriptions <- heldDesc
+}
+
+// Collect implements prometheus.Collector.
+func (o *Owner) Collect(metrics chan<- prometheus.Metric) {
+	leads := 0.0
+	if o.Leads() {
+		leads = 1
+	}
+	metrics <- prometheus.MustNewConstMetric(leadsDesc, prometheus.GaugeValue, leads)
+	if o.mode == Lease {
+		o.mu.RLock()
+		defer o.mu.RUnlock()
+		metrics <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(len(o.held)))
+	}
+}

@@ -1,0 +1,159 @@
+// Package shard decides which of several replicas of kwok-dra acts for what.
+//
+// Every replica watches everything, so that it can take over at once, and shows
+// everything on its page; it writes only what it is the Owner of. Ownership does
+// not fence: for a moment two replicas may each take themselves for the owner, so
+// all that they write must be the same from either.
+package shard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Mode is how replicas share the work.
+type Mode string
+
+const (
+	// None has the one replica act for everything.
+	None Mode = "none"
+	// Leader has an elected replica act for everything, and the others stand by.
+	Leader Mode = "leader"
+	// Lease has each replica act for the nodes whose lease in kube-node-lease the
+	// kwok in its own Pod holds, and an elected one for what is of no single node.
+	Lease Mode = "lease"
+)
+
+// Modes are all modes.
+func Modes() []Mode { return []Mode{None, Leader, Lease} }
+
+// ParseMode reads a mode.
+func ParseMode(text string) (Mode, error) {
+	for _, mode := range Modes() {
+		if string(mode) == text {
+			return mode, nil
+		}
+	}
+	return "", fmt.Errorf("must be one of %s", strings.Trim(fmt.Sprint(Modes()), "[]"))
+}
+
+// Options are what an Owner works with. With mode None the others are not used.
+type Options struct {
+	Mode Mode
+	// Client is one that nothing else uses, so that renewals never wait.
+	Client kubernetes.Interface
+	// Host is the name of the Pod, by which kwok's leases begin.
+	Host string
+	// Namespace and Name are those of the Lease that the leader holds.
+	Namespace, Name string
+}
+
+// Owner tells what this replica acts for. A nil Owner acts for everything.
+type Owner struct {
+	mode     Mode
+	election *election
+	leases   *leases
+	taken    []func(node string)
+	leading  []func()
+
+	mu    sync.RWMutex
+	leads bool
+	// held are the nodes whose lease the kwok beside us holds.
+	held map[string]bool
+}
+
+// New makes an Owner; Run has it take part.
+func New(o Options) (*Owner, error) {
+	owner := &Owner{mode: o.Mode, leads: o.Mode == None, held: map[string]bool{}}
+	if o.Mode != None {
+		owner.election = newElection(o, owner.setLeads)
+	}
+	var err error
+	if o.Mode == Lease {
+		owner.leases, err = newLeases(o.Client, o.Host, owner.setHeld)
+	}
+	return owner, err
+}
+
+// OnChange has node called with each node that this replica begins to act for,
+// and all when it begins to lead. Call it before Run.
+func (o *Owner) OnChange(node func(name string), all func()) {
+	if o != nil {
+		o.taken, o.leading = append(o.taken, node), append(o.leading, all)
+	}
+}
+
+// Acts tells whether this replica acts for a node and for what is of it alone.
+// What is left of a node that is gone or not fake, which is nil, is the leader's.
+func (o *Owner) Acts(node *corev1.Node) bool {
+	if o == nil || node == nil || o.mode != Lease {
+		return o.Leads()
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.held[node.Name]
+}
+
+// Leads tells whether this replica acts for what is of no single node.
+func (o *Owner) Leads() bool {
+	if o == nil {
+		return true
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.leads
+}
+
+// Synced is done when it is known what leases the kwok beside us holds.
+func (o *Owner) Synced() []cache.DoneChecker {
+	if o.leases == nil {
+		return nil
+	}
+	return []cache.DoneChecker{o.leases.synced}
+}
+
+// Run takes part until ctx ends, and gives up what it has then.
+func (o *Owner) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	if o.election != nil {
+		running.Go(func() { o.election.run(ctx) })
+	}
+	if o.leases != nil {
+		running.Go(func() { o.leases.run(ctx) })
+	}
+	running.Wait()
+}
+
+func (o *Owner) setLeads(leads bool) {
+	o.mu.Lock()
+	o.leads = leads
+	o.mu.Unlock()
+	if !leads {
+		return
+	}
+	for _, f := range o.leading {
+		f()
+	}
+}
+
+func (o *Owner) setHeld(node string, held bool) {
+	o.mu.Lock()
+	if held {
+		o.held[node] = true
+	} else {
+		delete(o.held, node)
+	}
+	o.mu.Unlock()
+	if !held {
+		return
+	}
+	for _, f := range o.taken {
+		f(node)
+	}
+}

@@ -1,0 +1,208 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+)
+
+// replica is an owner that takes part, and what it was told.
+type replica struct {
+	*Owner
+	stop func()
+
+	mu    sync.Mutex
+	taken []string
+	led   int
+}
+
+func start(t *testing.T, client kubernetes.Interface, mode Mode, host string) *replica {
+	t.Helper()
+	owner, err := New(Options{Mode: mode, Client: client, Host: host, Namespace: "kube-system", Name: "kwok-dra"})
+	require.NoError(t, err)
+	r := &replica{Owner: owner}
+	owner.OnChange(func(node string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.taken = append(r.taken, node)
+	}, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.led++
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		owner.Run(ctx)
+	}()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// told are the nodes that the replica has begun to act for since it was last
+// asked.
+func (r *replica) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.taken
+	r.taken = nil
+	slices.Sort(told)
+	return told
+}
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func lease(node, holder string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+	}
+}
+
+// TestNone has the one replica act for everything, as does no owner.
+func TestNone(t *testing.T) {
+	t.Parallel()
+	owner, err := New(Options{Mode: None})
+	require.NoError(t, err)
+	for _, o := range []*Owner{owner, nil} {
+		require.True(t, o.Leads())
+		require.True(t, o.Acts(node("a")))
+		require.True(t, o.Acts(nil))
+		o.OnChange(func(string) {}, func() {})
+	}
+	require.Empty(t, owner.Synced())
+}
+
+// TestLeader has one replica act at a time: the other when the first is silent,
+// or at once when it ends in order.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		one := start(t, client, Leader, "one")
+		time.Sleep(time.Second)
+		two := start(t, client, Leader, "two")
+		time.Sleep(time.Minute)
+		require.True(t, one.Leads())
+		require.True(t, one.Acts(node("a")))
+		require.True(t, one.Acts(nil))
+		require.False(t, two.Leads())
+		require.False(t, two.Acts(node("a")))
+		require.False(t, two.Acts(nil))
+
+		one.stop()
+		require.False(t, one.Leads())
+		time.Sleep(2 * retryPeriod)
+		require.True(t, two.Leads())
+		require.Equal(t, 1, one.led)
+		require.Equal(t, 1, two.led)
+	})
+}
+
+// TestLeaderThatCannotRenew stops leading before another could begin, and stands
+// again.
+func TestLeaderThatCannotRenew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		var cut atomic.Bool
+		client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return cut.Load(), nil, errors.New("connection refused")
+		})
+		one := start(t, client, Leader, "one")
+		time.Sleep(time.Second)
+		require.True(t, one.Leads())
+		cut.Store(true)
+		time.Sleep(leaseDuration - time.Second)
+		require.False(t, one.Leads())
+		cut.Store(false)
+		time.Sleep(leaseDuration + 2*retryPeriod)
+		require.True(t, one.Leads())
+		require.Equal(t, 2, one.led)
+	})
+}
+
+// TestLease has each replica act for the nodes whose lease the kwok beside it
+// holds, and the leader for what is left of others.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(lease("a", "one_1"), lease("b", "two_1"), lease("c", "one-more_1"))
+		one := start(t, client, Lease, "one")
+		require.Len(t, one.Synced(), 1)
+		time.Sleep(time.Second)
+		two := start(t, client, Lease, "two")
+		time.Sleep(time.Second)
+		require.True(t, one.Leads())
+		require.True(t, one.Acts(nil))
+		require.False(t, two.Acts(nil))
+		require.Equal(t, []string{"a"}, one.told())
+		require.Equal(t, []string{"b"}, two.told())
+		require.True(t, one.Acts(node("a")))
+		require.False(t, one.Acts(node("b")), "although it leads")
+		require.False(t, one.Acts(node("c")), "of a Pod whose name only begins alike")
+
+		for _, change := range []*coordinationv1.Lease{lease("a", "two_1"), lease("b", "two_2")} {
+			_, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(t.Context(), change, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		require.False(t, one.Acts(node("a")))
+		require.True(t, two.Acts(node("a")))
+		require.True(t, two.Acts(node("b")), "also when its kwok has been started again")
+		require.Equal(t, []string{"a"}, two.told(), "and only of what is new")
+
+		require.NoError(t, client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		synctest.Wait()
+		require.False(t, two.Acts(node("a")))
+	})
+}
+
+func TestParseMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range Modes() {
+		parsed, err := ParseMode(string(mode))
+		require.NoError(t, err)
+		require.Equal(t, mode, parsed)
+	}
+	_, err := ParseMode("Lease")
+	require.EqualError(t, err, "must be one of none leader lease")
+}
+
+// TestRecorder has only the leader tell.
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[Mode]int{None: 3, Leader: 0} {
+		to := record.NewFakeRecorder(10)
+		owner, err := New(Options{Mode: mode, Client: fake.NewClientset()})
+		require.NoError(t, err)
+		recorder := owner.Recorder(to)
+		var about runtime.Object = node("a")
+		recorder.Event(about, corev1.EventTypeWarning, "Reason", "message")
+		recorder.Eventf(about, corev1.EventTypeWarning, "Reason", "%s", "message")
+		recorder.AnnotatedEventf(about, nil, corev1.EventTypeWarning, "Reason", "%s", "message")
+		require.Len(t, to.Events, want)
+	}
+}
