@@ -27,6 +27,7 @@ func TestKarpenter(t *testing.T) {
 			"NoSuchShape":   testNoSuchShape,
 			"Consolidation": testConsolidation,
 			"Drift":         testDrift,
+			"NodeOverlay":   testNodeOverlay,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -34,7 +35,8 @@ func TestKarpenter(t *testing.T) {
 			})
 		}
 	})
-	// Alone, for its times count.
+	// Alone, for their times count.
+	t.Run("PodByPod", func(t *testing.T) { testPodByPod(w.on(t)) })
 	t.Run("FiftyPods", func(t *testing.T) { testFiftyPods(w.on(t)) })
 }
 

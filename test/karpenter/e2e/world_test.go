@@ -57,7 +57,9 @@ func newWorld(t *testing.T, options cluster.Options) *world {
 
 	kubeconfig, err := sidecar.ServiceAccount(t.Context(), w.cluster)
 	require.NoError(t, err)
-	arguments := []string{"--kubeconfig", kubeconfig}
+	_, err = w.cluster.Kubectl(t.Context(), "apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "karpenter", "rbac"))
+	require.NoError(t, err)
+	arguments := []string{"--kubeconfig", kubeconfig, "--adapters", "NodeOverlay"}
 	for _, path := range templates() {
 		arguments = append(arguments, "--config", path)
 	}

@@ -19,31 +19,57 @@ const (
 	writes = 6
 )
 
+// testPodByPod: every other second a Pod needs a node with a device. That is how
+// long it takes where nothing waits for the CPU.
+func testPodByPod(w *world) {
+	const count = 20
+	w.scene("turn", nodePool{name: "turn", types: "g4dn.xlarge"})
+	w.apply("turn", oneGPU)
+	stop := w.probe("turn")
+	every := time.NewTicker(2 * time.Second)
+	defer every.Stop()
+	for i := range count {
+		w.apply("turn", podManifest(fmt.Sprintf("turn-%d", i), "turn", "gpu"))
+		<-every.C
+	}
+	w.requireLittleAdded("turn", count, stop)
+}
+
 // testFiftyPods: each of fifty Pods gets a node with a device.
 func testFiftyPods(w *world) {
 	const count = 50
 	w.scene("fifty", nodePool{name: "fifty", types: "g4dn.xlarge"})
-	manifests := claimTemplate("gpu", "", request("gpu", "gpu.nvidia.com", 1))
+	manifests := oneGPU
 	for i := range count {
 		manifests += podManifest(fmt.Sprintf("fifty-%d", i), "fifty", "gpu")
 	}
 	stop := w.probe("fifty")
 	w.apply("fifty", manifests)
-	pods := w.running("fifty", count)
+	w.requireLittleAdded("fifty", count, stop)
+}
+
+// oneGPU is what each of the Pods claims.
+var oneGPU = claimTemplate("gpu", "", request("gpu", "gpu.nvidia.com", 1))
+
+// requireLittleAdded waits until each of so many Pods runs on a node of its own,
+// and prints what kwok-dra added to their way. Probe tells what a write and its
+// event took meanwhile.
+func (w *world) requireLittleAdded(namespace string, count int, probe func() []time.Duration) {
+	w.Helper()
 	devices := map[string]bool{}
-	for _, pod := range pods {
+	for _, pod := range w.running(namespace, count) {
 		for _, result := range w.results(&pod)["gpu.nvidia.com"] {
 			devices[result.Pool+"/"+result.Device] = true
 		}
 		w.await(timeline.PodRunning, pod.Name)
 	}
 	require.Len(w, devices, count, "nobody shares a device")
-	require.Len(w, w.nodes("fifty"), count)
+	require.Len(w, w.nodes(namespace), count)
 
-	added, err := w.timeline.AddedTo("gpu.nvidia.com", func(pod string) bool { return strings.HasPrefix(pod, "fifty-") })
+	added, err := w.timeline.AddedTo("gpu.nvidia.com", func(pod string) bool { return strings.HasPrefix(pod, namespace+"-") })
 	require.NoError(w, err)
 	require.Len(w, added, count)
-	one, both := timeline.Percentile(0.95, stop()), timeline.Percentile(0.95, timeline.Both(added))
+	one, both := timeline.Percentile(0.95, probe()), timeline.Percentile(0.95, timeline.Both(added))
 	w.Logf("kwok-dra added, for 95 of 100 of %d Pods: publishing %s, preparing %s, both %s; the limit is %s; meanwhile a write and its event took %s",
 		count, timeline.Percentile(0.95, timeline.Publishing(added)), timeline.Percentile(0.95, timeline.Preparing(added)), both, limit, one)
 	require.Less(w, both, max(limit, writes*one))
