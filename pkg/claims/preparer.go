@@ -142,8 +142,9 @@ func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) e
 }
 
 func (p *Preparer) advance(ctx context.Context, a *attempt) error {
+	a.state.followed = !p.actsFor(a.node, p.knownClaims(a.pod))
 	switch {
-	case !p.actsFor(a.node, p.knownClaims(a.pod)):
+	case a.state.followed:
 		p.follow(a)
 		return nil
 	case ending(a.pod):

@@ -35,6 +35,8 @@ type podState struct {
 	failure *failure
 	// claims are those that are prepared for the Pod.
 	claims []types.UID
+	// followed says that another replica prepares them, and counts that.
+	followed bool
 }
 
 // failure is a prepare that failed.

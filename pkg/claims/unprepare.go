@@ -59,9 +59,12 @@ func (p *Preparer) use(a *attempt, claims []*resourcev1.ResourceClaim) {
 			continue
 		}
 		a.state.claims = append(a.state.claims, claim.UID)
-		if p.states.use(claim.UID, a.pod.UID) {
+		if !p.states.use(claim.UID, a.pod.UID) {
+			continue
+		}
+		p.changes.Add(1)
+		if !a.state.followed {
 			p.metrics.prepares.Inc()
-			p.changes.Add(1)
 		}
 	}
 }
@@ -82,9 +85,12 @@ func (p *Preparer) knownClaims(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 func (p *Preparer) release(state *podState) {
 	for ; state != nil; state = state.former {
 		for _, claim := range state.claims {
-			if p.states.unuse(claim, state.uid) {
+			if !p.states.unuse(claim, state.uid) {
+				continue
+			}
+			p.changes.Add(1)
+			if !state.followed {
 				p.metrics.unprepares.Inc()
-				p.changes.Add(1)
 			}
 		}
 		state.claims = nil
