@@ -37,6 +37,8 @@ func TestKwokctl(t *testing.T) {
 		}
 	})
 	u.does("kwokctl", "make build\n", "", "--replicas 1000", "--replicas 50")
+	// A cluster of a second's age may not have it yet, and without it no Pod is taken.
+	u.run("until kubectl get serviceaccount default; do sleep 1; done")
 	u.does("Devices")
 
 	config, err := clientcmd.BuildConfigFromFlags("", u.path("home", ".kube", "config"))
