@@ -7,6 +7,7 @@ export GOWORK = off
 
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
+VULNERABILITIES ?= https://vuln.go.dev
 MODULES = . test/cluster test test/dashboards test/karpenter
 
 .DEFAULT_GOAL := help
@@ -52,9 +53,18 @@ generate: ## Make the custom resource definitions from the Go types (needs the n
 	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./pkg/api/... output:crd:dir=kustomize/crd
 
 .PHONY: verify
-verify: ## Check formatting, go vet and that go.mod files are tidy.
-	@files=$$(gofmt -l cmd pkg stages test); if [ -n "$$files" ]; then echo "gofmt these files:"; echo "$$files"; exit 1; fi
-	@for module in $(MODULES); do echo "go vet in $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff) || exit 1; done
+verify: lint ## Run the linters, and check that go.mod files are tidy.
+	@for module in $(MODULES) test/lint; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+
+.PHONY: lint
+lint: ## Run golangci-lint, which checks formatting too.
+	@echo "Compiling golangci-lint (5 minutes for the first time, seconds later) ..."
+	@lint=$$($(GO) -C test/lint tool -n golangci-lint) || exit 1; \
+	for module in $(MODULES); do echo "golangci-lint in $$module"; (cd $$module && "$$lint" run) || exit 1; done
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what is used (needs the network).
+	@GO=$(GO) test/lint/vulncheck $(VULNERABILITIES) $(MODULES)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

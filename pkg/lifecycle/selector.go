@@ -113,7 +113,7 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	}
 	within := &steps{Context: ctx, left: jqSteps}
 	for _, requirement := range s.requirements {
-		matched, err := requirement.Matches(within, decoded)
+		matched, err := requirement.Matches(within, decoded) //nolint:contextcheck // it is within ctx
 		if err == nil && within.left < 0 {
 			err = errEndless // jq that is stopped matches nothing, and says nothing
 		}

@@ -44,8 +44,9 @@ func main() {
 	flag.DurationVar(&b.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := b.run(ctx); err != nil {
+	err := b.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -119,7 +119,7 @@ func (r *report) resting(before, after observation) {
 
 func (r *report) print(b *bench) {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	defer out.Flush()
+	defer func() { _ = out.Flush() }()
 	if b.only != "claims" {
 		r.printSlices(out, b)
 	}
@@ -206,7 +206,7 @@ func processor() string {
 	if err != nil {
 		return runtime.GOARCH
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if name, found := strings.CutPrefix(lines.Text(), "model name"); found {
 			return strings.Trim(name, " \t:")

@@ -173,7 +173,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, 3, b.count("#canvas .name"), "what was there last stays")
 	f.change(func() { f.nodes, f.slices = f.nodes[:2], f.slices[:2] })
 	again := httptest.NewUnstartedServer(page.New(f.source()))
-	again.Listener.Close()
+	_ = again.Listener.Close()
 	again.Listener = listen(t, address)
 	again.Start()
 	t.Cleanup(again.Close)

@@ -209,7 +209,7 @@ func TestUpAndDown(t *testing.T) {
 	found, err := Down(t.Context(), o.Name)
 	require.NoError(t, err)
 	require.False(t, found)
-	_, err = Find(o.Name)
+	_, err = Find(t.Context(), o.Name)
 	require.ErrorIs(t, err, ErrNotFound)
 	t.Cleanup(func() {
 		_, _ = Down(context.Background(), o.Name)

@@ -95,13 +95,20 @@ func (c *Cluster) attend(ctx context.Context, cancel context.CancelCauseFunc, do
 			}
 			return nil
 		case <-poll.C:
-			for _, name := range []string{Etcd, APIServer} {
-				if c.ended(name) {
-					cancel(c.endedError(name))
-				}
+			if err := c.firstEnded(Etcd, APIServer); err != nil {
+				cancel(err)
 			}
 		}
 	}
+}
+
+func (c *Cluster) firstEnded(names ...string) error {
+	for _, name := range names {
+		if c.ended(name) {
+			return c.endedError(name)
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) endedError(name string) error {

@@ -39,6 +39,6 @@ func end(ending string) {
 	case "exit":
 		os.Exit(1)
 	case "wait":
-		time.Sleep(time.Hour) // until somebody ends this process
+		<-time.After(time.Hour) // until somebody ends this process
 	}
 }

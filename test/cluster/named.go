@@ -28,7 +28,7 @@ func Up(ctx context.Context, o Options) (c *Cluster, created bool, err error) {
 		return nil, false, err
 	}
 	defer unlock()
-	if c, err := find(home); err == nil && c.alive(ctx, output(o)) {
+	if c, err := find(ctx, home); err == nil && c.alive(ctx, output(o)) {
 		return c, false, nil
 	}
 	if ctx.Err() != nil { // it may be alive, nobody has waited long enough
@@ -66,12 +66,12 @@ func Down(ctx context.Context, name string) (bool, error) {
 }
 
 // Find returns a cluster that Up has started, or ErrNotFound.
-func Find(name string) (*Cluster, error) {
+func Find(ctx context.Context, name string) (*Cluster, error) {
 	home, err := namedHome(name)
 	if err != nil {
 		return nil, err
 	}
-	c, err := find(home)
+	c, err := find(ctx, home)
 	if err != nil {
 		return nil, fmt.Errorf("find cluster %s: %w", name, err)
 	}
@@ -127,7 +127,7 @@ func (c *Cluster) writeState() error {
 	return nil
 }
 
-func find(home string) (*Cluster, error) {
+func find(ctx context.Context, home string) (*Cluster, error) {
 	content, err := os.ReadFile(filepath.Join(home, "cluster.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotFound
@@ -140,7 +140,7 @@ func find(home string) (*Cluster, error) {
 		return nil, fmt.Errorf("read state of cluster: %w", err)
 	}
 	// They are there, unless somebody has cleared the cache meanwhile.
-	programs, err := build.Ensure(context.Background(), build.Options{Versions: s.Versions})
+	programs, err := build.Ensure(ctx, build.Options{Versions: s.Versions})
 	if err != nil {
 		return nil, err
 	}

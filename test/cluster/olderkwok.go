@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -50,10 +51,8 @@ func (c *Cluster) olderKwok(p *build.Programs, o kwokctlOptions) (component, err
 // Stages, be it in files or in the cluster.
 func (c *Cluster) stageFiles(p *build.Programs) ([]string, error) {
 	const stage = "Stage"
-	for _, kind := range c.options.EnableCRDs {
-		if kind == stage {
-			return c.options.Config, nil
-		}
+	if slices.Contains(c.options.EnableCRDs, stage) {
+		return c.options.Config, nil
 	}
 	for _, file := range c.options.Config {
 		has, err := hasKind(file, stage)

@@ -106,7 +106,7 @@ func build(t *testing.T, w *world, directory string) [][]byte {
 	text, err := w.cluster.Kubectl(t.Context(), "kustomize", directory)
 	require.NoError(t, err)
 	var documents [][]byte
-	for _, document := range strings.Split(text, "\n---\n") {
+	for document := range strings.SplitSeq(text, "\n---\n") {
 		documents = append(documents, []byte(document))
 	}
 	return documents

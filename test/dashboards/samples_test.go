@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql"
@@ -63,7 +64,7 @@ func (s *samples) scrape(t *testing.T, url string) {
 		metrics.Labels(&series)
 		s.add(t, appender, series, value)
 	}
-	s.add(t, appender, labels.FromStrings(labels.MetricName, "up"), 1)
+	s.add(t, appender, labels.FromStrings(model.MetricNameLabel, "up"), 1)
 	require.NoError(t, appender.Commit())
 }
 
@@ -137,7 +138,7 @@ func (s *samples) knowsMatcher(t *testing.T, metric string, matcher *labels.Matc
 		kind = labels.MatchRegexp
 	}
 	selector := metric + "{" + labels.MustNewMatcher(kind, matcher.Name, matcher.Value).String() + "}"
-	if matcher.Name == labels.MetricName {
+	if matcher.Name == model.MetricNameLabel {
 		selector = matcher.Value
 	}
 	require.NotEmpty(t, s.query(t, selector, s.now), "nothing is like %s", selector)
@@ -150,7 +151,7 @@ func (s *samples) knowsLabels(t *testing.T, aggregate *parser.AggregateExpr) {
 	for _, selectors := range parser.ExtractSelectors(aggregate.Expr) {
 		metric := ""
 		for _, matcher := range selectors {
-			if matcher.Name == labels.MetricName {
+			if matcher.Name == model.MetricNameLabel {
 				metric = matcher.Value
 			}
 		}

@@ -17,19 +17,19 @@ func main() {
 	down := flag.Bool("down", false, "remove what an earlier run has left running")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := clear(ctx, *down)
+	err := clean(ctx, *down)
 	if err == nil && !*down {
 		err = play(ctx)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-// clear removes the cluster of an earlier run, and the sidecar with it.
-func clear(ctx context.Context, tell bool) error {
+// clean removes the cluster of an earlier run, and the sidecar with it.
+func clean(ctx context.Context, tell bool) error {
 	existed, err := show.Clear(ctx)
 	if tell && err == nil {
 		fmt.Println(map[bool]string{true: "The demo is removed.", false: "There is no demo to remove."}[existed])

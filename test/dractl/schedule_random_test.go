@@ -45,7 +45,7 @@ func (d *dice) scene(name string) *scene {
 	for n := range 1 + d.IntN(2)*d.IntN(3) {
 		s.nodes = append(s.nodes, d.node(name, n))
 		for p := range 1 + d.IntN(5)/4 {
-			s.slices = append(s.slices, d.pool(s, driver, s.nodes[n].Name, p, flavor)...)
+			s.slices = append(s.slices, d.pool(driver, s.nodes[n].Name, p, flavor)...)
 		}
 	}
 	var names []string
@@ -120,7 +120,7 @@ func (d *dice) node(of string, index int) *corev1.Node {
 // pool makes the slices of a pool on a node. One in ten is incomplete, but none with
 // counters: in Kubernetes 1.36 it would keep Pods away from all other nodes too that
 // ask for all devices.
-func (d *dice) pool(s *scene, driver, node string, index int, f flavor) []*resourcev1.ResourceSlice {
+func (d *dice) pool(driver, node string, index int, f flavor) []*resourcev1.ResourceSlice {
 	name := fmt.Sprintf("%s-%d", node, index)
 	devices := make([]resourcev1.Device, 2+d.IntN(5))
 	for i := range devices {

@@ -32,7 +32,7 @@ func (h *harness) writes(resource string) []auditEvent {
 	h.Helper()
 	file, err := os.Open(h.cluster.AuditLog())
 	require.NoError(h, err)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var writes []auditEvent
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)

@@ -141,19 +141,26 @@ func requireNoClash(t *testing.T, built *builtProfiles) {
 	t.Helper()
 	types := map[string]bool{}
 	for _, template := range built.templates {
-		for _, term := range template.Spec.NodeSelector.NodeSelectorTerms {
-			for _, expression := range term.MatchExpressions {
-				if expression.Key == corev1.LabelInstanceTypeStable {
-					for _, value := range expression.Values {
-						types[value] = true
-					}
-				}
-			}
+		for _, value := range instanceTypes(template.Spec.NodeSelector) {
+			types[value] = true
 		}
 	}
 	for name := range types {
 		require.NotEmpty(t, built.poolsOf(t, map[string]string{corev1.LabelInstanceTypeStable: name}), "instance type %s", name)
 	}
+}
+
+// instanceTypes are those that a selector names.
+func instanceTypes(selector *corev1.NodeSelector) []string {
+	var types []string
+	for _, term := range selector.NodeSelectorTerms {
+		for _, expression := range term.MatchExpressions {
+			if expression.Key == corev1.LabelInstanceTypeStable {
+				types = append(types, expression.Values...)
+			}
+		}
+	}
+	return types
 }
 
 // poolsOf are the pools of a node with those labels.

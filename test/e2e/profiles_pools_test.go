@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -94,19 +95,7 @@ func (p *profile) pools(node string) map[string]map[string][]resourcev1.Resource
 // lostFields says of which device the server has not kept everything.
 func (p *profile) lostFields(node string) string {
 	p.Helper()
-	published := map[string]resourcev1.Device{}
-	for driver, pools := range p.pools(node) {
-		for name, pool := range pools {
-			for _, slice := range pool {
-				for _, device := range slice.Spec.Devices {
-					for i := range device.Taints {
-						device.Taints[i].TimeAdded = nil // by the server
-					}
-					published[driver+"/"+name+"/"+device.Name] = device
-				}
-			}
-		}
-	}
+	published := p.published(node)
 	for _, pool := range p.wantedPools(node) {
 		for _, want := range pool.Devices {
 			if have := published[pool.Driver+"/"+pool.Name+"/"+want.Name]; !apiequality.Semantic.DeepEqual(have, want) {
@@ -115,6 +104,23 @@ func (p *profile) lostFields(node string) string {
 		}
 	}
 	return ""
+}
+
+// published are the devices of a node by driver, pool and name.
+func (p *profile) published(node string) map[string]resourcev1.Device {
+	p.Helper()
+	published := map[string]resourcev1.Device{}
+	for driver, pools := range p.pools(node) {
+		for _, slice := range slices.Concat(slices.Collect(maps.Values(pools))...) {
+			for _, device := range slice.Spec.Devices {
+				for i := range device.Taints {
+					device.Taints[i].TimeAdded = nil // by the server
+				}
+				published[driver+"/"+slice.Spec.Pool.Name+"/"+device.Name] = device
+			}
+		}
+	}
+	return published
 }
 
 // wantedPools are the pools that the sidecar makes for the node.

@@ -252,12 +252,7 @@ func (r *random) partitions(device object, limit int) {
 	var partitions []any
 	for i := range r.few(limit) {
 		partition := object{"name": fmt.Sprintf("%s%d", r.label(6), i), "attributes": r.attributes(4), "capacity": r.capacity(3, device["allowMultipleAllocations"] == true)}
-		consumes := object{}
-		for _, name := range slices.Sorted(maps.Keys(counters)) {
-			if r.chance(60) {
-				consumes[name] = pick(r, counters[name], any(0))
-			}
-		}
+		consumes := r.consumption(counters)
 		partition["consumes"] = consumes
 		if slots > 0 && (len(consumes) == 0 || r.chance(60)) {
 			size := 1 + r.IntN(slots)
@@ -271,6 +266,17 @@ func (r *random) partitions(device object, limit int) {
 		partitions = append(partitions, partition)
 	}
 	device["partitions"] = partitions
+}
+
+// consumption draws what a partition takes of the counters of its device.
+func (r *random) consumption(counters object) object {
+	consumes := object{}
+	for _, name := range slices.Sorted(maps.Keys(counters)) {
+		if r.chance(60) {
+			consumes[name] = pick(r, counters[name], any(0))
+		}
+	}
+	return consumes
 }
 
 // nodeResources draws what a device takes of its node's own resources.

@@ -25,7 +25,7 @@ func (h *harness) story(namespace string) []step {
 	h.Helper()
 	file, err := os.Open(h.cluster.AuditLog())
 	require.NoError(h, err)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	teller := &teller{pods: map[string]corev1.PodStatus{}, claims: map[string]resourcev1.ResourceClaimStatus{}}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 64<<20)
@@ -80,8 +80,8 @@ func (t *teller) tell(event auditEvent) {
 // forgetUnused drops the creation of a claim that is deleted without having been
 // used: the claim controller may make one more for a Pod that has just ended.
 func (t *teller) forgetUnused() {
-	for i := len(t.steps) - 1; i >= 0; i-- {
-		if t.steps[i].object == "claim" && slices.Equal(t.steps[i].changes, []string{"created"}) {
+	for i, last := range slices.Backward(t.steps) {
+		if last.object == "claim" && slices.Equal(last.changes, []string{"created"}) {
 			t.steps = slices.Delete(t.steps, i, i+1)
 			return
 		}

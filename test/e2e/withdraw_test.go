@@ -138,23 +138,13 @@ func TestPreparingSurvivesKills(t *testing.T) {
 		})
 	}
 	for kill := range kills {
-		h.eventually(fleetPatience, func() string {
-			if n := h.runningPods("kill"); n < (kill+1)*pods/(kills+2) {
-				return fmt.Sprintf("%d pods run", n)
-			}
-			return ""
-		})
+		h.runAtLeast("kill", (kill+1)*pods/(kills+2))
 		require.NoError(t, process.Kill())
 		require.Less(t, h.runningPods("kill"), pods, "the sidecar was killed too late to prove anything")
 		process = h.sidecar()
 	}
 	creating.Wait()
-	h.eventually(fleetPatience, func() string {
-		if n := h.runningPods("kill"); n < pods {
-			return fmt.Sprintf("%d pods run", n)
-		}
-		return ""
-	})
+	h.runAtLeast("kill", pods)
 	writes := map[string]int{}
 	for _, event := range h.writes("resourceclaims") {
 		// Of a request that a kill has cut off it is not known whether it counts.
@@ -169,6 +159,17 @@ func TestPreparingSurvivesKills(t *testing.T) {
 		require.Len(t, claim.Status.Devices, 1, claim.Name)
 		require.LessOrEqual(t, writes[claim.Name], 1, claim.Name)
 	}
+}
+
+// runAtLeast waits until so many Pods run.
+func (h *harness) runAtLeast(namespace string, pods int) {
+	h.Helper()
+	h.eventually(fleetPatience, func() string {
+		if n := h.runningPods(namespace); n < pods {
+			return fmt.Sprintf("%d pods run", n)
+		}
+		return ""
+	})
 }
 
 func (h *harness) runningPods(namespace string) int {

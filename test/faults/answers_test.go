@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ func encodeEvent(w io.Writer, kind string, event *watch.Event) error {
 		return fmt.Errorf("encode event: %s is not known", kind)
 	}
 	v1 := schema.GroupVersion{Version: "v1"}
-	events := streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(w), scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, v1))
+	events := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(w), scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, v1))
 	return restwatch.NewEncoder(events, scheme.Codecs.EncoderForVersion(info.Serializer, v1)).Encode(event)
 }
 
@@ -100,7 +101,7 @@ func (f *frames) next() ([]byte, error) {
 	if _, err := io.ReadFull(f.body, head); err != nil {
 		return nil, err
 	}
-	frame := append(head, make([]byte, binary.BigEndian.Uint32(head))...)
+	frame := slices.Concat(head, make([]byte, binary.BigEndian.Uint32(head)))
 	_, err := io.ReadFull(f.body, frame[4:])
 	return frame, err
 }

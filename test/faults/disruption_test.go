@@ -80,7 +80,7 @@ func (w *world) askEtcd(ctx context.Context, method string, question, reply any)
 	if err != nil {
 		return fmt.Errorf("ask etcd for %s: %w", method, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("ask etcd for %s: status %s", method, response.Status)
 	}

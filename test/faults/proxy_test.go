@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,7 +141,7 @@ func (p *proxy) execute(r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, response.Body)
 }
 
@@ -149,20 +151,18 @@ func (p *proxy) forward(r *http.Request) (*http.Response, error) {
 	return p.transport.RoundTrip(out)
 }
 
-// relay passes a call on, and its answer back with copy, which ends it cleanly
+// relay passes a call on, and its answer back with pass, which ends it cleanly
 // or, with an error, breaks it off.
-func (p *proxy) relay(w http.ResponseWriter, r *http.Request, copy func(w io.Writer, response *http.Response) error) {
+func (p *proxy) relay(w http.ResponseWriter, r *http.Request, pass func(w io.Writer, response *http.Response) error) {
 	response, err := p.forward(r)
 	if err != nil {
 		panic(http.ErrAbortHandler) // as where nobody listens
 	}
-	defer response.Body.Close()
-	for name, values := range response.Header {
-		w.Header()[name] = values
-	}
+	defer func() { _ = response.Body.Close() }()
+	maps.Copy(w.Header(), response.Header)
 	w.WriteHeader(response.StatusCode)
 	flush(w)
-	if err := copy(flushing{w}, response); err != nil {
+	if err := pass(flushing{w}, response); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -250,7 +250,7 @@ func (l *ledger) note(c call) {
 	if l.recent == nil {
 		l.recent = map[string][]time.Time{}
 	}
-	times := append(l.recent[c.key()], now)
+	times := slices.Concat(l.recent[c.key()], []time.Time{now})
 	for now.Sub(times[0]) > time.Second {
 		times = times[1:]
 	}

@@ -3,7 +3,6 @@ package faults
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -34,7 +33,7 @@ func TestPossible(t *testing.T) {
 		"watch from now":     {"GET", "/slices?watch=true", "", []fault{conflict, truncate, dropAfter, failAfter, expired, expireStream}},
 		"watch as a list":    {"GET", "/slices?watch=true&sendInitialEvents=true&resourceVersion=7", "", []fault{conflict, truncate, dropAfter, failAfter, expired, expireStream}},
 	} {
-		c, err := callOf(httptest.NewRequest(test.method, test.target, strings.NewReader(test.body)))
+		c, err := callOf(httptest.NewRequestWithContext(t.Context(), test.method, test.target, strings.NewReader(test.body)))
 		require.NoError(t, err)
 		var never []fault
 		for f := delay; f < faultCount; f++ {
@@ -127,7 +126,7 @@ func TestPlay(t *testing.T) {
 func TestConflictIsReal(t *testing.T) {
 	t.Parallel()
 	p, executed := recorded(t, "")
-	p.play(httptest.NewRecorder(), httptest.NewRequest(http.MethodPatch, "/a", nil), call{method: "PATCH", path: "/a", guarded: true}, conflict)
+	p.play(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/a", nil), call{method: "PATCH", path: "/a", guarded: true}, conflict)
 	require.Equal(t, []string{"touch /a", "PATCH /a"}, *executed)
 }
 
@@ -151,6 +150,6 @@ func TestFrames(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all[ends[0]:], string(second))
 		_, err = frames.next()
-		require.True(t, errors.Is(err, io.EOF))
+		require.ErrorIs(t, err, io.EOF)
 	}
 }

@@ -38,7 +38,6 @@ type workload struct {
 	random *rand.Rand
 	all    templates
 	pods   int
-	claims int
 }
 
 // slicesOfFleet is how many slices a change of templates may write.

@@ -46,7 +46,7 @@ func readDockerfile(t *testing.T, architecture string) map[string][]string {
 	require.NoError(t, err)
 	instructions := map[string][]string{}
 	values := map[string]string{"TARGETARCH": architecture}
-	for _, line := range strings.Split(strings.ReplaceAll(string(content), "\\\n", ""), "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(string(content), "\\\n", ""), "\n") {
 		instruction, arguments, _ := strings.Cut(line, " ")
 		if instruction == "" || instruction == "#" {
 			continue

@@ -226,7 +226,7 @@ const commitDate = "2001-02-03T04:05:06Z"
 func commitWorkTree(t *testing.T) string {
 	from, to := sidecar.Root(), filepath.Join(t.TempDir(), "clone")
 	list := gitOutput(t, from, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	for _, name := range strings.Split(strings.TrimRight(list, "\x00"), "\x00") {
+	for name := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
 		content, err := os.ReadFile(filepath.Join(from, name))
 		if errors.Is(err, os.ErrNotExist) { // git still knows a file that is deleted
 			continue

@@ -29,8 +29,9 @@ func main() {
 	version := flag.String("version", "", "the version of the sidecar, and the tag of its image")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, sidecar.Root(), *version, os.Stdout); err != nil {
+	err := run(ctx, sidecar.Root(), *version, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}

@@ -62,8 +62,7 @@ func (s *source) compile(ctx context.Context, architecture string) (string, erro
 
 // withStderr adds what a command said to its exit code.
 func withStderr(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 	}
 	return err

@@ -114,7 +114,7 @@ func TestReferences(t *testing.T) {
 	c := newCheckout(t, t.TempDir())
 	kwoks, images := map[string]bool{}, map[string]bool{}
 	root := os.DirFS(filepath.Join(sidecar.Root(), "kustomize"))
-	require.NoError(t, fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".md" {
 			return err
 		}

@@ -45,7 +45,7 @@ func startProcess(c *cluster.Cluster, what command) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	p := &process{command: what, running: exec.Command(program, what.arguments...), exited: make(chan struct{})}
 	p.running.Env = what.environment
 	p.running.Stdout, p.running.Stderr = log, log

@@ -209,7 +209,7 @@ type auditEvent struct {
 func (p *player) audited() []auditEvent {
 	file, err := os.Open(p.cluster.AuditLog())
 	require.NoError(p, err)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var all []auditEvent
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 64<<20)

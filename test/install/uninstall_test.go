@@ -78,7 +78,7 @@ func (u *user) everything() map[string]bool {
 	var resources []string
 	output, err := u.shell("kubectl api-resources --verbs=list -o name").Output()
 	require.NoError(u.T(), err)
-	for _, resource := range strings.Fields(string(output)) {
+	for resource := range strings.FieldsSeq(string(output)) {
 		name, _, _ := strings.Cut(resource, ".")
 		if !slices.Contains(passing, name) {
 			resources = append(resources, resource)
@@ -87,7 +87,7 @@ func (u *user) everything() map[string]bool {
 	output, err = u.shell("kubectl get --all-namespaces -o name " + strings.Join(resources, ",")).Output()
 	require.NoError(u.T(), err)
 	objects := map[string]bool{}
-	for _, object := range strings.Fields(string(output)) {
+	for object := range strings.FieldsSeq(string(output)) {
 		objects[object] = true
 	}
 	return objects

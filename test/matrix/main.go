@@ -36,8 +36,9 @@ func main() {
 		m.versions = versions
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := m.run(ctx); err != nil {
+	err := m.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
 	}

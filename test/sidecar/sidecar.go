@@ -95,7 +95,7 @@ func Launch(c *cluster.Cluster, arguments ...string) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create log of kwok-dra: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	all := append([]string{"--kubeconfig", c.Kubeconfig(), "--server-address", "127.0.0.1:0", "-v=2"}, arguments...)
 	p := &Process{Log: log.Name(), command: exec.Command(program, all...), exited: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = log, log
@@ -157,7 +157,7 @@ func (p *Process) get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask kwok-dra for %s: %w", path, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %s", response.Status)

@@ -145,8 +145,7 @@ func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 
 func output(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return nil, fmt.Errorf("%w:\n%s", err, bytes.TrimSpace(append(exit.Stderr, out...)))
 	}
 	return out, err

@@ -71,7 +71,7 @@ func Apply(ctx context.Context, c *cluster.Cluster, manifests fs.FS, file string
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", file, err)
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	_, err = c.KubectlInput(ctx, content, "apply", "-f", "-")
 	return err
 }

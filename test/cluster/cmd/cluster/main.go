@@ -90,13 +90,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case command == "down":
 		return down(ctx, o.Name, out)
 	case command == "run":
-		return addProgram(o.Name, rest, out)
+		return addProgram(ctx, o.Name, rest, out)
 	case command == "kubectl":
 		return kubectl(ctx, o.Name, rest, out)
 	case command == "kubeconfig":
-		return show(o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
+		return show(ctx, o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
 	case command == "env":
-		return show(o.Name, out, environment)
+		return show(ctx, o.Name, out, environment)
 	}
 	return fmt.Errorf("run %q: %w", command, errUsage)
 }
@@ -187,11 +187,11 @@ func down(ctx context.Context, name string, out io.Writer) error {
 	return nil
 }
 
-func addProgram(name string, command []string, out io.Writer) error {
+func addProgram(ctx context.Context, name string, command []string, out io.Writer) error {
 	if len(command) == 0 {
 		return errors.New("run a program: which one?")
 	}
-	c, err := cluster.Find(name)
+	c, err := cluster.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func addProgram(name string, command []string, out io.Writer) error {
 }
 
 func kubectl(ctx context.Context, name string, args []string, out io.Writer) error {
-	c, err := cluster.Find(name)
+	c, err := cluster.Find(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -216,8 +216,8 @@ func kubectl(ctx context.Context, name string, args []string, out io.Writer) err
 	return nil
 }
 
-func show(name string, out io.Writer, what func(*cluster.Cluster) string) error {
-	c, err := cluster.Find(name)
+func show(ctx context.Context, name string, out io.Writer, what func(*cluster.Cluster) string) error {
+	c, err := cluster.Find(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func inspect(pid int) (p Process, found bool, err error) {
 		PID:     pid,
 		Program: string(program),
 		started: fields[startTime],
-		ended:   strings.Contains("ZX", fields[state]),
+		ended:   fields[state] == "Z" || fields[state] == "X",
 	}
 	if len(line) == 0 && !p.ended {
 		// The kernel lets the parent go on before it sets the command line of a new
