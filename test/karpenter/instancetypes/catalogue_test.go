@@ -22,14 +22,20 @@ func inCatalogue(t *testing.T) map[string]bool {
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			var template v1alpha1.ResourcePoolTemplate
 			require.NoError(t, yaml.Unmarshal([]byte(document), &template), path)
-			for _, term := range template.Spec.NodeSelector.NodeSelectorTerms {
-				for _, expression := range term.MatchExpressions {
-					if expression.Key == corev1.LabelInstanceTypeStable {
-						for _, name := range expression.Values {
-							types[name] = true
-						}
-					}
-				}
+			for _, name := range namedBy(template.Spec.NodeSelector) {
+				types[name] = true
+			}
+		}
+	}
+	return types
+}
+
+func namedBy(selector *corev1.NodeSelector) []string {
+	var types []string
+	for _, term := range selector.NodeSelectorTerms {
+		for _, expression := range term.MatchExpressions {
+			if expression.Key == corev1.LabelInstanceTypeStable {
+				types = append(types, expression.Values...)
 			}
 		}
 	}

@@ -97,15 +97,13 @@ func TestOf(t *testing.T) {
 	require.Empty(t, gpus.SharedCounters)
 	whole, half, other := gpus.Devices[0], gpus.Devices[1], gpus.Devices[4]
 	require.Equal(t, "192", *whole.Attributes["cpus"].StringValue)
-	require.Equal(t, "80Gi", ptrTo(whole.Capacity["memory"].Value).String())
+	require.Equal(t, "80Gi", new(whole.Capacity["memory"].Value).String())
 	require.Equal(t, counters.SharedCounters[0].Name, whole.ConsumesCounters[0].CounterSet)
 	require.Equal(t, whole.Attributes["uuid"], half.Attributes["parentUUID"], "so that a constraint finds partitions of one GPU")
 	require.NotEqual(t, half.Attributes["parentUUID"], other.Attributes["parentUUID"])
 	require.True(t, nics.Devices[1].AllowMultipleAllocations)
 	require.False(t, nics.Devices[0].AllowMultipleAllocations)
 }
-
-func ptrTo[T any](value T) *T { return &value }
 
 // TestFill: one type's mistake is no other's.
 func TestFill(t *testing.T) {
@@ -142,7 +140,8 @@ func TestDecorate(t *testing.T) {
 	with, without := nodePool("with", map[string]string{"team": "a"}), nodePool("without", nil)
 	require.Len(t, get(with).DynamicResources.ResourceSliceTemplates, 1)
 	require.Empty(t, get(without).DynamicResources.ResourceSliceTemplates)
-	require.Same(t, get(with), get(with))
+	first, second := get(with), get(with)
+	require.Same(t, first, second)
 
 	without.Spec.Template.Labels, without.Generation = with.Spec.Template.Labels, 2
 	require.Len(t, get(without).DynamicResources.ResourceSliceTemplates, 1)
