@@ -132,6 +132,7 @@ func tune(c *rest.Config, qps float32) *rest.Config {
 	c.UserAgent = v1alpha1.ManagedByValue + "/" + Version()
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	c.Wrap(reconnect)
 	return c
 }
 

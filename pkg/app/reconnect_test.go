@@ -1,0 +1,101 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// outage is an API server that is not there for a while, and that has one ConfigMap then.
+type outage struct {
+	over  time.Time
+	code  int
+	asked int
+}
+
+func (o *outage) RoundTrip(request *http.Request) (*http.Response, error) {
+	o.asked++
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request}
+	switch {
+	case time.Now().Before(o.over) && o.code == 0:
+		return nil, errors.New("connection refused")
+	case time.Now().Before(o.over):
+		answer.StatusCode, answer.Body = o.code, io.NopCloser(strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure"}`))
+	case request.URL.Query().Has("sendInitialEvents"):
+		answer.StatusCode, answer.Body = http.StatusNotFound, http.NoBody // as where watch lists are not known
+	case request.URL.Query().Has("watch"):
+		events, end := io.Pipe()
+		context.AfterFunc(request.Context(), func() { _ = end.CloseWithError(request.Context().Err()) })
+		answer.Body = events
+	default:
+		answer.Body = io.NopCloser(strings.NewReader(`{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "c"}}]}`))
+	}
+	return answer, nil
+}
+
+func (o *outage) client(t *testing.T) kubernetes.Interface {
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnect(o)})
+	require.NoError(t, err)
+	return client
+}
+
+// TestReconnect: however long the API server was away, the caches are filled soon
+// after it is back.
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]int{"nobody listens": 0, "no etcd behind": http.StatusInternalServerError, "shutting down": http.StatusServiceUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(quiet(t))
+				o := &outage{over: time.Now().Add(10 * time.Minute), code: code}
+				factory := informers.NewSharedInformerFactory(o.client(t), 0)
+				informer := factory.Core().V1().ConfigMaps().Informer()
+				var running sync.WaitGroup
+				defer running.Wait()
+				defer cancel()
+				running.Go(func() { informer.RunWithContext(ctx) })
+				time.Sleep(10 * time.Minute)
+				require.Less(t, o.asked, 10*60+1)
+				time.Sleep(3 * reconnectPeriod)
+				require.Len(t, informer.GetStore().List(), 1)
+			})
+		})
+	}
+}
+
+// TestNoReconnect: what is asked by those who try again themselves fails at once.
+func TestNoReconnect(t *testing.T) {
+	t.Parallel()
+	o := &outage{over: time.Now().Add(time.Hour)}
+	_, err := o.client(t).CoreV1().ConfigMaps("default").Get(t.Context(), "c", metav1.GetOptions{})
+	require.ErrorContains(t, err, "connection refused")
+	_, err = o.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{}, metav1.CreateOptions{})
+	require.ErrorContains(t, err, "connection refused")
+	require.Equal(t, 2, o.asked)
+}
+
+// TestReconnectEnds with the one who asks.
+func TestReconnectEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		o := &outage{over: time.Now().Add(time.Hour)}
+		_, err := o.client(t).CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		require.Error(t, err)
+		require.Greater(t, o.asked, 20)
+	})
+}
