@@ -68,6 +68,7 @@ func sameNode(old, node *corev1.Node) bool {
 
 func (p *Publisher) nodeChanged(name string) {
 	p.changes.Add(1)
+	p.contests.renew(nodeScope(name))
 	p.putBackChanged(nodeScope(name), time.Now())
 	p.loop.Add(nodeScope(name))
 }
@@ -95,7 +96,11 @@ func (p *Publisher) putBackChanged(of scope, since time.Time) {
 
 func (p *Publisher) sliceChanged(slice *Observed) {
 	p.changes.Add(1)
-	if p.pending.saw(slice.scope(), slice.Name, slice.ResourceVersion) {
+	again, others := p.pending.saw(slice.scope(), slice.Name, slice.ResourceVersion)
+	if others {
+		p.contests.disturb(slice.scope())
+	}
+	if again {
 		p.loop.Add(slice.scope())
 	}
 }
@@ -106,12 +111,15 @@ func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*Observed]) {
 	if slice == nil {
 		return
 	}
-	p.pending.sawDeleted(slice.scope(), slice.Name)
+	if !p.pending.sawDeleted(slice.scope(), slice.Name) {
+		p.contests.disturb(slice.scope())
+	}
 	p.loop.Add(slice.scope())
 }
 
 // enqueueAll queues every node, and all that has slices or is to have some.
 func (p *Publisher) enqueueAll() {
+	p.contests.renewAll()
 	for _, name := range p.nodes.Names() {
 		p.loop.Add(nodeScope(name))
 	}

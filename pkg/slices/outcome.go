@@ -23,8 +23,8 @@ type Outcome struct {
 // result is what became of a driver's pools in a scope.
 type result struct {
 	wrote bool
-	// behind says that the slices are not yet what they should be, and that another
-	// replica makes them that.
+	// behind says that the slices are not yet what they should be: another replica
+	// makes them that, or others have undone it too often to write it at once.
 	behind bool
 	pools  []devices.Pool
 	layout devices.Layout
@@ -41,6 +41,16 @@ func (r results) wrote() bool {
 		}
 	}
 	return false
+}
+
+// settled tells whether there was nothing to write.
+func (r results) settled() bool {
+	for _, one := range r {
+		if one.wrote || one.behind || one.err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (r results) err() error {

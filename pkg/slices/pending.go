@@ -71,33 +71,38 @@ func (p *pending) end(of scope, slice, version string) bool {
 }
 
 // saw notes an event. It tells whether the scope must be reconciled: the event
-// is not that of one's own write, or a reconciliation waits for it.
-func (p *pending) saw(of scope, slice, version string) bool {
+// is others', not that of one's own write, or a reconciliation waits for it.
+func (p *pending) saw(of scope, slice, version string) (again, others bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := p.scopes[of]
 	if state == nil || state.writes[slice] == nil {
-		return true
+		return true, true
 	}
 	w := state.writes[slice]
 	if w.answered == "" {
 		w.seen = version
-		return false
+		return false, false
 	}
 	if cached.Older(version, w.answered) {
-		return false
+		return false, false
 	}
 	last := p.forget(of, slice)
-	return version != w.answered || last && state.waited
+	others = version != w.answered
+	return others || last && state.waited, others
 }
 
-// sawDeleted notes that a slice has gone from the cache.
-func (p *pending) sawDeleted(of scope, slice string) {
+// sawDeleted notes that a slice has gone from the cache, and tells whether it was
+// being written.
+func (p *pending) sawDeleted(of scope, slice string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if state := p.scopes[of]; state != nil && state.writes[slice] != nil {
-		p.forget(of, slice)
+	state := p.scopes[of]
+	if state == nil || state.writes[slice] == nil {
+		return false
 	}
+	p.forget(of, slice)
+	return true
 }
 
 // blocks tells how much longer the scope must wait for the cache at most, or 0.

@@ -48,9 +48,11 @@ type Publisher struct {
 	synced  []cache.DoneChecker
 	loop    *loop.Loop[scope]
 	pending *pending
-	fields  *serverFields
-	metrics *metrics
-	changes atomic.Uint64
+	// contests are those with others who write the same slices.
+	contests *contests
+	fields   *serverFields
+	metrics  *metrics
+	changes  atomic.Uint64
 
 	mu sync.Mutex
 	// changed maps scopes to the time of their first event that has not been
@@ -89,6 +91,7 @@ func New(o Options) (*Publisher, error) {
 		outcomes: o.Outcomes,
 		slices:   newSliceInformer(o.Client),
 		pending:  newPending(),
+		contests: newContests(),
 		changed:  map[scope]time.Time{},
 		known:    map[string]map[poolID]bool{},
 
@@ -238,6 +241,9 @@ func (p *Publisher) bringTo(ctx context.Context, t target, want desired) results
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
 		all[driver] = p.bringDriver(ctx, t, drivers[driver])
 	}
+	if all.settled() {
+		p.contests.accept(t.scope)
+	}
 	return all
 }
 
@@ -278,6 +284,12 @@ func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverStat
 	if t.watched {
 		return result{behind: true}
 	}
+	if left := p.contests.left(t.scope); left > 0 {
+		klog.FromContext(ctx).Info("Others change the slices as well, waiting; look for another kwok-dra", "of", t.scope, "wait", left)
+		p.loop.AddAfter(t.scope, left)
+		return result{behind: true}
+	}
+	p.contests.undo(t.scope)
 	if err := p.apply(ctx, t.scope, writes); err != nil {
 		return result{err: err}
 	}

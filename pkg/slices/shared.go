@@ -122,6 +122,7 @@ func (p *Publisher) tellShared(ctx context.Context, set *config.Set, node *corev
 			is, _ = wants(ctx, set, t, node, w.found) // reconcileShared tells of errors
 		}
 		if is != w.found || w.node == name && !w.found {
+			p.contests.renew(of)
 			p.loop.Add(of)
 		}
 	}
