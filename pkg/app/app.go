@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -49,16 +48,9 @@ func Version() string {
 	return "(devel)"
 }
 
-// gcPercent is how much garbage, in percent of the live heap, is left before a
-// collection. A fleet that comes up makes much garbage beside a small live heap,
-// and at Go's default of 100 a fifth of the CPU goes into collecting it.
-const gcPercent = 200
-
 // Run runs the sidecar until ctx ends. The options must be completed.
 func Run(ctx context.Context, o *Options) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	limitGarbage()
 	store, err := newStore(o)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func hasBindingConditions(claim *resourcev1.ResourceClaim) bool {
 // (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
 // devices back when a failure condition is.
 func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim) error {
-	if !hasBindingConditions(claim) || p.nodes.Get(nodeOf(claim)) == nil || len(pendingBindings(claim, set.Names)) == 0 {
+	if !hasBindingConditions(claim) || !p.nodes.Has(nodeOf(claim)) || len(pendingBindings(claim, set.Names)) == 0 {
 		return nil
 	}
 	if left := set.BindingDelay - state.sinceAllocation(claim); left > 0 {

@@ -46,8 +46,8 @@ func (p *Preparer) take(node string) {
 
 // enqueueNode queues the Pods of a node, and their claims.
 func (p *Preparer) enqueueNode(name string) {
-	for _, pod := range p.podsBy(byNode, name) {
-		p.podChanged(pod)
-		p.enqueueClaims(pod)
+	for _, observed := range p.observedBy(byNode, name) {
+		p.podChanged(observed)
+		p.enqueueClaims(observed)
 	}
 }

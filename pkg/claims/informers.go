@@ -16,6 +16,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // The indices of Pods.
@@ -25,12 +26,28 @@ const (
 )
 
 // observedPod is what the cache keeps of a Pod. Most Pods of a cluster have no
-// claims, and an empty corev1.Pod alone takes more than a kilobyte.
+// claims, and an empty corev1.Pod alone takes more than a kilobyte. One with
+// claims is kept whole, since selectors and templates may see all of it, but
+// encoded, which takes a third of the memory.
 type observedPod struct {
-	// ObjectMeta has the name and the version.
-	metav1.ObjectMeta
-	// pod is nil where the Pod has no claims.
-	pod *corev1.Pod
+	cached.Meta // has the version, which encoded has not
+	// The rest is empty where the Pod has no claims.
+	node     string
+	claims   []types.NamespacedName
+	terminal bool
+	encoded  cached.Encoded[corev1.Pod, *corev1.Pod]
+}
+
+func (o *observedPod) hasClaims() bool { return o.encoded != "" }
+
+// pod is nil where the Pod has no claims.
+func (o *observedPod) pod() *corev1.Pod {
+	if !o.hasClaims() {
+		return nil
+	}
+	pod := o.encoded.Decode()
+	pod.ResourceVersion = o.ResourceVersion
+	return pod
 }
 
 // newPodInformer watches the Pods that are bound to a node.
@@ -53,35 +70,37 @@ var claimIndexers = resourceinformers.ResourceClaimIndexers{
 }
 
 func nodeIndex(observed *observedPod) ([]string, error) {
-	if observed.pod == nil {
+	if !observed.hasClaims() {
 		return nil, nil
 	}
-	return []string{observed.pod.Spec.NodeName}, nil
+	return []string{observed.node}, nil
 }
 
 func claimIndex(observed *observedPod) ([]string, error) {
-	if observed.pod == nil {
-		return nil, nil
-	}
 	var names []string
-	for _, key := range claimsOf(observed.pod) {
+	for _, key := range observed.claims {
 		names = append(names, key.String())
 	}
 	return names, nil
 }
 
-// observePod makes an observedPod of a Pod, without what selectors and templates
-// do not see. It is the transform of the informer, which may pass it its own
-// result.
+// observePod makes an observedPod of a Pod. It is the transform of the informer,
+// which may pass it its own result.
 func observePod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
-	observed := &observedPod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, ResourceVersion: pod.ResourceVersion}}
-	if usesClaims(pod) {
-		pod.ManagedFields = nil
-		observed.pod = pod
+	observed := &observedPod{Meta: cached.MetaOf(pod)}
+	if !usesClaims(pod) {
+		return observed, nil
+	}
+	observed.node, observed.claims, observed.terminal = pod.Spec.NodeName, claimsOf(pod), terminal(pod)
+	// Selectors and templates do not see managedFields.
+	pod.ManagedFields, pod.ResourceVersion = nil, ""
+	var err error
+	if observed.encoded, err = cached.Encode(pod, ""); err != nil {
+		return nil, fmt.Errorf("encode pod %s: %w", keyOf(pod), err)
 	}
 	return observed, nil
 }
@@ -134,24 +153,24 @@ func (p *Preparer) addHandlers() error {
 	}
 	pods, err := p.pods.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*observedPod]{
 		AddFunc: func(observed *observedPod, isInInitialList bool) {
-			if observed.pod == nil {
+			if !observed.hasClaims() {
 				return
 			}
 			if !isInInitialList {
-				p.states.bound(observed.pod, time.Now())
+				p.states.bound(keyOf(observed), observed.UID, time.Now())
 			}
-			p.podChanged(observed.pod)
+			p.podChanged(observed)
 		},
 		UpdateFunc: func(_, observed *observedPod) {
-			if observed.pod != nil {
-				p.podChanged(observed.pod)
+			if observed.hasClaims() {
+				p.podChanged(observed)
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observedPod]) {
 			p.changes.Add(1)
 			p.podLoop.Add(types.NamespacedName(deleted.GetObjectName()))
-			if observed := deleted.OptionalObj; observed != nil && observed.pod != nil {
-				p.enqueueClaims(observed.pod)
+			if observed := deleted.OptionalObj; observed != nil {
+				p.enqueueClaims(observed)
 			}
 		},
 	})
@@ -175,16 +194,22 @@ func (p *Preparer) addHandlers() error {
 	return nil
 }
 
-func keyOf(object metav1.Object) types.NamespacedName {
+// named is an object of the API, or what the cache has of it.
+type named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+func keyOf(object named) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // podChanged queues a Pod, and its claims where it no longer uses them.
-func (p *Preparer) podChanged(pod *corev1.Pod) {
+func (p *Preparer) podChanged(observed *observedPod) {
 	p.changes.Add(1)
-	p.podLoop.Add(keyOf(pod))
-	if terminal(pod) {
-		p.enqueueClaims(pod)
+	p.podLoop.Add(keyOf(observed))
+	if observed.terminal {
+		p.enqueueClaims(observed)
 	}
 }
 
@@ -198,11 +223,11 @@ func (p *Preparer) claimChanged(claim *resourcev1.ResourceClaim) {
 
 // nodeChanged queues the Pods of a node that comes or goes, or whose devices
 // turn healthy or unhealthy.
-func (p *Preparer) nodeChanged(name string, old, node *corev1.Node) {
-	if old != nil && node != nil && p.sameToPods(old, node) {
+func (p *Preparer) nodeChanged(update lifecycle.Update) {
+	if old, node := update.Both(); old != nil && p.sameToPods(old, node) {
 		return
 	}
-	p.enqueueNode(name)
+	p.enqueueNode(update.Name)
 }
 
 // sameToPods tells whether a change of a node matters to none of its Pods.
@@ -211,8 +236,8 @@ func (p *Preparer) sameToPods(old, node *corev1.Node) bool {
 		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
 }
 
-func (p *Preparer) enqueueClaims(pod *corev1.Pod) {
-	for _, key := range claimsOf(pod) {
+func (p *Preparer) enqueueClaims(observed *observedPod) {
+	for _, key := range observed.claims {
 		p.claimLoop.Add(key)
 	}
 }
@@ -220,8 +245,8 @@ func (p *Preparer) enqueueClaims(pod *corev1.Pod) {
 // enqueueAll queues everything, since the configuration has changed.
 func (p *Preparer) enqueueAll() {
 	for _, object := range p.pods.GetStore().List() {
-		if pod := object.(*observedPod).pod; pod != nil {
-			p.podChanged(pod)
+		if observed := object.(*observedPod); observed.hasClaims() {
+			p.podChanged(observed)
 		}
 	}
 	for _, claim := range p.claims.GetStore().List() {
@@ -229,15 +254,21 @@ func (p *Preparer) enqueueAll() {
 	}
 }
 
-// podsBy are the Pods with claims that an index has under a value.
-func (p *Preparer) podsBy(index, value string) []*corev1.Pod {
+// observedBy are the Pods with claims that an index has under a value.
+func (p *Preparer) observedBy(index, value string) []*observedPod {
 	found, err := p.pods.GetTypedIndexer().ByTypedIndex(index, value)
 	if err != nil {
 		panic(fmt.Sprintf("list pods by %s: %v", index, err)) // there is no such index
 	}
+	return found
+}
+
+// podsBy are copies of the Pods of observedBy.
+func (p *Preparer) podsBy(index, value string) []*corev1.Pod {
+	found := p.observedBy(index, value)
 	pods := make([]*corev1.Pod, len(found))
 	for i, observed := range found {
-		pods[i] = observed.pod
+		pods[i] = observed.pod()
 	}
 	return pods
 }

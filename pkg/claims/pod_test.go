@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -141,18 +143,26 @@ func TestObservePod(t *testing.T) {
 	}
 	kept := with.DeepCopy()
 	kept.ManagedFields = nil
-	name := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: "default", ResourceVersion: "5"}
+	kept.Spec.NodeName, with.Spec.NodeName = "n", "n"
+	meta := func(pod *corev1.Pod) cached.Meta {
+		return cached.Meta{Name: pod.Name, Namespace: "default", UID: pod.UID, ResourceVersion: "5"}
 	}
 	observed, err := observePod(with)
 	require.NoError(t, err)
-	require.Equal(t, &observedPod{ObjectMeta: name("p"), pod: kept}, observed)
+	seen := observed.(*observedPod)
+	require.Equal(t, kept, seen.pod())
+	require.NotSame(t, seen.pod(), seen.pod(), "a copy")
+	require.Equal(t, meta(kept), seen.Meta)
+	require.Equal(t, "n", seen.node)
+	require.Equal(t, claimsOf(kept), seen.claims)
+	require.False(t, seen.terminal)
 	again, err := observePod(observed)
 	require.NoError(t, err)
 	require.Same(t, observed, again)
 	observed, err = observePod(without)
 	require.NoError(t, err)
-	require.Equal(t, &observedPod{ObjectMeta: name("q")}, observed)
+	require.Equal(t, &observedPod{Meta: meta(without)}, observed)
+	require.Nil(t, observed.(*observedPod).pod())
 	odd, err := observePod("odd")
 	require.NoError(t, err)
 	require.Equal(t, "odd", odd)

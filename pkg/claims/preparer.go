@@ -158,11 +158,19 @@ func (p *Preparer) advance(ctx context.Context, a *attempt) error {
 
 // pod returns a Pod with claims, or nil.
 func (p *Preparer) pod(key types.NamespacedName) *corev1.Pod {
+	if observed := p.observed(key); observed != nil {
+		return observed.pod()
+	}
+	return nil
+}
+
+// observed returns what the cache has of a Pod, or nil.
+func (p *Preparer) observed(key types.NamespacedName) *observedPod {
 	object, exists, err := p.pods.GetStore().GetByKey(key.String())
 	if err != nil || !exists {
 		return nil
 	}
-	return object.(*observedPod).pod
+	return object.(*observedPod)
 }
 
 // claim returns a claim from the cache.

@@ -1,10 +1,10 @@
 package claims
 
 import (
+	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +19,7 @@ type states struct {
 	claims map[types.UID]*claimState
 	// users maps claims to the Pods that they are prepared for, as the kubelet's
 	// checkpoint does.
-	users map[types.UID]map[types.UID]bool
+	users map[types.UID][]types.UID
 }
 
 // podState belongs to the worker that has the Pod's key.
@@ -69,18 +69,15 @@ func newStates() *states {
 	return &states{
 		pods:   map[types.NamespacedName]*podState{},
 		claims: map[types.UID]*claimState{},
-		users:  map[types.UID]map[types.UID]bool{},
+		users:  map[types.UID][]types.UID{},
 	}
 }
 
 // bound notes when a Pod was bound to its node.
-func (s *states) bound(pod *corev1.Pod, now time.Time) {
-	if !usesClaims(pod) {
-		return
-	}
+func (s *states) bound(key types.NamespacedName, uid types.UID, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current(keyOf(pod), pod.UID).bound = now
+	s.current(key, uid).bound = now
 }
 
 // boundAt is when a Pod was bound, or zero if that is not known.
@@ -136,10 +133,9 @@ func (s *states) forgetClaim(uid types.UID) {
 func (s *states) use(claim, pod types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users[claim] == nil {
-		s.users[claim] = map[types.UID]bool{}
+	if !slices.Contains(s.users[claim], pod) {
+		s.users[claim] = append(s.users[claim], pod)
 	}
-	s.users[claim][pod] = true
 	return len(s.users[claim]) == 1
 }
 
@@ -148,10 +144,10 @@ func (s *states) use(claim, pod types.UID) bool {
 func (s *states) unuse(claim, pod types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.users[claim][pod] {
+	if !slices.Contains(s.users[claim], pod) {
 		return false
 	}
-	delete(s.users[claim], pod)
+	s.users[claim] = slices.DeleteFunc(s.users[claim], func(user types.UID) bool { return user == pod })
 	if len(s.users[claim]) > 0 {
 		return false
 	}
@@ -163,7 +159,7 @@ func (s *states) unuse(claim, pod types.UID) bool {
 func (s *states) uses(claim, pod types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.users[claim][pod]
+	return slices.Contains(s.users[claim], pod)
 }
 
 // isPrepared tells whether a claim is prepared for any Pod.

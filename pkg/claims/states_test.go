@@ -42,24 +42,18 @@ func TestPodsOfOneName(t *testing.T) {
 	require.Same(t, first, again)
 	require.Nil(t, former)
 
-	second := newPod("p", "c")
-	second.UID = "2"
-	s.bound(second, noon) // the informer may tell of it before the worker looks
+	s.bound(key, "2", noon) // the informer may tell of it before the worker looks
 	current, former := s.pod(key, "2")
 	require.Same(t, first, former, "so that its claims can be released")
 	require.Equal(t, noon, s.boundAt(current))
 	_, former = s.pod(key, "2")
 	require.Nil(t, former, "once")
 
-	second.UID = "3"
-	s.bound(second, noon)
+	s.bound(key, "3", noon)
 	forgotten := s.forgetPod(key)
 	require.EqualValues(t, "3", forgotten.uid)
 	require.Same(t, current, forgotten.former)
 	require.Nil(t, s.forgetPod(key))
-
-	s.bound(newPod("plain"), noon)
-	require.Empty(t, s.pods, "Pods without claims cost nothing")
 }
 
 // TestReleaseOfSeveral: each Pod that had the name is released.

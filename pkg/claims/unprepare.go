@@ -102,7 +102,7 @@ func (p *Preparer) release(state *podState) {
 func (p *Preparer) consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 	var live []*corev1.Pod
 	for _, pod := range p.podsBy(byClaim, keyOf(claim).String()) {
-		if !terminal(pod) && p.nodes.Get(pod.Spec.NodeName) != nil && resourceclaim.IsReservedForPod(pod, claim, true) {
+		if !terminal(pod) && p.nodes.Has(pod.Spec.NodeName) && resourceclaim.IsReservedForPod(pod, claim, true) {
 			live = append(live, pod)
 		}
 	}
@@ -190,7 +190,7 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 // once only.
 func (p *Preparer) usedLive(ctx context.Context, claim *resourcev1.ResourceClaim) (bool, error) {
 	for _, consumer := range claim.Status.ReservedFor {
-		known := p.pod(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name})
+		known := p.observed(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name})
 		if !isPod(consumer) || known != nil && known.UID == consumer.UID {
 			continue
 		}
@@ -201,7 +201,7 @@ func (p *Preparer) usedLive(ctx context.Context, claim *resourcev1.ResourceClaim
 		if err != nil {
 			return false, fmt.Errorf("get pod %s/%s: %w", claim.Namespace, consumer.Name, err)
 		}
-		if pod.UID == consumer.UID && !terminal(pod) && p.nodes.Get(pod.Spec.NodeName) != nil {
+		if pod.UID == consumer.UID && !terminal(pod) && p.nodes.Has(pod.Spec.NodeName) {
 			return true, nil
 		}
 	}

@@ -46,10 +46,10 @@ func watch(t *testing.T, managed *ManagedNodes, objects ...runtime.Object) *watc
 	return w
 }
 
-func (w *watched) tell(name string, old, node *corev1.Node) {
+func (w *watched) tell(update Update) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, fmt.Sprintf("%s %t %t", name, old != nil, node != nil))
+	w.told = append(w.told, fmt.Sprintf("%s %t %t", update.Name, update.old != nil, update.now != nil))
 }
 
 // heard checks what the handler was told since the last time: "<name> <was there>
@@ -60,7 +60,7 @@ func (w *watched) heard(want ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.Sort(w.told)
-	require.Equal(w.t, want, w.told)
+	require.Equal(w.t, append([]string(nil), want...), w.told)
 	w.told = nil
 }
 
@@ -86,6 +86,8 @@ func TestNodes(t *testing.T) {
 		w := watch(t, &ManagedNodes{}, fakeNode("fake"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real"}})
 		w.heard("fake false true", "real false true")
 		require.Equal(t, "fake", w.Get("fake").Name)
+		require.True(t, w.Has("fake"))
+		require.False(t, w.Has("real"), "not fake")
 		require.Nil(t, w.Get("real"), "not fake")
 		require.Nil(t, w.Get("none"))
 		require.Nil(t, w.Get(""), "the node of a Pod that is not bound")
@@ -104,21 +106,68 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// TestNodesWithoutHeartbeats: selectors and templates do not see them.
+// TestNodesWithoutHeartbeats: selectors and templates do not see them, and nobody
+// is told of them: a fleet sends them many times a second.
 func TestNodesWithoutHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		node := fakeNode("n")
 		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok"}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Unix(1, 0)}}
-		got := watch(t, &ManagedNodes{}, node).Get("n")
+		w := watch(t, &ManagedNodes{}, node)
+		w.heard("n false true")
+		got := w.Get("n")
 		require.Empty(t, got.ManagedFields)
 		require.True(t, got.Status.Conditions[0].LastHeartbeatTime.IsZero())
 		require.False(t, got.Status.Conditions[0].LastTransitionTime.IsZero())
+
+		w.set("n", func(node *corev1.Node) {
+			node.ResourceVersion = "77"
+			node.Status.Conditions[0].LastHeartbeatTime = metav1.Unix(9, 0)
+			node.ManagedFields[0].Time = new(metav1.Unix(9, 0))
+		})
+		w.heard()
+		require.Equal(t, "77", w.Get("n").ResourceVersion)
+		w.set("n", func(node *corev1.Node) { node.Status.Conditions[0].LastTransitionTime = metav1.Unix(9, 0) })
+		w.heard("n true true")
 	})
-	odd, err := slimNode("odd")
+	odd, err := NewNodes(fake.NewClientset(), &ManagedNodes{}).observe("odd")
 	require.NoError(t, err)
 	require.Equal(t, "odd", odd)
+}
+
+// TestUpdate: both nodes are seen as they are in the cache.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	managed := &ManagedNodes{}
+	require.NoError(t, managed.Complete())
+	nodes := NewNodes(fake.NewClientset(), managed)
+	see := func(change func(*corev1.Node)) *observedNode {
+		node := fakeNode("n")
+		change(node)
+		observed, err := nodes.observe(node)
+		require.NoError(t, err)
+		again, err := nodes.observe(observed)
+		require.NoError(t, err)
+		require.Same(t, observed, again)
+		return observed.(*observedNode)
+	}
+	first := see(func(node *corev1.Node) { node.Labels = map[string]string{"a": "b", "c": "d"} })
+	second := see(func(node *corev1.Node) { node.ResourceVersion, node.Annotations = "2", nil })
+	require.True(t, first.fake)
+	require.False(t, second.fake)
+
+	old, now := Update{old: first, now: second}.Both()
+	require.Equal(t, "b", old.Labels["a"])
+	require.Equal(t, "2", now.ResourceVersion)
+	for _, update := range []Update{{old: first}, {now: second}} {
+		old, now = update.Both()
+		require.Nil(t, old)
+		require.Nil(t, now)
+	}
+	old = first.node()
+	old.Labels["a"] = "spoiled"
+	require.Equal(t, "b", first.node().Labels["a"], "each reader has a copy")
 }
 
 // TestKnown: where the server lists some nodes only, others may exist.

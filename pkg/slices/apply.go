@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // apply makes the writes for a scope, one API call each.
@@ -154,7 +156,7 @@ func (p *Publisher) create(ctx context.Context, slice *resourcev1.ResourceSlice)
 	if err != nil {
 		return nil, fmt.Errorf("take over slice %s: %w", slice.Name, err)
 	}
-	existing := &Observed{ObjectMeta: metav1.ObjectMeta{UID: live.UID, ResourceVersion: live.ResourceVersion}, own: ownLabelsOf(live)}
+	existing := &Observed{Meta: cached.MetaOf(live), own: ownLabelsOf(live)}
 	slice.Spec.Devices = timesOf(live.Spec.Devices).on(slice.Spec.Devices)
 	return p.update(ctx, Update{Existing: existing, Slice: slice})
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 func TestPatchFor(t *testing.T) {
@@ -17,7 +19,7 @@ func TestPatchFor(t *testing.T) {
 	node, pool := fakeNode("n", true), poolOf("p", 1)
 	slice := slicesOf(t, node, &pool)[0]
 	slice.Spec.Pool.Generation = 3
-	patch, err := patchFor(Update{Existing: &Observed{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}}, Slice: slice})
+	patch, err := patchFor(Update{Existing: &Observed{Meta: cached.Meta{UID: "u", ResourceVersion: "7"}}, Slice: slice})
 	require.NoError(t, err)
 
 	existing := slice.DeepCopy()

@@ -38,7 +38,7 @@ type poolID struct {
 // desire works out the pools of a node. Known are those that were to exist when
 // it was last asked, and a problem with one driver's templates does not touch
 // the others.
-func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed, known map[poolID]bool) desired {
+func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed, known []poolID) desired {
 	result := desired{held: map[string]error{}}
 	object := lifecycle.NodeObject(node)
 	byDriver := devices.ForDriver(set.Templates, node)
@@ -114,7 +114,7 @@ type gate struct {
 	node     *corev1.Node
 	object   *lifecycle.Object
 	existing []*Observed
-	known    map[poolID]bool
+	known    []poolID
 }
 
 func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate) ([]devices.Pool, error) {
@@ -164,7 +164,7 @@ func wrapTemplate(t *devices.Template, err error) error {
 // also where someone has deleted its last slice since, or, after a restart, any
 // slice of it exists. Slices of another node of the same name have other names.
 func (g gate) published(pool *devices.Pool) bool {
-	if g.known[poolID{g.node.UID, pool.Driver, pool.Name}] {
+	if slices.Contains(g.known, poolID{g.node.UID, pool.Driver, pool.Name}) {
 		return true
 	}
 	h := nodeHolder(g.node)
@@ -183,14 +183,14 @@ func (h holder) isOf(name string, pool *devices.Pool) bool {
 
 // poolIDs are the pools to be known the next time: those that are to exist, and
 // those of drivers that are held.
-func (d *desired) poolIDs(node *corev1.Node, known map[poolID]bool) map[poolID]bool {
-	ids := map[poolID]bool{}
+func (d *desired) poolIDs(node *corev1.Node, known []poolID) []poolID {
+	ids := make([]poolID, 0, len(d.pools))
 	for i := range d.pools {
-		ids[poolID{node.UID, d.pools[i].Driver, d.pools[i].Name}] = true
+		ids = append(ids, poolID{node.UID, d.pools[i].Driver, d.pools[i].Name})
 	}
-	for id := range known {
+	for _, id := range known {
 		if d.held[id.driver] != nil {
-			ids[id] = true
+			ids = append(ids, id)
 		}
 	}
 	return ids

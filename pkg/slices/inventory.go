@@ -9,7 +9,7 @@ import (
 
 // Nodes names the fake nodes.
 func (p *Publisher) Nodes() []string {
-	return slices.DeleteFunc(p.nodes.Names(), func(name string) bool { return p.nodes.Get(name) == nil })
+	return slices.DeleteFunc(p.nodes.Names(), func(name string) bool { return !p.nodes.Has(name) })
 }
 
 // Slices are the slices that are published, by what the cache says.

@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
@@ -15,8 +16,9 @@ import (
 // of memory for 3.5 KB on the wire, so of the devices only a hash is kept, and
 // their names, which slices of a kind share, and the times of their taints.
 type Observed struct {
-	metav1.ObjectMeta
+	cached.Meta
 
+	OwnerReferences  []metav1.OwnerReference
 	NodeName, Driver string
 	Pool             resourcev1.ResourcePool
 	Devices          int
@@ -72,19 +74,15 @@ func observe(object any) (any, error) {
 		return nil, err
 	}
 	observed := &Observed{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            slice.Name,
-			UID:             slice.UID,
-			ResourceVersion: slice.ResourceVersion,
-			OwnerReferences: slice.OwnerReferences,
-		},
-		Driver:  slice.Spec.Driver,
-		Pool:    slice.Spec.Pool,
-		Devices: len(slice.Spec.Devices),
-		Names:   inventory.NamesOf(slice.Spec.Devices),
-		Content: content,
-		Taints:  timesOf(slice.Spec.Devices),
-		own:     ownLabelsOf(slice),
+		Meta:            cached.MetaOf(slice),
+		OwnerReferences: slice.OwnerReferences,
+		Driver:          slice.Spec.Driver,
+		Pool:            slice.Spec.Pool,
+		Devices:         len(slice.Spec.Devices),
+		Names:           inventory.NamesOf(slice.Spec.Devices),
+		Content:         content,
+		Taints:          timesOf(slice.Spec.Devices),
+		own:             ownLabelsOf(slice),
 	}
 	if slice.Spec.NodeName != nil {
 		observed.NodeName = *slice.Spec.NodeName

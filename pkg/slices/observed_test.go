@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
@@ -139,8 +140,9 @@ func TestObserve(t *testing.T) {
 	content, err := ContentOf(&slice.Spec)
 	require.NoError(t, err)
 	want := &Observed{
-		ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u", ResourceVersion: "7", OwnerReferences: []metav1.OwnerReference{{Name: "n"}}},
-		NodeName:   "n", Driver: "d", Pool: slice.Spec.Pool, Devices: 2, Content: content,
+		Meta:            cached.Meta{Name: "s", UID: "u", ResourceVersion: "7"},
+		OwnerReferences: []metav1.OwnerReference{{Name: "n"}},
+		NodeName:        "n", Driver: "d", Pool: slice.Spec.Pool, Devices: 2, Content: content,
 		Names:  inventory.NamesOf(slice.Spec.Devices),
 		Taints: taintTimes{{"a", "k", "v", resourcev1.DeviceTaintEffectNoSchedule}: added},
 	}

@@ -59,7 +59,7 @@ type Publisher struct {
 	// dealt with.
 	changed map[scope]time.Time
 	// known maps nodes to the pools that they were last to have.
-	known map[string]map[poolID]bool
+	known map[string][]poolID
 	// witnesses maps the pools that nodes share, and that are to exist, to a node
 	// that has them exist.
 	witnesses map[scope]witness
@@ -93,7 +93,7 @@ func New(o Options) (*Publisher, error) {
 		pending:  newPending(),
 		contests: newContests(),
 		changed:  map[scope]time.Time{},
-		known:    map[string]map[poolID]bool{},
+		known:    map[string][]poolID{},
 
 		witnesses: map[scope]witness{},
 	}

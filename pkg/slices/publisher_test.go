@@ -60,20 +60,6 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsAreNotEvenReconciled: a fleet sends them many times a second.
-func TestHeartbeatsAreNotEvenReconciled(t *testing.T) {
-	t.Parallel()
-	beat := func(version string) *corev1.Node {
-		node := fakeNode("n", true)
-		node.ResourceVersion = version
-		return node
-	}
-	require.True(t, sameNode(beat("1"), beat("2")))
-	changed := beat("2")
-	changed.Status.Conditions[0].LastTransitionTime = metav1.Unix(2, 0)
-	require.False(t, sameNode(beat("1"), changed))
-}
-
 func TestRestartWritesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, template("a", "d", twoSlices)+template("b", "e", oneOfEach), fakeNode("n", true), fakeNode("m", true))

@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
@@ -31,7 +32,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	l := &live{byName: map[string]*resourcev1.ResourceSlice{"gone": slice("gone", "a"), "changed": slice("changed", "a"), "lost": slice("lost", "a")}}
 	changes := l.changes(&slices.Preview{Writes: slices.Writes{
-		Delete: []*slices.Observed{{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}},
+		Delete: []*slices.Observed{{Meta: cached.Meta{Name: "gone"}}},
 		Update: []slices.Update{{Slice: slice("changed", "b")}},
 		Create: []*resourcev1.ResourceSlice{slice("new", "b"), slice("lost", "b")},
 	}})

@@ -1,0 +1,50 @@
+package cached
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Encoded is an object of type T in its encoded form, which takes much less
+// memory, with all that it says. It is a string so that two can be compared:
+// equal objects are encoded equally. The zero value is no object.
+type Encoded[T any, P encodable[T]] string
+
+// encodable is what the types of the API are by pointer.
+type encodable[T any] interface {
+	*T
+	Size() int
+	MarshalToSizedBuffer(data []byte) (int, error)
+	Unmarshal(data []byte) error
+}
+
+// buffers are for encoding: most of what comes is as it was, and is not kept.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Encode encodes an object. Where that yields what there was before, it is that.
+func Encode[T any, P encodable[T]](object P, before Encoded[T, P]) (Encoded[T, P], error) {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	size := object.Size()
+	if cap(*buffer) < size {
+		*buffer = make([]byte, size)
+	}
+	data := (*buffer)[:size]
+	// It writes from the end on, and all of it.
+	if _, err := object.MarshalToSizedBuffer(data); err != nil {
+		return "", err
+	}
+	if string(data) == string(before) {
+		return before, nil
+	}
+	return Encoded[T, P](data), nil
+}
+
+// Decode returns a copy of the object.
+func (e Encoded[T, P]) Decode() P {
+	object := P(new(T))
+	if err := object.Unmarshal([]byte(e)); err != nil {
+		panic(fmt.Sprintf("decode what was encoded: %v", err))
+	}
+	return object
+}

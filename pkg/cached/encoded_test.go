@@ -1,0 +1,43 @@
+package cached
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestEncoded(t *testing.T) {
+	t.Parallel()
+	make := func() *corev1.Node {
+		labels := map[string]string{}
+		for _, key := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+			labels[key] = key + key
+		}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}}
+	}
+	first, err := Encode(make(), "")
+	require.NoError(t, err)
+	for range 20 { // maps have no order
+		again, err := Encode(make(), "")
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+	}
+	require.Equal(t, make(), first.Decode())
+	require.NotSame(t, first.Decode(), first.Decode())
+
+	other := make()
+	other.Labels["a"] = "other"
+	changed, err := Encode(other, first)
+	require.NoError(t, err)
+	require.NotEqual(t, first, changed)
+	require.Equal(t, other, changed.Decode())
+	same, err := Encode(make(), first)
+	require.NoError(t, err)
+	require.Same(t, unsafe.StringData(string(first)), unsafe.StringData(string(same)), "what there was is kept")
+
+	var none Encoded[corev1.Node, *corev1.Node]
+	require.NotEqual(t, none, first)
+}

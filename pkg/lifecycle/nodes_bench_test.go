@@ -1,0 +1,66 @@
+package lifecycle
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// playedNode is a Node as kwok plays it, heartbeats and managedFields included.
+func playedNode() *corev1.Node {
+	node := fakeNode("ip-10-0-0-1.eu-west-1.compute.internal")
+	node.Labels = map[string]string{
+		"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": node.Name, "type": "kwok",
+		"node.kubernetes.io/instance-type": "p5.48xlarge", "topology.kubernetes.io/zone": "eu-west-1a",
+	}
+	for _, kind := range []corev1.NodeConditionType{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"} {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: kind, Status: "True", Reason: "KubeletReady", Message: "kubelet is posting ready status",
+			LastHeartbeatTime: metav1.Unix(1e9, 0), LastTransitionTime: metav1.Unix(1e9, 0),
+		})
+	}
+	fields := metav1.FieldsV1{Raw: fmt.Appendf(nil, "%01000d", 0)}
+	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok", FieldsV1: &fields}, {Manager: "kubectl", FieldsV1: &fields}}
+	return node
+}
+
+// BenchmarkHeartbeat is what a heartbeat takes from the bytes on the wire until
+// it is known to be no change.
+func BenchmarkHeartbeat(b *testing.B) {
+	managed := &ManagedNodes{}
+	require.NoError(b, managed.Complete())
+	nodes := NewNodes(fake.NewClientset(), managed)
+	wire, err := playedNode().Marshal()
+	require.NoError(b, err)
+	receive := func() *observedNode {
+		var node corev1.Node
+		require.NoError(b, node.Unmarshal(wire))
+		observed, err := nodes.observe(&node)
+		require.NoError(b, err)
+		return observed.(*observedNode)
+	}
+	before := receive()
+	require.NoError(b, nodes.informer.GetStore().Add(before))
+	b.ReportAllocs()
+	for b.Loop() {
+		if receive().encoded != before.encoded {
+			b.Fatal("a heartbeat is taken for a change")
+		}
+	}
+}
+
+// BenchmarkGetNode is what a look at a node costs.
+func BenchmarkGetNode(b *testing.B) {
+	managed := &ManagedNodes{}
+	require.NoError(b, managed.Complete())
+	observed, err := NewNodes(fake.NewClientset(), managed).observe(playedNode())
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		observed.(*observedNode).node()
+	}
+}
