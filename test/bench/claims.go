@@ -8,15 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
-)
 
-// driver is that of the templates.
-const driver = "gpu.example.com"
+	"github.com/kwok-dra/kwok-dra/test/fleet"
+)
 
 // plain is a template that takes no time to render: a sidecar that starts looks at
 // all nodes, and that is not what is measured here.
@@ -54,73 +52,29 @@ func (b *bench) prepareBy(ctx context.Context, namespace string, prepare func(ct
 	if err := b.createNamespace(ctx, namespace); err != nil {
 		return 0, err
 	}
-	err := inParallel(b.nodes, func(i int) error {
+	err := fleet.InParallel(b.nodes, func(i int) error {
 		return b.boundPod(ctx, namespace, fmt.Sprint("pod-", i), fmt.Sprintf("fleet-%d", i))
 	})
 	if err != nil {
 		return 0, err
 	}
-	if _, _, err := b.pods.await(ctx, b.pods.bound, b.nodes); err != nil {
+	if _, _, err := b.pods.Await(ctx, fleet.Bound, b.nodes); err != nil {
 		return 0, err
 	}
 	took, err := prepare(ctx, namespace)
 	if err != nil {
 		return 0, err
 	}
-	return took, b.clearPods(ctx, namespace)
+	return took, fleet.DeletePods(ctx, b.client, namespace)
 }
 
 // boundPod makes a Pod with a claim as scheduler and controllers would leave it.
 func (b *bench) boundPod(ctx context.Context, namespace, name, node string) error {
-	pod, err := b.client.CoreV1().Pods(namespace).Create(ctx, newPod(name, "nobody", corev1.PodResourceClaim{ResourceClaimName: &name}), metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create pod: %w", err)
+	pod := fleet.NewPod(namespace, name, "nobody", corev1.PodResourceClaim{ResourceClaimName: &name})
+	if err := fleet.CreateAllocated(ctx, b.client, pod, node, "gpu-0"); err != nil {
+		return err
 	}
-	claims := b.client.ResourceV1().ResourceClaims(namespace)
-	claim, err := claims.Create(ctx, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec()}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create claim: %w", err)
-	}
-	claim.Status = resourcev1.ResourceClaimStatus{
-		Allocation: &resourcev1.AllocationResult{
-			Devices:      resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: driver, Pool: node, Device: "gpu-0"}}},
-			NodeSelector: nodeNamed(node),
-		},
-		ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}},
-	}
-	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("allocate claim: %w", err)
-	}
-	return b.client.CoreV1().Pods(namespace).Bind(ctx, &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
-	}, metav1.CreateOptions{})
-}
-
-func nodeNamed(name string) *corev1.NodeSelector {
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
-	}}}
-}
-
-func claimSpec() resourcev1.ResourceClaimSpec {
-	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
-		Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: driver},
-	}}}}
-}
-
-func newPod(name, scheduler string, claim corev1.PodResourceClaim) *corev1.Pod {
-	claim.Name = "gpu"
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			SchedulerName:  scheduler,
-			ResourceClaims: []corev1.PodResourceClaim{claim},
-			Containers: []corev1.Container{{
-				Name: "c", Image: "c", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
-			}},
-			AutomountServiceAccountToken: new(false),
-		},
-	}
+	return fleet.Bind(ctx, b.client, pod, node)
 }
 
 // prepareBySidecar starts the sidecar where all is bound.
@@ -129,14 +83,14 @@ func (b *bench) prepareBySidecar(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	first, last, err := b.pods.await(ctx, b.pods.ready, b.nodes)
+	first, last, err := b.pods.Await(ctx, fleet.Prepared, b.nodes)
 	if err != nil {
 		return 0, err
 	}
-	if b.report.prepare.cpu, err = cpuTime(process.PID()); err != nil {
+	if b.report.prepare.cpu, err = process.CPUTime(); err != nil {
 		return 0, err
 	}
-	if b.report.prepare.memory, err = residentMemory(process.PID()); err != nil {
+	if b.report.prepare.memory, err = process.ResidentMemory(); err != nil {
 		return 0, err
 	}
 	return last.Sub(first), process.Stop()
@@ -144,9 +98,9 @@ func (b *bench) prepareBySidecar(ctx context.Context, _ string) (time.Duration, 
 
 // prepareByRawWriter makes the writes that the sidecar makes.
 func (b *bench) prepareByRawWriter(ctx context.Context, namespace string) (time.Duration, error) {
-	err := inParallel(b.nodes, func(i int) error {
+	err := fleet.InParallel(b.nodes, func(i int) error {
 		name, node := fmt.Sprint("pod-", i), fmt.Sprintf("fleet-%d", i)
-		entry := resourcev1ac.AllocatedDeviceStatus().WithDriver(driver).WithPool(node).WithDevice("gpu-0").WithConditions(metav1ac.Condition().
+		entry := resourcev1ac.AllocatedDeviceStatus().WithDriver(fleet.Driver).WithPool(node).WithDevice("gpu-0").WithConditions(metav1ac.Condition().
 			WithType("Ready").WithStatus(metav1.ConditionTrue).WithReason("Prepared").WithMessage("device is prepared").WithLastTransitionTime(metav1.Now()))
 		claim := resourcev1ac.ResourceClaim(name, namespace).WithStatus(resourcev1ac.ResourceClaimStatus().WithDevices(entry))
 		_, err := b.rawWriter.ResourceV1().ResourceClaims(namespace).ApplyStatus(ctx, claim, metav1.ApplyOptions{FieldManager: "raw-writer", Force: true})
@@ -159,7 +113,7 @@ func (b *bench) prepareByRawWriter(ctx context.Context, namespace string) (time.
 	if err != nil {
 		return 0, err
 	}
-	first, last, err := b.pods.await(ctx, b.pods.ready, b.nodes)
+	first, last, err := b.pods.Await(ctx, fleet.Prepared, b.nodes)
 	return last.Sub(first), err
 }
 
@@ -185,11 +139,11 @@ func (b *bench) bindPods(ctx context.Context) error {
 		if err := b.boundPod(ctx, namespace, fmt.Sprint("pod-", i), fmt.Sprintf("fleet-%d", i)); err != nil {
 			return err
 		}
-		_, ready, err := b.pods.await(ctx, b.pods.ready, i+1)
+		_, ready, err := b.pods.Await(ctx, fleet.Prepared, i+1)
 		if err != nil {
 			return err
 		}
-		_, bound, err := b.pods.await(ctx, b.pods.bound, i+1)
+		_, bound, err := b.pods.Await(ctx, fleet.Bound, i+1)
 		if err != nil {
 			return err
 		}
@@ -198,5 +152,5 @@ func (b *bench) bindPods(ctx context.Context) error {
 	if err := process.Stop(); err != nil {
 		return err
 	}
-	return b.clearPods(ctx, namespace)
+	return fleet.DeletePods(ctx, b.client, namespace)
 }

@@ -2,48 +2,20 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/fleet"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
-func fakeNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name:        name,
-		Labels:      map[string]string{corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: "p5.48xlarge"},
-		Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
-	}}
-}
-
-// inParallel runs f for 0 to count-1 by the workers.
-func inParallel(count int, f func(i int) error) error {
-	var running sync.WaitGroup
-	errs := make([]error, workers)
-	for worker := range workers {
-		running.Go(func() {
-			for i := worker; i < count && errs[worker] == nil; i += workers {
-				errs[worker] = f(i)
-			}
-		})
-	}
-	running.Wait()
-	return errors.Join(errs...)
-}
-
 func (b *bench) createFleet(ctx context.Context) error {
-	err := inParallel(b.nodes, func(i int) error {
-		node := fakeNode(fmt.Sprintf("fleet-%d", i))
+	err := fleet.InParallel(b.nodes, func(i int) error {
+		node := fleet.NewNode(fmt.Sprintf("fleet-%d", i))
 		if i%10 == 0 {
 			node.Labels[schedulableLabel] = "true"
 		}
@@ -53,11 +25,11 @@ func (b *bench) createFleet(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create nodes: %w", err)
 	}
-	return b.events.awaitReady(ctx, b.nodes)
+	return b.events.AwaitReady(ctx, b.nodes)
 }
 
 func (b *bench) deleteNodes(ctx context.Context, kind string) error {
-	return inParallel(b.newNodes, func(i int) error {
+	return fleet.InParallel(b.newNodes, func(i int) error {
 		return b.client.CoreV1().Nodes().Delete(ctx, fmt.Sprintf("%s-%d", kind, i), metav1.DeleteOptions{})
 	})
 }
@@ -67,37 +39,17 @@ func (b *bench) clear(ctx context.Context) error {
 	if err := b.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete slices: %w", err)
 	}
-	if err := b.events.awaitSlices(ctx, 0); err != nil {
+	if err := b.events.AwaitSlices(ctx, 0); err != nil {
 		return fmt.Errorf("after deleting all slices: %w", err)
 	}
 	return nil
 }
 
-const configMapName = "kwok-dra"
-
-// configure writes the sidecar's ConfigMap.
-func (b *bench) configure(ctx context.Context, documents string) error {
-	configMaps := b.client.CoreV1().ConfigMaps("default")
-	empty := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configMapName}}
-	if _, err := configMaps.Create(ctx, empty, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create ConfigMap: %w", err)
-	}
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{"templates.yaml": documents}})
-	if err != nil {
-		return fmt.Errorf("encode ConfigMap: %w", err)
-	}
-	if _, err := configMaps.Patch(ctx, configMapName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("write ConfigMap: %w", err)
-	}
-	return nil
-}
-
 func (b *bench) startSidecar(ctx context.Context, documents string) (*sidecar.Process, error) {
-	if err := b.configure(ctx, documents); err != nil {
+	if err := fleet.Configure(ctx, b.client, documents); err != nil {
 		return nil, err
 	}
-	return sidecar.Start(ctx, b.cluster, "--kubeconfig", b.kubeconfig, "--config-map", "default/"+configMapName,
-		fmt.Sprintf("--workers=%d", workers), "-v=0")
+	return fleet.StartSidecar(ctx, b.cluster, b.kubeconfig)
 }
 
 // publishBySidecar has a template come while the sidecar runs.
@@ -106,14 +58,14 @@ func (b *bench) publishBySidecar(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := b.configure(ctx, template); err != nil {
+	if err := fleet.Configure(ctx, b.client, fleet.Template); err != nil {
 		return 0, err
 	}
-	took, err := b.events.published(ctx, b.nodes)
+	took, err := b.events.Published(ctx, b.nodes)
 	if err != nil {
 		return 0, err
 	}
-	if b.report.publishCPU, err = cpuTime(process.PID()); err != nil {
+	if b.report.publishCPU, err = process.CPUTime(); err != nil {
 		return 0, err
 	}
 	if err := process.Stop(); err != nil {
@@ -129,7 +81,7 @@ func (b *bench) publishBySidecar(ctx context.Context) (time.Duration, error) {
 
 // publishByRawWriter creates the very slices that the sidecar published.
 func (b *bench) publishByRawWriter(ctx context.Context) (time.Duration, error) {
-	err := inParallel(len(b.report.slices), func(i int) error {
+	err := fleet.InParallel(len(b.report.slices), func(i int) error {
 		published := &b.report.slices[i]
 		_, err := b.rawWriter.ResourceV1().ResourceSlices().Create(ctx, &resourcev1.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{Name: published.Name, Labels: published.Labels, OwnerReferences: published.OwnerReferences},
@@ -140,7 +92,7 @@ func (b *bench) publishByRawWriter(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("create slices: %w", err)
 	}
-	took, err := b.events.published(ctx, b.nodes)
+	took, err := b.events.Published(ctx, b.nodes)
 	if err != nil {
 		return 0, err
 	}
@@ -153,10 +105,10 @@ func (b *bench) publishByStage(ctx context.Context, round string) (time.Duration
 	if err := b.applyStage(ctx, round); err != nil {
 		return 0, err
 	}
-	if err := b.restartKwok(ctx); err != nil {
+	if err := fleet.RestartKwok(ctx, b.cluster); err != nil {
 		return 0, err
 	}
-	took, err := b.events.published(ctx, b.nodes)
+	took, err := b.events.Published(ctx, b.nodes)
 	if err != nil {
 		return 0, err
 	}
@@ -173,13 +125,6 @@ func (b *bench) removeStage(ctx context.Context) error {
 		return err
 	}
 	if err := b.clear(ctx); err != nil {
-		return err
-	}
-	return b.cluster.StartComponent(ctx, cluster.Kwok)
-}
-
-func (b *bench) restartKwok(ctx context.Context) error {
-	if err := b.cluster.StopComponent(ctx, cluster.Kwok); err != nil {
 		return err
 	}
 	return b.cluster.StartComponent(ctx, cluster.Kwok)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,21 +17,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/fleet"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
-var (
-	//go:embed stage.yaml
-	stage string
-	//go:embed template.yaml
-	template string
-)
-
-// workers is the concurrency of kwok-dra and of the raw writer.
-const workers = 16
+//go:embed stage.yaml
+var stage string
 
 func main() {
 	b := &bench{}
@@ -63,8 +55,8 @@ type bench struct {
 	// as well: the API server does not treat all users alike.
 	kubeconfig string
 	rawWriter  kubernetes.Interface
-	events     *events
-	pods       *podEvents
+	events     *fleet.Events
+	pods       *fleet.PodEvents
 	report     report
 }
 
@@ -125,17 +117,17 @@ func (b *bench) steps() []step {
 // publishOnce publishes what Pods are to use, and waits for it. Nodes heartbeat
 // from now on, or they would be taken for dead.
 func (b *bench) publishOnce(ctx context.Context) error {
-	if err := b.applyKwokStage(ctx, "node/heartbeat/node-heartbeat.yaml"); err != nil {
+	if err := fleet.ApplyKwokStage(ctx, b.cluster, "node/heartbeat/node-heartbeat.yaml"); err != nil {
 		return err
 	}
-	if err := b.restartKwok(ctx); err != nil {
+	if err := fleet.RestartKwok(ctx, b.cluster); err != nil {
 		return err
 	}
 	process, err := b.startSidecar(ctx, plain)
 	if err != nil {
 		return err
 	}
-	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+	if err := b.events.AwaitSlices(ctx, b.nodes); err != nil {
 		return err
 	}
 	return process.Stop()
@@ -143,42 +135,22 @@ func (b *bench) publishOnce(ctx context.Context) error {
 
 func (b *bench) prepare(ctx context.Context) error {
 	var err error
-	if b.client, err = newClient(b.cluster.Kubeconfig()); err != nil {
+	if b.client, err = fleet.NewClient(b.cluster.Kubeconfig()); err != nil {
 		return err
 	}
 	if b.kubeconfig, err = sidecar.ServiceAccount(ctx, b.cluster); err != nil {
 		return err
 	}
-	if b.rawWriter, err = newClient(b.kubeconfig); err != nil {
+	if b.rawWriter, err = fleet.NewClient(b.kubeconfig); err != nil {
 		return err
 	}
-	if err := b.applyKwokStage(ctx, "node/fast/node-initialize.yaml"); err != nil {
+	if err := fleet.ApplyKwokStage(ctx, b.cluster, "node/fast/node-initialize.yaml"); err != nil {
 		return err
 	}
-	if b.pods, err = watchPods(ctx, b.client); err != nil {
+	if b.pods, err = fleet.WatchPods(ctx, b.client); err != nil {
 		return err
 	}
-	b.events, err = watchEvents(ctx, b.client)
-	return err
-}
-
-func newClient(kubeconfig string) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	return kubernetes.NewForConfig(config)
-}
-
-// applyKwokStage applies one of kwok's own Stages.
-func (b *bench) applyKwokStage(ctx context.Context, name string) error {
-	module, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
-	if err != nil {
-		return err
-	}
-	_, err = b.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(module, "kustomize/stage", name))
+	b.events, err = fleet.WatchEvents(ctx, b.client)
 	return err
 }
 
@@ -210,11 +182,11 @@ func (b *bench) publishFleet(ctx context.Context) error {
 // addNodes measures from a node's turning Ready to its slice, both as a client
 // sees them.
 func (b *bench) addNodes(ctx context.Context) error {
-	process, err := b.startSidecar(ctx, template)
+	process, err := b.startSidecar(ctx, fleet.Template)
 	if err != nil {
 		return err
 	}
-	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+	if err := b.events.AwaitSlices(ctx, b.nodes); err != nil {
 		return err
 	}
 	if b.report.sidecar.latencies, err = b.latencies(ctx, "sidecar"); err != nil {
@@ -229,10 +201,10 @@ func (b *bench) addNodes(ctx context.Context) error {
 	if err := b.applyStage(ctx, "latency"); err != nil {
 		return err
 	}
-	if err := b.restartKwok(ctx); err != nil {
+	if err := fleet.RestartKwok(ctx, b.cluster); err != nil {
 		return err
 	}
-	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+	if err := b.events.AwaitSlices(ctx, b.nodes); err != nil {
 		return err
 	}
 	if b.report.stage.latencies, err = b.latencies(ctx, "stage"); err != nil {
@@ -250,10 +222,10 @@ func (b *bench) latencies(ctx context.Context, kind string) ([]time.Duration, er
 	var all []time.Duration
 	for i := range b.newNodes {
 		name := fmt.Sprintf("%s-%d", kind, i)
-		if _, err := b.client.CoreV1().Nodes().Create(ctx, fakeNode(name), metav1.CreateOptions{}); err != nil {
+		if _, err := b.client.CoreV1().Nodes().Create(ctx, fleet.NewNode(name), metav1.CreateOptions{}); err != nil {
 			return nil, fmt.Errorf("create node: %w", err)
 		}
-		latency, err := b.events.latency(ctx, name)
+		latency, err := b.events.Latency(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -265,27 +237,27 @@ func (b *bench) latencies(ctx context.Context, kind string) ([]time.Duration, er
 // watchHeartbeats measures what the sidecar does while nothing happens but
 // kwok's heartbeats, each node's every 20 to 25 s.
 func (b *bench) watchHeartbeats(ctx context.Context) error {
-	if err := b.applyKwokStage(ctx, "node/heartbeat/node-heartbeat.yaml"); err != nil {
+	if err := fleet.ApplyKwokStage(ctx, b.cluster, "node/heartbeat/node-heartbeat.yaml"); err != nil {
 		return err
 	}
-	if err := b.restartKwok(ctx); err != nil {
+	if err := fleet.RestartKwok(ctx, b.cluster); err != nil {
 		return err
 	}
-	process, err := b.startSidecar(ctx, template)
+	process, err := b.startSidecar(ctx, fleet.Template)
 	if err != nil {
 		return err
 	}
-	if err := b.events.awaitSlices(ctx, b.nodes); err != nil {
+	if err := b.events.AwaitSlices(ctx, b.nodes); err != nil {
 		return err
 	}
-	if err := pause(ctx, 5*time.Second); err != nil {
+	if err := fleet.Pause(ctx, 5*time.Second); err != nil {
 		return err
 	}
 	before, err := b.observe(ctx, process)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, b.rest); err != nil {
+	if err := fleet.Pause(ctx, b.rest); err != nil {
 		return err
 	}
 	after, err := b.observe(ctx, process)

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/test/fleet"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -27,13 +23,13 @@ type report struct {
 	prepare struct {
 		comparison
 		cpu    time.Duration
-		memory string
+		memory int64
 	}
 	schedule comparison
 	rest     struct {
 		cpu, heartbeats float64
 		writes          float64
-		memory          string
+		memory          int64
 	}
 }
 
@@ -89,13 +85,13 @@ type observation struct {
 	cpu        time.Duration
 	writes     float64
 	nodeEvents int
-	memory     string
+	memory     int64
 }
 
 func (b *bench) observe(ctx context.Context, process *sidecar.Process) (observation, error) {
-	o := observation{at: time.Now(), nodeEvents: b.events.nodeEvents()}
+	o := observation{at: time.Now(), nodeEvents: b.events.Nodes()}
 	var err error
-	if o.cpu, err = cpuTime(process.PID()); err != nil {
+	if o.cpu, err = process.CPUTime(); err != nil {
 		return o, err
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
@@ -105,7 +101,7 @@ func (b *bench) observe(ctx context.Context, process *sidecar.Process) (observat
 		}
 		o.writes += count
 	}
-	o.memory, err = residentMemory(process.PID())
+	o.memory, err = process.ResidentMemory()
 	return o, err
 }
 
@@ -126,14 +122,13 @@ func (r *report) print(b *bench) {
 	if b.only != "slices" {
 		r.printClaims(out, b)
 	}
-	versions := b.cluster.Versions()
-	fmt.Fprintf(out, "\nKubernetes %s, kwok %s, %s, %s, %d CPUs\n", versions.Kubernetes, versions.Kwok, runtime.Version(), processor(), runtime.NumCPU())
+	fmt.Fprintf(out, "\n%s\n", fleet.Machine(b.cluster))
 }
 
 func (r *report) printSlices(out *tabwriter.Writer, b *bench) {
 	rate, raw, stage := r.sidecar.rate(b.nodes), r.raw.rate(b.nodes), r.stage.rate(b.nodes)
 	fmt.Fprintf(out, "\n%d nodes x %d devices x %d attributes, %d workers; rates and ratios are medians of %d rounds\n", b.nodes,
-		len(r.slices[0].Spec.Devices), len(r.slices[0].Spec.Devices[0].Attributes), workers, b.rounds)
+		len(r.slices[0].Spec.Devices), len(r.slices[0].Spec.Devices[0].Attributes), fleet.Workers, b.rounds)
 	fmt.Fprintln(out, "\tkwok-dra\traw writer\tkwok Stage\tto raw writer\tto Stage\taim")
 	fmt.Fprintf(out, "cold publish, slices/s\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t>= 0.95 of raw writer, > Stage\n", rate, raw, stage,
 		r.sidecar.ratio(r.raw), r.sidecar.ratio(r.stage))
@@ -145,7 +140,7 @@ func (r *report) printSlices(out *tabwriter.Writer, b *bench) {
 	}
 	fmt.Fprintf(out, "heartbeats only: CPU, %% of a core\t%.2f\t\t\t\t\t< 2 (%.0f heartbeats/s)\n", 100*r.rest.cpu, r.rest.heartbeats)
 	fmt.Fprintf(out, "heartbeats only: writes\t%.0f\t\t\t\t\t0\n", r.rest.writes)
-	fmt.Fprintf(out, "resident memory\t%s\t\t\t\t\t\n", r.rest.memory)
+	fmt.Fprintf(out, "resident memory, MiB\t%d\t\t\t\t\t\n", r.rest.memory/sidecar.MiB)
 	fmt.Fprintf(out, "CPU to start and publish the fleet, s\t%.2f\t\t\t\t\t\n", r.publishCPU.Seconds())
 }
 
@@ -160,57 +155,9 @@ func (r *report) printClaims(out *tabwriter.Writer, b *bench) {
 	fmt.Fprintf(out, "created to all Running, s\t%.2f\t\t%.2f\t%.2f\t<= 1.05 of stock kwok\n",
 		float64(b.scheduled)/ours.rate(b.scheduled), float64(b.scheduled)/stock.rate(b.scheduled), stock.ratio(ours))
 	fmt.Fprintf(out, "CPU to start and prepare the fleet, s\t%.2f\t\t\t\t\n", prepare.cpu.Seconds())
-	fmt.Fprintf(out, "resident memory with all prepared\t%s\t\t\t\t\n", prepare.memory)
+	fmt.Fprintf(out, "resident memory with all prepared, MiB\t%d\t\t\t\t\n", prepare.memory/sidecar.MiB)
 }
 
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000
-}
-
-// cpuTime asks ps, which is there on Linux and macOS alike, for the processor
-// time of a process; on Linux /proc has it more exactly.
-func cpuTime(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
-	}
-	// The fields after the name in parentheses; utime and stime are the 12th and
-	// 13th of them, in hundredths of a second.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	user, err := strconv.Atoi(fields[11])
-	if err != nil {
-		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
-	}
-	system, err := strconv.Atoi(fields[12])
-	if err != nil {
-		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
-	}
-	return time.Duration(user+system) * 10 * time.Millisecond, nil
-}
-
-func residentMemory(pid int) (string, error) {
-	output, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return "", fmt.Errorf("read the memory of process %d: %w", pid, err)
-	}
-	kilobytes, err := strconv.Atoi(strings.TrimSpace(string(output)))
-	if err != nil {
-		return "", fmt.Errorf("read the memory of process %d: %w", pid, err)
-	}
-	return fmt.Sprintf("%d MiB", kilobytes/1024), nil
-}
-
-// processor names the machine's processor, where that can be told.
-func processor() string {
-	file, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if name, found := strings.CutPrefix(lines.Text(), "model name"); found {
-			return strings.Trim(name, " \t:")
-		}
-	}
-	return runtime.GOARCH
 }

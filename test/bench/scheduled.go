@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/test/fleet"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -25,47 +24,15 @@ const scheduleRounds = 2
 const schedulableLabel = "kwok-dra-bench/schedulable"
 
 func (b *bench) createNamespace(ctx context.Context, name string) error {
-	_, err := b.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create namespace: %w", err)
-	}
-	_, err = b.client.CoreV1().ServiceAccounts(name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create ServiceAccount: %w", err)
-	}
-	b.pods.forget()
-	return nil
-}
-
-// clearPods deletes the Pods and claims of a namespace, and waits until none is
-// left.
-func (b *bench) clearPods(ctx context.Context, namespace string) error {
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	if err := b.client.CoreV1().Pods(namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
-		return fmt.Errorf("delete pods: %w", err)
-	}
-	claims := b.client.ResourceV1().ResourceClaims(namespace)
-	if err := claims.DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
-		return fmt.Errorf("delete claims: %w", err)
-	}
-	deadline := time.Now().Add(waitLimit)
-	for time.Now().Before(deadline) {
-		left, err := claims.List(ctx, metav1.ListOptions{Limit: 1})
-		if err != nil || len(left.Items) == 0 {
-			return err
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return errors.New("wait for the claims to go: timed out")
+	defer b.pods.Forget()
+	return fleet.CreateNamespace(ctx, b.client, name)
 }
 
 // schedulePods has Pods go through the real scheduler, in turn on stock kwok,
 // where nothing prepares, and with kwok-dra and its Stage.
 func (b *bench) schedulePods(ctx context.Context) error {
-	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: resourcev1.DeviceClassSpec{
-		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)}}},
+	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: fleet.Driver}, Spec: resourcev1.DeviceClassSpec{
+		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", fleet.Driver)}}},
 	}}
 	if _, err := b.client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create DeviceClass: %w", err)
@@ -87,10 +54,10 @@ func (b *bench) schedulePods(ctx context.Context) error {
 }
 
 func (b *bench) scheduleOnStock(ctx context.Context, namespace string) (time.Duration, error) {
-	if err := b.applyKwokStage(ctx, "pod/fast/pod-ready.yaml"); err != nil {
+	if err := fleet.ApplyKwokStage(ctx, b.cluster, "pod/fast/pod-ready.yaml"); err != nil {
 		return 0, err
 	}
-	if err := b.restartKwok(ctx); err != nil {
+	if err := fleet.RestartKwok(ctx, b.cluster); err != nil {
 		return 0, err
 	}
 	return b.schedule(ctx, namespace)
@@ -100,7 +67,7 @@ func (b *bench) scheduleWithSidecar(ctx context.Context, namespace string) (time
 	if _, err := b.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml")); err != nil {
 		return 0, err
 	}
-	if err := b.restartKwok(ctx); err != nil {
+	if err := fleet.RestartKwok(ctx, b.cluster); err != nil {
 		return 0, err
 	}
 	process, err := b.startSidecar(ctx, plain)
@@ -120,15 +87,15 @@ func (b *bench) schedule(ctx context.Context, namespace string) (time.Duration, 
 		return 0, err
 	}
 	_, err := b.client.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, &resourcev1.ResourceClaimTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claimSpec()},
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: fleet.ClaimSpec()},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("create ResourceClaimTemplate: %w", err)
 	}
 	start := time.Now()
-	err = inParallel(b.scheduled, func(i int) error {
+	err = fleet.InParallel(b.scheduled, func(i int) error {
 		template := corev1.PodResourceClaim{ResourceClaimTemplateName: new("gpu")}
-		pod := newPod(fmt.Sprint("pod-", i), corev1.DefaultSchedulerName, template)
+		pod := fleet.NewPod(namespace, fmt.Sprint("pod-", i), corev1.DefaultSchedulerName, template)
 		pod.Spec.NodeSelector = map[string]string{schedulableLabel: "true"}
 		_, err := b.client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return err
@@ -136,9 +103,9 @@ func (b *bench) schedule(ctx context.Context, namespace string) (time.Duration, 
 	if err != nil {
 		return 0, fmt.Errorf("create pods: %w", err)
 	}
-	_, last, err := b.pods.await(ctx, b.pods.running, b.scheduled)
+	_, last, err := b.pods.Await(ctx, fleet.Running, b.scheduled)
 	if err != nil {
 		return 0, err
 	}
-	return last.Sub(start), b.clearPods(ctx, namespace)
+	return last.Sub(start), fleet.DeletePods(ctx, b.client, namespace)
 }
