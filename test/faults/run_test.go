@@ -75,7 +75,7 @@ func (r *run) do(ctx context.Context) result {
 	r.note()
 	random := rand.New(rand.NewPCG(r.result.seed, 0))
 	r.load = &workload{world: r.world, prefix: fmt.Sprintf("s%d", r.result.seed), random: random, all: initialTemplates()}
-	disruptions := newDisruptions(random, faultTime)
+	disruptions := withClockJumps(newDisruptions(random, faultTime), r.result.seed, faultTime)
 	twins := random.IntN(8) == 0
 	planned := r.load.plan()
 	err := r.begin(ctx, twins)
@@ -307,13 +307,14 @@ func (r *run) release(ctx context.Context, s *state) {
 	}
 }
 
-// panics finds a panic in a log, also one that was recovered from.
+// panics finds a panic in a log, also one that was recovered from, and goroutines
+// that were left behind.
 func panics(path string) error {
 	log, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read log of the sidecar: %w", err)
 	}
-	for _, sign := range []string{"panic", "fatal error:", "DATA RACE"} {
+	for _, sign := range []string{"panic", "fatal error:", "DATA RACE", "unexpected goroutines"} {
 		if i := bytes.Index(log, []byte(sign)); i >= 0 {
 			return fmt.Errorf("log of the sidecar: %s", log[max(0, i-200):min(len(log), i+1500)])
 		}

@@ -55,7 +55,7 @@ func newWorld(t testing.TB) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sidecar.Binary(); err != nil { // which takes a while, and not in the first seed's time
+	if _, err := program(); err != nil { // which takes a while, and not in the first seed's time
 		return nil, err
 	}
 	options := cluster.Options{
@@ -187,7 +187,11 @@ func (w *world) persist(ctx context.Context, do func(ctx context.Context) error)
 
 // launch starts one more sidecar.
 func (w *world) launch() (*sidecar.Process, error) {
-	process, err := sidecar.Launch(w.cluster, "--kubeconfig", w.kubeconfig, "--config-map", namespace+"/"+configMap)
+	binary, err := program()
+	if err != nil {
+		return nil, err
+	}
+	process, err := sidecar.LaunchProgram(w.cluster, binary, "--kubeconfig", w.kubeconfig, "--config-map", namespace+"/"+configMap)
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,12 @@ func Launch(c *cluster.Cluster, arguments ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	return LaunchProgram(c, binary, arguments...)
+}
+
+// LaunchProgram starts a program that takes the sidecar's arguments and returns
+// at once.
+func LaunchProgram(c *cluster.Cluster, binary string, arguments ...string) (*Process, error) {
 	program, err := c.Adopt(binary)
 	if err != nil {
 		return nil, err

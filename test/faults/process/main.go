@@ -1,0 +1,42 @@
+// Command process is the sidecar with a look, in the end, for goroutines that it
+// has left behind, and, built with the tag clock, with a clock that signals put
+// forward and back.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.uber.org/goleak"
+
+	"github.com/kwok-dra/kwok-dra/pkg/app"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "process:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	options := app.NewOptions()
+	if err := options.Flags().Parse(arguments); err != nil {
+		return err
+	}
+	if err := options.Complete(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	before := goleak.IgnoreCurrent()
+	if err := app.Run(ctx, options); err != nil {
+		return err
+	}
+	stop()
+	return goleak.Find(before,
+		// The connections to the API server are kept for whoever asks next.
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
+}
