@@ -1,0 +1,33 @@
+package sidecar
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCPUTime(t *testing.T) {
+	t.Parallel()
+	used, err := cpuTime("42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0 9 0")
+	require.NoError(t, err)
+	require.Equal(t, 1750*time.Millisecond, used)
+	for _, odd := range []string{"", "42 (a) S 1", "42 (a) S 1 2 3 4 5 6 7 8 9 10 x 25", "42 (a) S 1 2 3 4 5 6 7 8 9 10 150 x"} {
+		_, err := cpuTime(odd)
+		require.Error(t, err, odd)
+	}
+}
+
+func TestStatusBytes(t *testing.T) {
+	t.Parallel()
+	const status = "Name:\tkwok-dra\nVmHWM:\t  204800 kB\nVmRSS:\t  1024 kB\nThreads:\tx\n"
+	for field, want := range map[string]int64{"VmHWM": 200 * MiB, "VmRSS": MiB} {
+		bytes, err := statusBytes(status, field)
+		require.NoError(t, err)
+		require.Equal(t, want, bytes, field)
+	}
+	for _, odd := range []string{"Threads", "VmSwap"} {
+		_, err := statusBytes(status, odd)
+		require.Error(t, err, odd)
+	}
+}
