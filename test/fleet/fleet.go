@@ -133,7 +133,7 @@ func processor() string {
 	if err != nil {
 		return runtime.GOARCH
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if name, found := strings.CutPrefix(lines.Text(), "model name"); found {
 			return strings.Trim(name, " \t:")

@@ -30,8 +30,9 @@ func main() {
 	flag.BoolVar(&s.check, "check", false, "fail where a bar is not met")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := s.run(ctx); err != nil {
+	err := s.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
