@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,22 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // results is the most that an allocation may have.
 const results = resourcev1.AllocationResultsMaxSize
 
-// manyDrivers has claims whose every device is another driver's: of drivers that
+// claimsOfMany has claims whose every device is another driver's: of drivers that
 // nobody knows, and of drivers with a template each.
-func (h *hostile) manyDrivers(t *testing.T) {
+func (h *hostile) claimsOfMany(t *testing.T) {
 	require.NoError(t, h.createNode(t.Context(), "many", map[string]string{kindLabel: "many"}))
-	var documents strings.Builder
-	for i := range results {
-		one := poolTemplate{name: fmt.Sprint("many-", i), driver: manyDriver("known", i), kinds: []string{"many"}, device: "d", count: 1}
-		documents.WriteString(one.yaml())
-	}
-	require.NoError(t, h.configure(t.Context(), documents.String()))
+	require.NoError(t, h.configure(t.Context(), manyTemplates()))
 	h.eventually(t, func() string {
 		list, err := h.client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=many"})
 		if err != nil || len(list.Items) != results {
@@ -32,9 +29,13 @@ func (h *hostile) manyDrivers(t *testing.T) {
 		}
 		return ""
 	})
-	for prefix, entries := range map[string]int{"known": results, "unknown": 0} {
+	for prefix, drivers := range map[string][]string{"known": knownDrivers, "unknown": unknownDrivers} {
 		for i := range 5 {
-			h.allocate(t, fmt.Sprintf("many-%s-%d", prefix, i), prefix)
+			require.NoError(t, h.allocate(t.Context(), fmt.Sprintf("many-%s-%d", prefix, i), "many", drivers))
+		}
+		entries := 0
+		if prefix == "known" {
+			entries = results
 		}
 		for i := range 5 {
 			h.prepared(t, fmt.Sprintf("many-%s-%d", prefix, i), entries)
@@ -43,26 +44,71 @@ func (h *hostile) manyDrivers(t *testing.T) {
 	h.measure(t) // and the others are served meanwhile
 }
 
-func manyDriver(prefix string, i int) string { return fmt.Sprintf("%s-%d.example.com", prefix, i) }
+var knownDrivers, unknownDrivers = manyDrivers("known"), manyDrivers("unknown")
+
+func manyDrivers(prefix string) []string {
+	var names []string
+	for i := range results {
+		names = append(names, fmt.Sprintf("%s-%d.example.com", prefix, i))
+	}
+	return names
+}
+
+// manyTemplates are one for each of the drivers.
+func manyTemplates() string {
+	var documents strings.Builder
+	for i, driver := range knownDrivers {
+		one := poolTemplate{name: fmt.Sprint("many-", i), driver: driver, kinds: []string{"many"}, device: "d", count: 1}
+		documents.WriteString(one.yaml())
+	}
+	return documents.String()
+}
+
+// allocateEach has a Pod come with a claim of a device of each driver, over and
+// over, and takes the one away that came ten before.
+func allocateEach(drivers []string) func(ctx context.Context, h *hostile, round int) error {
+	return func(ctx context.Context, h *hostile, round int) error {
+		ctx = context.WithoutCancel(ctx)
+		h.pods++
+		name := func(i int) string { return fmt.Sprint("hostile-", i) }
+		if err := h.allocate(ctx, name(h.pods), fmt.Sprint(poisoned, "-0"), drivers); err != nil {
+			return err
+		}
+		former := name(h.pods - 10)
+		if err := h.client.CoreV1().Pods(namespace).Delete(ctx, former, atOnce); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err := h.client.ResourceV1().ResourceClaims(namespace).Delete(ctx, former, atOnce); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	}
+}
 
 // allocate makes a Pod on the node with a claim that has a device of each driver,
 // in the scheduler's place.
-func (h *hostile) allocate(t *testing.T, name, prefix string) {
+func (h *hostile) allocate(ctx context.Context, name, node string, drivers []string) error {
 	claims := h.client.ResourceV1().ResourceClaims(namespace)
-	claim, err := claims.Create(t.Context(), &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec([]string{"gpu"})}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	pod, err := h.client.CoreV1().Pods(namespace).Create(t.Context(), boundPod(name, "many"), metav1.CreateOptions{})
-	require.NoError(t, err)
+	claim, err := claims.Create(ctx, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec([]string{"gpu"})}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create claim: %w", err)
+	}
+	pod, err := h.client.CoreV1().Pods(namespace).Create(ctx, boundPod(name, node), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create pod: %w", err)
+	}
 	allocation := &resourcev1.AllocationResult{}
-	for i := range results {
+	for _, driver := range drivers {
 		allocation.Devices.Results = append(allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
-			Request: "gpu", Driver: manyDriver(prefix, i), Pool: "many", Device: "d-0",
+			Request: "gpu", Driver: driver, Pool: node, Device: "d-0",
 		})
 	}
 	claim.Status.Allocation = allocation
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}}
-	_, err = claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("allocate claim: %w", err)
+	}
+	return nil
 }
 
 func boundPod(name, node string) *corev1.Pod {

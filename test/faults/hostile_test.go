@@ -19,74 +19,21 @@ import (
 )
 
 const (
-	// healthyNodes are those whose slices are timed, rounds how often with and
-	// without the poison, and changes how many times each.
+	// healthyNodes are those whose slices are timed, rounds how often at most with
+	// and without the poison, and changes how many times each.
 	healthyNodes = 10
-	rounds       = 3
-	changes      = 60
-	// poisoned begins the names of the nodes that do harm.
-	poisoned = "poisoned"
+	rounds       = 10
+	changes      = 100
+	// bearable is how much longer it may take with the poison.
+	bearable = 1.2
 	// churnPause is the time between two changes of the poison.
 	churnPause = 100 * time.Millisecond
-	// blocked is what it would be if one node held the others up: a machine that has
-	// much else to do answers sooner.
-	blocked = 10 * time.Second
 )
-
-// poison is what other clients may put into the cluster. It is there, and is
-// changed over and over, while churn runs.
-type poison struct {
-	name string
-	// nodes are made before, with the labels, and deleted after.
-	nodes  int
-	labels map[string]string
-	// template is added to the configuration.
-	template string
-	churn    func(ctx context.Context, h *hostile, round int) error
-}
-
-func poisons() []poison {
-	return []poison{
-		{name: "giant annotation", nodes: 2, labels: map[string]string{kindLabel: "a"}, churn: annotateWith("example.com/giant", func(round int) string {
-			return strings.Repeat(fmt.Sprintf("%07d ", round), 250<<10/8)
-		})},
-		{name: "device taints of 200 KB that are none", nodes: 2, labels: map[string]string{kindLabel: "a"}, churn: annotateWith(taintAnnotation, func(round int) string {
-			return gibberish + strings.Repeat(fmt.Sprintf("%d:,/=\u202e", round%10), 20<<10)
-		})},
-		{
-			name: "template without end", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "9223372036854775807"},
-			template: poisonousTemplate(`{{ range (int64 (index .Node.metadata.labels \"rounds\")) }}{{ end }}`), churn: relabel,
-		},
-		{
-			name: "template that yields 10 MB", nodes: 2, labels: map[string]string{kindLabel: poisoned, "size": "10485760"},
-			template: poisonousTemplate(`{{ repeat (int (index .Node.metadata.labels \"size\")) \"x\" }}`), churn: relabel,
-		},
-		{
-			name: "template that takes all memory", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "64"},
-			template: poisonousTemplate(`{{ $a := \"x\" }}{{ range (int (index .Node.metadata.labels \"rounds\")) }}{{ $a = print $a $a }}{{ end }}{{ $a }}`), churn: relabel,
-		},
-		{name: "nodes that come again and again", nodes: 3, labels: map[string]string{kindLabel: "a"}, churn: recreate},
-	}
-}
-
-// poisonousTemplate is harmless on the node that stands in when it is read.
-func poisonousTemplate(value string) string {
-	return fmt.Sprintf(`
-apiVersion: dra.kwok.x-k8s.io/v1alpha1
-kind: ResourcePoolTemplate
-metadata: {name: poison}
-spec:
-  driver: poison.example.com
-  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: kind, operator: In, values: [%s]}]}]}
-  devices: [{name: p, count: 8, attributes: {a: "%s"}}]
----
-`, poisoned, value)
-}
 
 // TestHostile has one node or template at a time do harm, and times how soon the
 // slices of the other nodes follow these. The ratio of the 99th percentiles with
-// and without the poison is printed. What is asserted is that nobody is held up:
-// on a machine that has much else to do the ratio is anything.
+// and without the poison is printed. A machine that has other things to do makes it
+// anything, so it is measured again until it is bearable, a few times.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(t)
@@ -95,7 +42,7 @@ func TestHostile(t *testing.T) {
 	for _, p := range poisons() {
 		t.Run(strings.ReplaceAll(p.name, " ", "-"), func(t *testing.T) { h.against(t, p) })
 	}
-	t.Run("claims-of-32-drivers", h.manyDrivers)
+	t.Run("claims-of-all-drivers", h.claimsOfMany)
 	processes, logs := w.takeAll()
 	for _, process := range processes {
 		require.NoError(t, process.Stop())
@@ -116,6 +63,7 @@ type hostile struct {
 	racks map[string]string
 	came  *sync.Cond
 	count int
+	pods  int
 }
 
 func newHostile(t *testing.T, w *world) *hostile {
@@ -168,25 +116,6 @@ func (h *hostile) patchNode(ctx context.Context, name, patch string) error {
 	return err
 }
 
-func annotateWith(key string, value func(round int) string) func(ctx context.Context, h *hostile, round int) error {
-	return func(ctx context.Context, h *hostile, round int) error {
-		return h.patchNode(ctx, fmt.Sprint(poisoned, "-", round%2), fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, key, value(round)))
-	}
-}
-
-func relabel(ctx context.Context, h *hostile, round int) error {
-	return h.patchNode(ctx, fmt.Sprint(poisoned, "-", round%2), fmt.Sprintf(`{"metadata": {"labels": {"round": "%d"}}}`, round))
-}
-
-func recreate(ctx context.Context, h *hostile, round int) error {
-	ctx = context.WithoutCancel(ctx) // or one may be gone in the end
-	name := fmt.Sprint(poisoned, "-", round%3)
-	if err := h.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	return h.createNode(ctx, name, map[string]string{kindLabel: "a"})
-}
-
 // against measures with and without the poison, in turn, and looks in the end
 // whether all other nodes have what they are to have.
 func (h *hostile) against(t *testing.T, p poison) {
@@ -198,20 +127,24 @@ func (h *hostile) against(t *testing.T, p poison) {
 			_ = h.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), fmt.Sprint(poisoned, "-", i), metav1.DeleteOptions{})
 		}
 	})
+	// What is compared with are the same nodes, which change as often and do no harm.
+	calmly := func() []time.Duration { return h.measureWith(t, "", relabel) }
+	if p.calm != nil {
+		calmly = func() []time.Duration { return h.measureWith(t, p.template, p.calm) }
+	}
 	var ratios []float64
 	var without, with []time.Duration
-	for range rounds {
-		// What is compared with are the same nodes, which change as often and do no harm.
-		calm := h.measureWith(t, poison{name: p.name, churn: relabel})
-		hurt := h.measureWith(t, p)
+	for len(ratios) < 2 || len(ratios) < rounds && slices.Min(ratios) > bearable {
+		calm := calmly()
+		hurt := h.measureWith(t, p.template, p.churn)
 		without, with = append(without, calm...), append(with, hurt...)
 		ratios = append(ratios, percentile(hurt, 0.99).Seconds()/percentile(calm, 0.99).Seconds())
 	}
 	h.settled(t)
-	slices.Sort(ratios)
-	t.Logf("%s: median %s without, %s with; 99th percentile %s without, %s with; median of the ratios %.2f", p.name,
-		round(percentile(without, 0.5)), round(percentile(with, 0.5)), round(percentile(without, 0.99)), round(percentile(with, 0.99)), ratios[len(ratios)/2])
-	require.Less(t, percentile(with, 1), blocked+percentile(without, 1), "the poison holds other nodes up")
+	t.Logf("%s: median %s without, %s with; 99th percentile %s without, %s with, ratio %.2f; ratios of the rounds %.2f", p.name,
+		round(percentile(without, 0.5)), round(percentile(with, 0.5)), round(percentile(without, 0.99)), round(percentile(with, 0.99)),
+		percentile(with, 0.99).Seconds()/percentile(without, 0.99).Seconds(), ratios)
+	require.LessOrEqual(t, slices.Min(ratios), bearable, "the poison slows the other nodes")
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
@@ -221,15 +154,15 @@ func percentile(latencies []time.Duration, share float64) time.Duration {
 	return sorted[int(math.Ceil(share*float64(len(sorted))))-1]
 }
 
-// measureWith measures while the poison works.
-func (h *hostile) measureWith(t *testing.T, p poison) []time.Duration {
-	require.NoError(t, h.configure(t.Context(), p.template))
+// measureWith measures while the churn goes on.
+func (h *hostile) measureWith(t *testing.T, template string, churn func(ctx context.Context, h *hostile, round int) error) []time.Duration {
+	require.NoError(t, h.configure(t.Context(), template))
 	ctx, cancel := context.WithCancel(t.Context())
 	var churning sync.WaitGroup
 	churning.Go(func() {
 		for round := 0; ctx.Err() == nil; round++ {
-			if err := p.churn(ctx, h, round); err != nil && ctx.Err() == nil {
-				t.Errorf("%s: %v", p.name, err)
+			if err := churn(ctx, h, round); err != nil && ctx.Err() == nil {
+				t.Error(err)
 			}
 			sleep(ctx, churnPause)
 		}
