@@ -8,7 +8,7 @@ import (
 
 // nodeOverlay is one by Karpenter's own definition, which keeps no slices in the
 // spec.
-const nodeOverlay = `
+const nodeOverlay = `---
 apiVersion: karpenter.sh/v1alpha1
 kind: NodeOverlay
 metadata:
@@ -31,7 +31,7 @@ spec:
 // it, beside those of the template for its instance type, as soon as there is one.
 func testNodeOverlay(w *world) {
 	w.scene("overlay", nodePool{name: "overlay", types: "g4dn.xlarge"})
-	w.apply("overlay", nodeOverlay+oneGPU+podManifest("a", "overlay", "gpu"))
+	w.apply("overlay", oneGPU+podManifest("a", "overlay", "gpu")+nodeOverlay)
 	w.running("overlay", 1)
 	nodes := w.nodes("overlay")
 	require.Len(w, nodes, 1)
