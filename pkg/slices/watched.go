@@ -27,8 +27,7 @@ func (p *Publisher) existsLive(ctx context.Context, name string) (bool, error) {
 // watchedErr is what is still to be done about a node that another replica acts
 // for, and tells of.
 func watchedErr(err error) error {
-	var layout *layoutError
-	if errors.As(err, &layout) {
+	if _, refused := errors.AsType[*layoutError](err); refused {
 		return loop.Terminal(err)
 	}
 	return err
