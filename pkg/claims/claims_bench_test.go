@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ import (
 // cache, with a claim and without.
 func BenchmarkObservePod(b *testing.B) {
 	for name, pod := range map[string]*corev1.Pod{"claim": newPod("p", "c"), "plain": newPod("p")} {
-		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 1000)}}}
+		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok", FieldsV1: metav1.NewFieldsV1(strings.Repeat("f", 1000))}}
 		wire, err := pod.Marshal()
 		require.NoError(b, err)
 		b.Run(name, func(b *testing.B) {

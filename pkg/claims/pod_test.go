@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/kwok-dra/kwok-dra/pkg/cached"
-
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
 // ended is a container that has ended with that exit code.
@@ -151,7 +150,8 @@ func TestObservePod(t *testing.T) {
 	require.NoError(t, err)
 	seen := observed.(*observedPod)
 	require.Equal(t, kept, seen.pod())
-	require.NotSame(t, seen.pod(), seen.pod(), "a copy")
+	one, other := seen.pod(), seen.pod()
+	require.NotSame(t, one, other, "a copy")
 	require.Equal(t, meta(kept), seen.Meta)
 	require.Equal(t, "n", seen.node)
 	require.Equal(t, claimsOf(kept), seen.claims)

@@ -1,7 +1,7 @@
 package lifecycle
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,8 +23,8 @@ func playedNode() *corev1.Node {
 			LastHeartbeatTime: metav1.Unix(1e9, 0), LastTransitionTime: metav1.Unix(1e9, 0),
 		})
 	}
-	fields := metav1.FieldsV1{Raw: fmt.Appendf(nil, "%01000d", 0)}
-	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok", FieldsV1: &fields}, {Manager: "kubectl", FieldsV1: &fields}}
+	fields := metav1.NewFieldsV1(strings.Repeat("f", 1000))
+	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kwok", FieldsV1: fields}, {Manager: "kubectl", FieldsV1: fields}}
 	return node
 }
 

@@ -135,14 +135,16 @@ func withClockJumps(all []disruption, seed uint64, length time.Duration) []disru
 	}
 	for range 1 + random.IntN(3) {
 		signal := pick(random, syscall.SIGUSR1, syscall.SIGUSR2)
-		all = slices.Insert(all, random.IntN(len(all)+1), disruption{"clock", time.Duration(random.Int64N(int64(length / 2))),
+		all = slices.Insert(all, random.IntN(len(all)+1), disruption{
+			"clock", time.Duration(random.Int64N(int64(length / 2))),
 			func(ctx context.Context, w *world) error {
 				var errs []error
 				for _, process := range w.running() {
 					errs = append(errs, jump(ctx, process, signal))
 				}
 				return errors.Join(errs...)
-			}})
+			},
+		})
 	}
 	return all
 }

@@ -45,12 +45,18 @@ func poisons() []poison {
 			name: "template that takes all memory", nodes: 2, labels: map[string]string{kindLabel: poisoned, "rounds": "64"},
 			template: poisonousTemplate(`{{ $a := \"x\" }}{{ range (int (index .Node.metadata.labels \"rounds\")) }}{{ $a = print $a $a }}{{ end }}{{ $a }}`), churn: relabel,
 		},
-		{name: "jq selector without end", nodes: 2, labels: map[string]string{kindLabel: poisoned, "loop": "true"},
-			template: poisonousSelector(`{jq: {key: 'if .metadata.labels.loop then repeat(empty) else empty end', operator: Exists}}`), churn: relabel},
-		{name: "CEL selector of loops within loops", nodes: 2, labels: map[string]string{kindLabel: poisoned, "loop": "true"},
-			template: poisonousSelector(`{cel: {expression: '!("loop" in self.metadata.labels) || ` + loops(9) + `'}}`), churn: relabel},
-		{name: "claims of 32 drivers", nodes: 1, labels: map[string]string{kindLabel: "many"}, template: manyTemplates(),
-			churn: allocateEach(knownDrivers), calm: allocateEach(knownDrivers[:1])},
+		{
+			name: "jq selector without end", nodes: 2, labels: map[string]string{kindLabel: poisoned, "loop": "true"},
+			template: poisonousSelector(`{jq: {key: 'if .metadata.labels.loop then repeat(empty) else empty end', operator: Exists}}`), churn: relabel,
+		},
+		{
+			name: "CEL selector of loops within loops", nodes: 2, labels: map[string]string{kindLabel: poisoned, "loop": "true"},
+			template: poisonousSelector(`{cel: {expression: '!("loop" in self.metadata.labels) || ` + loops(9) + `'}}`), churn: relabel,
+		},
+		{
+			name: "claims of 32 drivers", nodes: 1, labels: map[string]string{kindLabel: "many"}, template: manyTemplates(),
+			churn: allocateEach(knownDrivers), calm: allocateEach(knownDrivers[:1]),
+		},
 		{name: "nodes that come again and again", nodes: 3, labels: map[string]string{kindLabel: "a"}, churn: recreate},
 	}
 }

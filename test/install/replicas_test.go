@@ -328,7 +328,7 @@ func (u *fleetUser) writes() []fleetWrite {
 	u.T().Helper()
 	file, err := os.Open(u.cluster.AuditLog())
 	require.NoError(u.T(), err)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var writes []fleetWrite
 	for decoder := json.NewDecoder(file); ; {
 		var write fleetWrite
