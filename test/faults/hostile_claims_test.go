@@ -67,7 +67,7 @@ func manyTemplates() string {
 // allocateEach has a Pod come with a claim of a device of each driver, over and
 // over, and takes the one away that came ten before.
 func allocateEach(drivers []string) func(ctx context.Context, h *hostile, round int) error {
-	return func(ctx context.Context, h *hostile, round int) error {
+	return func(ctx context.Context, h *hostile, _ int) error {
 		ctx = context.WithoutCancel(ctx)
 		h.pods++
 		name := func(i int) string { return fmt.Sprint("hostile-", i) }
