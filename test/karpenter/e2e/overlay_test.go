@@ -15,12 +15,13 @@ metadata:
   name: overlay
   annotations:
     dra.kwok.x-k8s.io/resource-slices: |
-      - driver: asic.example.com
-        devices:
-        - name: asic-0
-          attributes: {model: {string: A1}}
-        - name: asic-1
-          attributes: {model: {string: A1}}
+      - spec:
+          driver: asic.example.com
+          devices:
+          - name: asic-0
+            attributes: {model: {string: A1}}
+          - name: asic-1
+            attributes: {model: {string: A1}}
 spec:
   price: "1"
   requirements:
