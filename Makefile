@@ -82,8 +82,8 @@ test-e2e: control-plane ## Run the tests on real clusters.
 	cd test/karpenter && $(GO) test -p 1 -timeout 20m ./...
 
 .PHONY: test-karpenter
-test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters.
-	cd test/karpenter && $(GO) test -p 1 -timeout 20m ./...
+test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters, and print what kwok-dra adds to the way of a Pod.
+	cd test/karpenter && $(GO) test -count 1 -v -p 1 -timeout 20m ./...
 
 .PHONY: test-faults
 test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecar (an hour or two).
