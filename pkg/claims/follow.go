@@ -15,7 +15,7 @@ func (p *Preparer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim
 	if slices.ContainsFunc(claims, ofSeveralNodes) {
 		return p.owner.Leads()
 	}
-	return p.owner.Acts(node)
+	return p.owner.Acts(node.Name, true)
 }
 
 func ofSeveralNodes(claim *resourcev1.ResourceClaim) bool {
@@ -23,9 +23,9 @@ func ofSeveralNodes(claim *resourcev1.ResourceClaim) bool {
 }
 
 // follow notes what another replica has done for a Pod.
-func (p *Preparer) follow(a *attempt) {
+func (p *Preparer) follow(a *attempt, claims []*resourcev1.ResourceClaim) {
 	if !terminal(a.pod) && readyToStart(a.pod) == corev1.ConditionTrue {
-		p.use(a, p.knownClaims(a.pod))
+		p.use(a, claims)
 		return
 	}
 	p.release(a.state)

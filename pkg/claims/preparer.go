@@ -142,15 +142,16 @@ func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) e
 }
 
 func (p *Preparer) advance(ctx context.Context, a *attempt) error {
-	a.state.followed = !p.actsFor(a.node, p.knownClaims(a.pod))
+	claims := p.knownClaims(a.pod)
+	a.state.followed = !p.actsFor(a.node, claims)
 	switch {
 	case a.state.followed:
-		p.follow(a)
+		p.follow(a, claims)
 		return nil
 	case ending(a.pod):
 		return p.unprepare(ctx, a)
 	case readyToStart(a.pod) == corev1.ConditionTrue:
-		p.use(a, p.knownClaims(a.pod))
+		p.use(a, claims)
 		return p.showHealth(ctx, a)
 	}
 	return p.prepare(ctx, a)

@@ -131,7 +131,7 @@ func (p *Preparer) reconcileClaim(ctx context.Context, key types.NamespacedName)
 	if err != nil {
 		return err
 	}
-	if !p.owner.Acts(p.nodes.Get(nodeOf(claim))) {
+	if node := nodeOf(claim); !p.owner.Acts(node, p.nodes.Has(node)) {
 		return nil
 	}
 	state := p.states.claim(claim.UID)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
@@ -90,14 +89,14 @@ func (o *Owner) OnChange(node func(name string), all func()) {
 }
 
 // Acts tells whether this replica acts for a node and for what is of it alone.
-// What is left of a node that is gone or not fake, which is nil, is the leader's.
-func (o *Owner) Acts(node *corev1.Node) bool {
-	if o == nil || node == nil || o.mode != Lease {
+// What is left of one that is not there, being gone or not fake, is the leader's.
+func (o *Owner) Acts(node string, there bool) bool {
+	if o == nil || !there || o.mode != Lease {
 		return o.Leads()
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.held[node.Name]
+	return o.held[node]
 }
 
 // Leads tells whether this replica acts for what is of no single node.

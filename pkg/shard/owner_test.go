@@ -88,8 +88,8 @@ func TestNone(t *testing.T) {
 	require.NoError(t, err)
 	for _, o := range []*Owner{owner, nil} {
 		require.True(t, o.Leads())
-		require.True(t, o.Acts(node("a")))
-		require.True(t, o.Acts(nil))
+		require.True(t, o.Acts("a", true))
+		require.True(t, o.Acts("a", false))
 		o.OnChange(func(string) {}, func() {})
 	}
 	require.Empty(t, owner.Synced())
@@ -106,11 +106,11 @@ func TestLeader(t *testing.T) {
 		two := start(t, client, Leader, "two")
 		time.Sleep(time.Minute)
 		require.True(t, one.Leads())
-		require.True(t, one.Acts(node("a")))
-		require.True(t, one.Acts(nil))
+		require.True(t, one.Acts("a", true))
+		require.True(t, one.Acts("a", false))
 		require.False(t, two.Leads())
-		require.False(t, two.Acts(node("a")))
-		require.False(t, two.Acts(nil))
+		require.False(t, two.Acts("a", true))
+		require.False(t, two.Acts("a", false))
 
 		one.stop()
 		require.False(t, one.Leads())
@@ -156,27 +156,27 @@ func TestLease(t *testing.T) {
 		two := start(t, client, Lease, "two")
 		time.Sleep(time.Second)
 		require.True(t, one.Leads())
-		require.True(t, one.Acts(nil))
-		require.False(t, two.Acts(nil))
+		require.True(t, one.Acts("a", false))
+		require.False(t, two.Acts("a", false))
 		require.Equal(t, []string{"a"}, one.told())
 		require.Equal(t, []string{"b"}, two.told())
-		require.True(t, one.Acts(node("a")))
-		require.False(t, one.Acts(node("b")), "although it leads")
-		require.False(t, one.Acts(node("c")), "of a Pod whose name only begins alike")
+		require.True(t, one.Acts("a", true))
+		require.False(t, one.Acts("b", true), "although it leads")
+		require.False(t, one.Acts("c", true), "of a Pod whose name only begins alike")
 
 		for _, change := range []*coordinationv1.Lease{lease("a", "two_1"), lease("b", "two_2")} {
 			_, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(t.Context(), change, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		}
 		synctest.Wait()
-		require.False(t, one.Acts(node("a")))
-		require.True(t, two.Acts(node("a")))
-		require.True(t, two.Acts(node("b")), "also when its kwok has been started again")
+		require.False(t, one.Acts("a", true))
+		require.True(t, two.Acts("a", true))
+		require.True(t, two.Acts("b", true), "also when its kwok has been started again")
 		require.Equal(t, []string{"a"}, two.told(), "and only of what is new")
 
 		require.NoError(t, client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()
-		require.False(t, two.Acts(node("a")))
+		require.False(t, two.Acts("a", true))
 	})
 }
 

@@ -182,7 +182,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	if node != nil {
 		h = nodeHolder(node)
 	}
-	to := target{scope: of, holder: h, node: node, existing: existing, watched: !p.owner.Acts(node)}
+	to := target{scope: of, holder: h, node: node, existing: existing, watched: !p.owner.Acts(of.node, node != nil)}
 	if node == nil && !to.watched && len(existing) > 0 {
 		if exists, err := p.existsLive(ctx, of.node); exists || err != nil {
 			return err
