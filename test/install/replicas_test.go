@@ -3,10 +3,7 @@ package install
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -296,50 +293,26 @@ func (u *fleetUser) requireWrittenOnce(leaders ...string) {
 	}
 }
 
-// fleetWrite is a write as the API server's audit log has it.
-type fleetWrite struct {
-	AuditID        string
-	Verb           string
-	UserAgent      string
-	RequestURI     string
-	User           struct{ Extra map[string][]string }
-	ObjectRef      struct{ Resource, Subresource, Name string }
-	ResponseStatus struct{ Code int }
-	ResponseObject json.RawMessage
-}
-
 // content is what the write made of the object, or "" for one of another kind. The
 // log does not have what it made of a slice, so each write counts as a change.
-func (w *fleetWrite) content(t *testing.T) string {
+func (e *auditEvent) content(t *testing.T) string {
 	t.Helper()
-	switch w.ObjectRef.Resource {
+	switch e.ObjectRef.Resource {
 	case "resourceslices":
-		return w.AuditID
+		return e.AuditID
 	case "resourceclaims":
 		var claim resourcev1.ResourceClaim
-		require.NoError(t, json.Unmarshal(w.ResponseObject, &claim))
+		require.NoError(t, json.Unmarshal(e.ResponseObject, &claim))
 		return fmt.Sprintf("%+v", claim.Status.Devices)
 	}
 	return ""
 }
 
 // writes are those of all replicas that the API server has taken.
-func (u *fleetUser) writes() []fleetWrite {
+func (u *fleetUser) writes() []auditEvent {
 	u.T().Helper()
-	file, err := os.Open(u.cluster.AuditLog())
-	require.NoError(u.T(), err)
-	defer func() { _ = file.Close() }()
-	var writes []fleetWrite
-	for decoder := json.NewDecoder(file); ; {
-		var write fleetWrite
-		err := decoder.Decode(&write)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return writes // the last line may not be whole yet
-		}
-		require.NoError(u.T(), err)
-		mutating := slices.Contains([]string{"create", "update", "patch", "delete"}, write.Verb) && !strings.Contains(write.RequestURI, "dryRun=")
-		if mutating && strings.HasPrefix(write.UserAgent, "kwok-dra/") && write.ResponseStatus.Code < 300 {
-			writes = append(writes, write)
-		}
-	}
+	return audited(u.T(), u.cluster, func(event *auditEvent) bool {
+		mutating := slices.Contains([]string{"create", "update", "patch", "delete"}, event.Verb) && !strings.Contains(event.RequestURI, "dryRun=")
+		return mutating && strings.HasPrefix(event.UserAgent, "kwok-dra/") && event.ResponseStatus.Code < 300
+	})
 }

@@ -1,11 +1,8 @@
 package install
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
@@ -194,33 +191,10 @@ func (p *player) notRefusedPod() string {
 	return fmt.Sprintf("no event says that Pod %s-early may not use its claim: %v", p.name, list.Items)
 }
 
-// auditEvent is what is of interest of a request.
-type auditEvent struct {
-	Verb           string
-	User           struct{ Username string }
-	ObjectRef      struct{ APIGroup, Resource, Subresource, Name string }
-	ResponseStatus struct {
-		Code    int
-		Message string
-	}
-}
-
 // audited are the requests of the sidecar that the API server has answered.
 func (p *player) audited() []auditEvent {
-	file, err := os.Open(p.cluster.AuditLog())
-	require.NoError(p, err)
-	defer func() { _ = file.Close() }()
-	var all []auditEvent
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var event auditEvent
-		if json.Unmarshal(lines.Bytes(), &event) == nil && event.User.Username == "system:serviceaccount:kube-system:"+p.name {
-			all = append(all, event)
-		}
-	}
-	require.NoError(p, lines.Err())
-	return all
+	user := "system:serviceaccount:kube-system:" + p.name
+	return audited(p, p.cluster, func(event *auditEvent) bool { return event.User.Username == user })
 }
 
 // refusals are the answers that something is forbidden. That also stands in the
