@@ -20,7 +20,7 @@ type Nodes struct {
 	informer cache.TypedSharedIndexInformer[*observedNode]
 
 	mu sync.Mutex
-	// listed are the names of all nodes that have been listed.
+	// listed are the names of all nodes that have been listed, where only some are.
 	listed map[string]bool
 }
 
@@ -118,6 +118,9 @@ func (n *Nodes) Handle(f func(Update)) (cache.DoneChecker, error) {
 }
 
 func (n *Nodes) list(name string) {
+	if !n.managed.Narrow() {
+		return // and names would only add up
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listed[name] = true
@@ -171,7 +174,10 @@ func (n *Nodes) Names() []string {
 // fake. Where only some nodes are listed, those that never were are someone
 // else's.
 func (n *Nodes) Known(name string) bool {
+	if !n.managed.Narrow() {
+		return true
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.managed.Narrow() || n.listed[name]
+	return n.listed[name]
 }

@@ -174,6 +174,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	since := p.takeChanged(of)
 	node := p.nodes.Get(of.node)
 	if node == nil && !p.nodes.Known(of.node) {
+		p.contests.accept(of)
 		return nil
 	}
 	p.tellShared(ctx, set, node, of.node)

@@ -1,49 +1,32 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
-// auditEvent is a request as the API server's audit log has it.
-type auditEvent struct {
-	Verb           string
-	RequestURI     string
-	UserAgent      string
-	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
-	ResponseStatus struct{ Code int }
-	ResponseObject json.RawMessage
-}
-
 // writesTo are the sidecar's writes to one object, of any namespace.
-func (h *harness) writesTo(resource, name string) []auditEvent {
+func (h *harness) writesTo(resource, name string) []cluster.AuditEvent {
 	h.Helper()
-	return slices.DeleteFunc(h.writes(resource), func(event auditEvent) bool { return event.ObjectRef.Name != name })
+	return slices.DeleteFunc(h.writes(resource), func(event cluster.AuditEvent) bool { return event.ObjectRef.Name != name })
 }
 
 // writes are the mutating requests to a resource that the sidecar has made, of
 // all of its processes; "" stands for any resource.
-func (h *harness) writes(resource string) []auditEvent {
+func (h *harness) writes(resource string) []cluster.AuditEvent {
 	h.Helper()
-	file, err := os.Open(h.cluster.AuditLog())
+	return h.audited(func(event *cluster.AuditEvent) bool {
+		return event.Mutating() && strings.HasPrefix(event.UserAgent, "kwok-dra/") && (resource == "" || event.ObjectRef.Resource == resource)
+	})
+}
+
+func (h *harness) audited(wanted func(*cluster.AuditEvent) bool) []cluster.AuditEvent {
+	h.Helper()
+	events, err := h.cluster.Audited(wanted)
 	require.NoError(h, err)
-	defer func() { _ = file.Close() }()
-	var writes []auditEvent
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var event auditEvent
-		require.NoError(h, json.Unmarshal(lines.Bytes(), &event))
-		mutating := slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, event.Verb)
-		if mutating && strings.HasPrefix(event.UserAgent, "kwok-dra/") && (resource == "" || event.ObjectRef.Resource == resource) {
-			writes = append(writes, event)
-		}
-	}
-	require.NoError(h, lines.Err())
-	return writes
+	return events
 }

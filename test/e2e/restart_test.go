@@ -40,6 +40,7 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, process.Stop())
 	want := h.allSlices()
 	h.noWrites()
+	h.requireStreamed("nodes", "pods", "resourceclaims", "resourceslices")
 
 	edited := want[0]
 	h.patchSlice(edited.Name, types.JSONPatchType, `[{"op": "replace", "path": "/spec/devices/0/attributes/index/int", "value": 7000}]`)
@@ -75,10 +76,29 @@ func (h *harness) noWrites() {
 	require.Equal(h, before, h.stored(), "a restart with nothing changed writes nothing")
 }
 
+// requireStreamed wants the sidecar to have filled its caches by watches that begin
+// with what there is (KEP-3157): a list of a large fleet is held in memory as a
+// whole, by the API server and by the sidecar.
+func (h *harness) requireStreamed(resources ...string) {
+	h.Helper()
+	for _, resource := range resources {
+		streams := 0
+		for _, event := range h.audited(func(event *cluster.AuditEvent) bool {
+			return strings.HasPrefix(event.UserAgent, "kwok-dra/") && event.ObjectRef.Resource == resource && event.ObjectRef.Name == "" && !event.Mutating()
+		}) {
+			require.Equal(h, "watch", event.Verb, event.RequestURI)
+			if strings.Contains(event.RequestURI, "sendInitialEvents=true") {
+				streams++
+			}
+		}
+		require.NotZero(h, streams, "no watch of %s began with what there was", resource)
+	}
+}
+
 // stored counts the sidecar's writes but for those that only ask.
 func (h *harness) stored() int {
 	h.Helper()
-	return len(slices.DeleteFunc(h.writes(""), func(event auditEvent) bool { return strings.Contains(event.RequestURI, "dryRun=All") }))
+	return len(slices.DeleteFunc(h.writes(""), func(event cluster.AuditEvent) bool { return strings.Contains(event.RequestURI, "dryRun=All") }))
 }
 
 func wholeFleet(all []resourcev1.ResourceSlice, nodes int) string {

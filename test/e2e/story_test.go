@@ -1,16 +1,16 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // step is a write to a Pod or a claim in words: what it changed.
@@ -23,20 +23,12 @@ type step struct {
 // claims, in the order in which the API server did it.
 func (h *harness) story(namespace string) []step {
 	h.Helper()
-	file, err := os.Open(h.cluster.AuditLog())
-	require.NoError(h, err)
-	defer func() { _ = file.Close() }()
 	teller := &teller{pods: map[string]corev1.PodStatus{}, claims: map[string]resourcev1.ResourceClaimStatus{}}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var event auditEvent
-		require.NoError(h, json.Unmarshal(lines.Bytes(), &event))
-		if event.ObjectRef.Namespace == namespace && event.ResponseStatus.Code < 300 {
-			teller.tell(event)
-		}
+	for _, event := range h.audited(func(event *cluster.AuditEvent) bool {
+		return event.ObjectRef.Namespace == namespace && event.ResponseStatus.Code < 300
+	}) {
+		teller.tell(event)
 	}
-	require.NoError(h, lines.Err())
 	return teller.steps
 }
 
@@ -47,7 +39,7 @@ type teller struct {
 	claims map[string]resourcev1.ResourceClaimStatus
 }
 
-func (t *teller) tell(event auditEvent) {
+func (t *teller) tell(event cluster.AuditEvent) {
 	switch event.ObjectRef.Resource + "/" + event.ObjectRef.Subresource + " " + event.Verb {
 	case "pods/status patch", "pods/status update":
 		var pod corev1.Pod

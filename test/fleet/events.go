@@ -24,14 +24,16 @@ type Events struct {
 	// first and last are when the first and the last slice came, since there was
 	// none, or since Forget.
 	first, last time.Time
-	// nodes counts the events of nodes.
-	nodes int
+	// nodes counts the events of nodes, and touched has the nodes that they were of
+	// since Forget.
+	nodes   int
+	touched map[string]bool
 }
 
 // WatchEvents watches nodes and slices until ctx ends, by informers: a plain
 // watch is closed by the API server when this process does not keep up.
 func WatchEvents(ctx context.Context, client kubernetes.Interface) (*Events, error) {
-	e := &Events{watched: newWatched(), ready: map[string]time.Time{}, sliced: map[string]time.Time{}, slices: map[string]bool{}}
+	e := &Events{watched: newWatched(), ready: map[string]time.Time{}, sliced: map[string]time.Time{}, slices: map[string]bool{}, touched: map[string]bool{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(forget))
 	nodes := coreinformers.ToTypedNodeInformer(factory.Core().V1().Nodes()).TypedInformer()
 	_, err := nodes.AddTypedEventHandler(coreinformers.NodeHandlerFuncs{
@@ -77,6 +79,7 @@ func (e *Events) sawNode(node *corev1.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.nodes++
+	e.touched[node.Name] = true
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue && e.ready[node.Name].IsZero() {
 			e.ready[node.Name] = time.Now()
@@ -113,10 +116,11 @@ func (e *Events) missedSlice(slice resourceinformers.DeletedResourceSlice) {
 	delete(e.slices, slice.GetObjectName().Name)
 }
 
-// Forget has Published count from the next slice on.
+// Forget has Published and Touched count from the next event on.
 func (e *Events) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	clear(e.touched)
 	e.first, e.last = time.Time{}, time.Time{}
 }
 
@@ -157,4 +161,11 @@ func (e *Events) Nodes() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.nodes
+}
+
+// Touched counts the nodes that events were of since Forget.
+func (e *Events) Touched() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.touched)
 }

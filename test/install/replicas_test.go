@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 const (
@@ -278,8 +280,8 @@ func (u *fleetUser) requireWrittenOnce(leaders ...string) {
 		if write.ObjectRef.Resource == "resourcepooltemplates" || strings.Contains(of, "port") {
 			require.Contains(u.T(), leaders, write.User.Extra["authentication.kubernetes.io/pod-name"][0], of)
 		}
-		if content := write.content(u.T()); content != "" && !slices.Contains(contents[of], content) {
-			contents[of] = append(contents[of], content)
+		if made := content(u.T(), &write); made != "" && !slices.Contains(contents[of], made) {
+			contents[of] = append(contents[of], made)
 		}
 		require.NotEqual(u.T(), "delete", write.Verb, of)
 	}
@@ -295,24 +297,25 @@ func (u *fleetUser) requireWrittenOnce(leaders ...string) {
 
 // content is what the write made of the object, or "" for one of another kind. The
 // log does not have what it made of a slice, so each write counts as a change.
-func (e *auditEvent) content(t *testing.T) string {
+func content(t *testing.T, event *cluster.AuditEvent) string {
 	t.Helper()
-	switch e.ObjectRef.Resource {
+	switch event.ObjectRef.Resource {
 	case "resourceslices":
-		return e.AuditID
+		return event.AuditID
 	case "resourceclaims":
 		var claim resourcev1.ResourceClaim
-		require.NoError(t, json.Unmarshal(e.ResponseObject, &claim))
+		require.NoError(t, json.Unmarshal(event.ResponseObject, &claim))
 		return fmt.Sprintf("%+v", claim.Status.Devices)
 	}
 	return ""
 }
 
 // writes are those of all replicas that the API server has taken.
-func (u *fleetUser) writes() []auditEvent {
+func (u *fleetUser) writes() []cluster.AuditEvent {
 	u.T().Helper()
-	return audited(u.T(), u.cluster, func(event *auditEvent) bool {
-		mutating := slices.Contains([]string{"create", "update", "patch", "delete"}, event.Verb) && !strings.Contains(event.RequestURI, "dryRun=")
-		return mutating && strings.HasPrefix(event.UserAgent, "kwok-dra/") && event.ResponseStatus.Code < 300
+	writes, err := u.cluster.Audited(func(event *cluster.AuditEvent) bool {
+		return event.Mutating() && !strings.Contains(event.RequestURI, "dryRun=") && strings.HasPrefix(event.UserAgent, "kwok-dra/") && event.ResponseStatus.Code < 300
 	})
+	require.NoError(u.T(), err)
+	return writes
 }

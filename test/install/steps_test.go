@@ -11,6 +11,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // step is something that the sidecar does.
@@ -192,16 +194,19 @@ func (p *player) notRefusedPod() string {
 }
 
 // audited are the requests of the sidecar that the API server has answered.
-func (p *player) audited() []auditEvent {
+func (p *player) audited() []cluster.AuditEvent {
+	p.Helper()
 	user := "system:serviceaccount:kube-system:" + p.name
-	return audited(p, p.cluster, func(event *auditEvent) bool { return event.User.Username == user })
+	events, err := p.cluster.Audited(func(event *cluster.AuditEvent) bool { return event.User.Username == user })
+	require.NoError(p, err)
+	return events
 }
 
 // refusals are the answers that something is forbidden. That also stands in the
 // one to a write of a claim without the right to write for its driver, which is no
 // request of its own.
-func (p *player) refusals() []auditEvent {
-	return slices.DeleteFunc(p.audited(), func(event auditEvent) bool {
+func (p *player) refusals() []cluster.AuditEvent {
+	return slices.DeleteFunc(p.audited(), func(event cluster.AuditEvent) bool {
 		return event.ResponseStatus.Code != http.StatusForbidden && !strings.Contains(event.ResponseStatus.Message, "is forbidden")
 	})
 }

@@ -50,6 +50,7 @@ func (w *world) measureHeartbeats(ctx context.Context, process *sidecar.Process,
 	if err := fleet.ApplyKwokStage(ctx, w.cluster, "node/heartbeat/node-heartbeat.yaml"); err != nil {
 		return err
 	}
+	w.events.Forget()
 	if err := fleet.RestartKwok(ctx, w.cluster); err != nil {
 		return err
 	}
@@ -84,16 +85,21 @@ func (w *world) measureHeartbeats(ctx context.Context, process *sidecar.Process,
 	return fleet.RestartKwok(ctx, w.cluster)
 }
 
-// firstHeartbeats waits until the nodes have begun to heartbeat.
+// firstHeartbeats waits until each node has had one. That gives its conditions
+// another lastTransitionTime, and is the only one that changes more than times.
 func (w *world) firstHeartbeats(ctx context.Context) error {
-	const limit = 2 * time.Minute
-	start, before := time.Now(), w.events.Nodes()
-	for w.events.Nodes()-before < w.nodes/2 {
+	const limit = 5 * time.Minute
+	start := time.Now()
+	for told := start; w.events.Touched() < w.nodes; {
 		if time.Since(start) > limit {
-			return fmt.Errorf("wait for heartbeats: there are %d of %d nodes after %s", w.events.Nodes()-before, w.nodes, limit)
+			return fmt.Errorf("wait for heartbeats: %d of %d nodes have had one after %s", w.events.Touched(), w.nodes, limit)
 		}
 		if err := fleet.Pause(ctx, time.Second); err != nil {
 			return err
+		}
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			progress("nodes have had a heartbeat", w.events.Touched(), w.nodes)
 		}
 	}
 	return nil
