@@ -46,6 +46,8 @@ type result struct {
 	faults      int
 	// touched is how many changes of objects the workload may ask of the sidecar.
 	touched int
+	// launched is how many sidecars were started.
+	launched int
 	// settled is how long it took after the last fault.
 	settled time.Duration
 	// times are those at which the seed began, its faults ended, all had been looked
@@ -181,7 +183,7 @@ func (r *run) settle(ctx context.Context) error {
 // inspect looks at the sidecars, and at what they have asked of the API server.
 func (r *run) inspect(ctx context.Context) error {
 	requests, writes, faults, busiest := r.world.proxy.ledger.counts()
-	r.result.requests, r.result.writes, r.result.faults = requests, writes, faults
+	r.result.requests, r.result.writes, r.result.faults, r.result.launched = requests, writes, faults, r.world.launched()
 	var errs []error
 	sidecars := r.world.running()
 	// Two that see different things, since the watch of one lags, undo each other's

@@ -227,6 +227,13 @@ func (w *world) running() []*sidecar.Process {
 	return slices.Clone(w.sidecars)
 }
 
+// launched is how many sidecars were started since takeAll.
+func (w *world) launched() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.logs)
+}
+
 // takeAll hands over all sidecars and the logs.
 func (w *world) takeAll() (processes []*sidecar.Process, logs []string) {
 	w.mu.Lock()
