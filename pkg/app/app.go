@@ -28,6 +28,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
+	"github.com/kwok-dra/kwok-dra/pkg/renewals"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
@@ -100,11 +101,20 @@ func newStore(o *Options) (*config.Store, error) {
 }
 
 func newClient(o *Options) (kubernetes.Interface, error) {
-	rest, err := o.restConfig()
+	found, err := o.restConfig()
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(rest)
+	return quietClient(found)
+}
+
+// quietClient makes a client that is not told of heartbeats.
+func quietClient(c *rest.Config) (kubernetes.Interface, error) {
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	return renewals.LeaveOut(client, c)
 }
 
 // restConfig is how the API server is reached.

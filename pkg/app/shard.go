@@ -38,5 +38,5 @@ func (o *Options) electionClient() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(rest.AddUserAgent(found, "leader-election"))
+	return quietClient(rest.AddUserAgent(found, "leader-election"))
 }

@@ -28,9 +28,9 @@ func playedNode() *corev1.Node {
 	return node
 }
 
-// BenchmarkHeartbeat is what a heartbeat takes from the bytes on the wire until
-// it is known to be no change.
-func BenchmarkHeartbeat(b *testing.B) {
+// BenchmarkObserve is what an event of a node takes from the bytes on the wire
+// until it is known to be no change.
+func BenchmarkObserve(b *testing.B) {
 	managed := &ManagedNodes{}
 	require.NoError(b, managed.Complete())
 	nodes := NewNodes(fake.NewClientset(), managed)
@@ -48,7 +48,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if receive().encoded != before.encoded {
-			b.Fatal("a heartbeat is taken for a change")
+			b.Fatal("the same node is taken for a change")
 		}
 	}
 }

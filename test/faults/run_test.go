@@ -34,6 +34,8 @@ const (
 	// Retries are 50 ms, 100 ms, 200 ms and so on apart, and the workload changes some
 	// objects several times.
 	busy = 25
+	// startReads is how much a sidecar may read when it starts.
+	startReads = 40
 )
 
 // result is what became of a seed.
@@ -184,22 +186,33 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) inspect(ctx context.Context) error {
 	requests, writes, faults, busiest := r.world.proxy.ledger.counts()
 	r.result.requests, r.result.writes, r.result.faults, r.result.launched = requests, writes, faults, r.world.launched()
-	var errs []error
 	sidecars := r.world.running()
-	// Two that see different things, since the watch of one lags, undo each other's
-	// writes until both see the same.
-	if busiest.count > busy*max(1, len(sidecars)) {
-		errs = append(errs, fmt.Errorf("hot loop: %s came %d times within a second", busiest.key, busiest.count))
-	}
-	// Each change may be written, and be undone by hand; each fault be tried again,
-	// and a restarted or a second sidecar do all of it once more.
-	if most := 2*r.result.touched*max(1, len(sidecars)) + 2*faults; writes > most {
-		errs = append(errs, fmt.Errorf("hot loop: %d writes for %d changes and %d faults, want at most %d", writes, r.result.touched, faults, most))
-	}
+	errs := r.hotLoops(busiest, max(1, len(sidecars)))
 	for _, process := range sidecars {
 		errs = append(errs, process.WaitReady(ctx), r.leaks(ctx, process))
 	}
 	return errors.Join(errs...)
+}
+
+// hotLoops finds more requests than what happened is a reason for.
+func (r *run) hotLoops(busiest burst, sidecars int) []error {
+	var errs []error
+	// Two that see different things, since the watch of one lags, undo each other's
+	// writes until both see the same.
+	if busiest.count > busy*sidecars {
+		errs = append(errs, fmt.Errorf("hot loop: %s came %d times within a second", busiest.key, busiest.count))
+	}
+	done := &r.result
+	// Each change may be written, and be undone by hand; each fault be tried again,
+	// and a restarted or a second sidecar do all of it once more.
+	if most := 2*done.touched*sidecars + 2*done.faults; done.writes > most {
+		errs = append(errs, fmt.Errorf("hot loop: %d writes for %d changes and %d faults, want at most %d", done.writes, done.touched, done.faults, most))
+	}
+	// What the caches do not have is asked for, and a broken watch begun anew.
+	if reads, most := done.requests-done.writes, startReads*done.launched+done.touched+2*done.faults; reads > most {
+		errs = append(errs, fmt.Errorf("hot loop: %d reads for %d changes and %d faults, want at most %d", reads, done.touched, done.faults, most))
+	}
+	return errs
 }
 
 // leaks waits until a sidecar has no more goroutines than one that has just been

@@ -45,7 +45,8 @@ func newWorld(ctx context.Context, podsPerNode int) (*world, error) {
 			// Nodes come Ready; otherwise the controller manager would take their taints
 			// away for ten minutes, at its limit of requests.
 			cluster.APIServer:         {"disable-admission-plugins=TaintNodesByCondition"},
-			cluster.ControllerManager: {"node-monitor-grace-period=24h"},
+			// It would annotate all nodes for minutes, each time that there are many more.
+			cluster.ControllerManager: {"node-monitor-grace-period=24h", "controllers=*,-ttl-controller"},
 		},
 		Output: os.Stderr,
 	})

@@ -1,0 +1,76 @@
+// Package renewals leaves out of watches what is said only to show that someone
+// is still there: the heartbeats of Nodes, and the renewals of Leases. A fleet of
+// fake nodes does little else, and each such event takes ten times as long to be
+// decoded, queued and compared with the cache as to be recognized by its bytes.
+package renewals
+
+import (
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// LeaveOut returns a client that does what the given one does, but for its
+// watches in protobuf: those of Nodes leave heartbeats out, those of Leases
+// renewals. So the resource version of what is watched may be older than the API
+// server's, and how old a heartbeat is cannot be told. Bookmarks come as ever.
+func LeaveOut(client kubernetes.Interface, config *rest.Config) (kubernetes.Interface, error) {
+	core, err := restClient(config, "/api", corev1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	coordination, err := restClient(config, "/apis", coordinationv1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &quietClient{Interface: client, core: typedcorev1.New(core), coordination: typedcoordinationv1.New(coordination)}, nil
+}
+
+type quietClient struct {
+	kubernetes.Interface
+	core         typedcorev1.CoreV1Interface
+	coordination typedcoordinationv1.CoordinationV1Interface
+}
+
+func (c *quietClient) CoreV1() typedcorev1.CoreV1Interface { return c.core }
+
+func (c *quietClient) CoordinationV1() typedcoordinationv1.CoordinationV1Interface {
+	return c.coordination
+}
+
+func restClient(config *rest.Config, path string, version schema.GroupVersion) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = path, &version
+	config.NegotiatedSerializer = codecs{rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()}
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", version, err)
+	}
+	return client, nil
+}
+
+// codecs are those of all clients, but for how streams of protobuf are taken
+// apart.
+type codecs struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
+	types := append([]runtime.SerializerInfo(nil), c.NegotiatedSerializer.SupportedMediaTypes()...)
+	for i := range types {
+		if types[i].MediaType != runtime.ContentTypeProtobuf || types[i].StreamSerializer == nil {
+			continue
+		}
+		stream := *types[i].StreamSerializer
+		stream.Framer = framer{stream.Framer}
+		types[i].StreamSerializer = &stream
+	}
+	return types
+}
