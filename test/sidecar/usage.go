@@ -76,9 +76,21 @@ func statusBytes(status, field string) (int64, error) {
 // HeapAfterCollection has the sidecar collect its garbage, for which it needs
 // --profiling, and returns what is left, in bytes.
 func (p *Process) HeapAfterCollection(ctx context.Context) (int64, error) {
-	if _, err := p.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+	// Not from the metrics: by the time that they are made there is garbage again.
+	profile, err := p.get(ctx, "/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
 		return 0, err
 	}
-	heap, err := p.Metric(ctx, "go_memstats_heap_alloc_bytes")
-	return int64(heap), err
+	return heapAlloc(string(profile))
+}
+
+// heapAlloc finds what is in use in a profile in words.
+func heapAlloc(profile string) (int64, error) {
+	const field = "# HeapAlloc = "
+	for line := range strings.Lines(profile) {
+		if bytes, is := strings.CutPrefix(line, field); is {
+			return strconv.ParseInt(strings.TrimSpace(bytes), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("find %q: %w", field, errNoField)
 }

@@ -31,3 +31,12 @@ func TestStatusBytes(t *testing.T) {
 		require.Error(t, err, odd)
 	}
 }
+
+func TestHeapAlloc(t *testing.T) {
+	t.Parallel()
+	bytes, err := heapAlloc("heap profile: 1: 2 [3: 4]\n\n# runtime.MemStats\n# Alloc = 1\n# HeapAlloc = 5982704\n# HeapSys = 7\n")
+	require.NoError(t, err)
+	require.EqualValues(t, 5982704, bytes)
+	_, err = heapAlloc("")
+	require.ErrorIs(t, err, errNoField)
+}
