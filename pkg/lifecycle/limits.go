@@ -11,10 +11,11 @@ import (
 // end does not hold others up. Both are counted, not timed: on a busy machine a
 // good selector is slow as well.
 const (
-	// celCost is a fifth of what Kubernetes lets a selector of devices cost, since a
-	// node changes more often: some 20 ms.
-	celCost = resourcev1.CELSelectorExpressionMaxCost / 5
-	// jqSteps are instructions of jq, which takes as long for them.
+	// celCost is a tenth of what Kubernetes lets a selector of devices cost,
+	// since a node changes more often: some 10 ms.
+	celCost = resourcev1.CELSelectorExpressionMaxCost / 10
+	// jqSteps are instructions of jq: some 20 ms, which a Node as large as it may be
+	// needs for a loop over all of its annotations.
 	jqSteps = 200_000
 )
 

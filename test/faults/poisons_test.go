@@ -57,7 +57,11 @@ func poisons() []poison {
 			name: "claims of 32 drivers", nodes: 1, labels: map[string]string{kindLabel: "many"}, template: manyTemplates(),
 			churn: allocateEach(knownDrivers), calm: allocateEach(knownDrivers[:1]),
 		},
-		{name: "nodes that come again and again", nodes: 3, labels: map[string]string{kindLabel: "a"}, churn: recreate},
+		{
+			// Nodes without devices that do so take as much of the servers.
+			name: "nodes that come again and again", nodes: 3, labels: map[string]string{kindLabel: "a"},
+			churn: recreate("a"), calm: recreate("none"),
+		},
 	}
 }
 
@@ -98,11 +102,13 @@ func relabel(ctx context.Context, h *hostile, round int) error {
 	return h.patchNode(ctx, fmt.Sprint(poisoned, "-", round%2), fmt.Sprintf(`{"metadata": {"labels": {"round": "%d"}}}`, round))
 }
 
-func recreate(ctx context.Context, h *hostile, round int) error {
-	ctx = context.WithoutCancel(ctx) // or one may be gone in the end
-	name := fmt.Sprint(poisoned, "-", round%3)
-	if err := h.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return err
+func recreate(kind string) func(ctx context.Context, h *hostile, round int) error {
+	return func(ctx context.Context, h *hostile, round int) error {
+		ctx = context.WithoutCancel(ctx) // or one may be gone in the end
+		name := fmt.Sprint(poisoned, "-", round%3)
+		if err := h.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		return h.createNode(ctx, name, map[string]string{kindLabel: kind})
 	}
-	return h.createNode(ctx, name, map[string]string{kindLabel: "a"})
 }
