@@ -180,7 +180,10 @@ func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, ow
 	if s.publisher, err = slices.New(options); err != nil {
 		return nil, err
 	}
-	s.preparer, err = claims.New(claims.Options{Client: client, Config: store, Nodes: s.nodes, Owner: owner, Published: s.publisher.Published, Events: events})
+	s.preparer, err = claims.New(claims.Options{
+		Client: client, Config: store, Nodes: s.nodes, Owner: owner,
+		Published: s.publisher.Published, PublishedSynced: s.publisher.Synced(), Events: events,
+	})
 	return s, err
 }
 
@@ -279,11 +282,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	running.Go(func() { s.owner.Run(ctx) })
 	running.Go(func() { s.nodes.Run(ctx) })
-	running.Go(func() {
-		// What is not known to be published would be asked for, Pod by Pod.
-		cache.WaitFor(ctx, "", s.publisher.Synced()...)
-		s.preparer.Run(ctx, s.options.Workers)
-	})
+	running.Go(func() { s.preparer.Run(ctx, s.options.Workers) })
 	s.publisher.Run(ctx, s.options.Workers)
 	logger.Info("Stopped")
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,9 +38,11 @@ type Preparer struct {
 	published func(node, driver string) bool
 	events    record.EventBroadcaster
 
-	pods      cache.TypedSharedIndexInformer[*observedPod]
-	claims    resourceinformers.ResourceClaimIndexInformer
-	synced    []cache.DoneChecker
+	pods   cache.TypedSharedIndexInformer[*observedPod]
+	claims resourceinformers.ResourceClaimIndexInformer
+	synced []cache.DoneChecker
+	// others are synced before anything is prepared, beside the own caches.
+	others    []cache.DoneChecker
 	podLoop   *loop.Loop[types.NamespacedName]
 	claimLoop *loop.Loop[types.NamespacedName]
 	states    *states
@@ -48,16 +51,19 @@ type Preparer struct {
 	changes   atomic.Uint64
 }
 
-// Options are what a Preparer works with. All but Owner are required.
+// Options are what a Preparer works with. All but Owner and PublishedSynced are
+// required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
 	// Nodes and Owner are run by the caller.
 	Nodes *lifecycle.Nodes
 	Owner *shard.Owner
-	// Published tells whether a driver has a pool on a node by what the cache says.
-	Published func(node, driver string) bool
-	Events    record.EventBroadcaster
+	// Published tells whether a driver has a pool on a node by what the cache says,
+	// once PublishedSynced are done. Before, it would be asked for, Pod by Pod.
+	Published       func(node, driver string) bool
+	PublishedSynced []cache.DoneChecker
+	Events          record.EventBroadcaster
 }
 
 // New makes a Preparer; Run starts it.
@@ -68,6 +74,7 @@ func New(o Options) (*Preparer, error) {
 		nodes:     o.Nodes,
 		owner:     o.Owner,
 		published: o.Published,
+		others:    o.PublishedSynced,
 		events:    o.Events,
 		pods:      newPodInformer(o.Client),
 		claims:    newClaimInformer(o.Client),
@@ -97,7 +104,7 @@ func (p *Preparer) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { p.pods.RunWithContext(ctx) })
 	running.Go(func() { p.claims.RunWithContext(ctx) })
-	cache.WaitFor(ctx, "", p.synced...)
+	cache.WaitFor(ctx, "", slices.Concat(p.synced, p.others)...)
 	running.Go(func() { p.claimLoop.Run(ctx, workers) })
 	p.podLoop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()

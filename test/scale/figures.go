@@ -32,6 +32,10 @@ type figures struct {
 	Heartbeats   float64 `json:"heartbeatsPerSecond"`
 	HeartbeatCPU float64 `json:"cpuSecondsPerThousandHeartbeats"`
 	RestWrites   int     `json:"restWrites"`
+
+	// RenewalCPU is what a thousand renewals of leases take, in seconds, where each
+	// replica acts for the nodes whose lease its kwok holds.
+	RenewalCPU float64 `json:"cpuSecondsPerThousandRenewals"`
 }
 
 // sawPeak notes the most memory that a sidecar has had.
@@ -51,6 +55,11 @@ func (f *figures) rested(before, after observation) {
 // the control plane quick enough for them.
 func (f *figures) heartbeatCore() float64 {
 	return f.HeartbeatCPU / 1000 * float64(f.Nodes) / heartbeatInterval.Seconds()
+}
+
+// renewalCore is the share of a core that renewals of all leases take.
+func (f *figures) renewalCore() float64 {
+	return f.RenewalCPU / 1000 * float64(f.Nodes) / renewInterval.Seconds()
 }
 
 // publishTime and prepareTime are how long all of the fleet takes, in seconds.
@@ -99,6 +108,7 @@ func judge(sizes []figures) []bar {
 		{"writes on restarts", "0", fmt.Sprint(restarts), restarts == 0},
 		{"writes at rest", "0", fmt.Sprint(rest), rest == 0},
 		{"heartbeats of all nodes", "<= 5 % of a core", fmt.Sprintf("%.1f %%", 100*last.heartbeatCore()), last.heartbeatCore() <= mostHeartbeat},
+		{"renewals of all leases", "<= heartbeats", fmt.Sprintf("%.1f %%", 100*last.renewalCore()), last.renewalCore() <= last.heartbeatCore()},
 	}
 	for _, g := range grown {
 		exponent := growth(sizes, g.cost)
@@ -115,6 +125,7 @@ var grown = []struct {
 	{"resident memory", func(f *figures) float64 { return float64(f.PeakMemory) }},
 	{"restart to ready", func(f *figures) float64 { return f.Ready }},
 	{"heartbeats of all nodes", (*figures).heartbeatCore},
+	{"renewals of all leases", (*figures).renewalCore},
 	{"time to publish all nodes", (*figures).publishTime},
 	{"time to prepare all Pods", (*figures).prepareTime},
 }

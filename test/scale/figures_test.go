@@ -23,7 +23,7 @@ func linearFleet() []figures {
 			Nodes: nodes, Devices: 8 * nodes, Claims: 2 * nodes,
 			Memory: int64(nodes) * 15 << 10, RestartMemory: int64(nodes) * 14 << 10, PeakMemory: int64(nodes) * 20 << 10,
 			PublishRate: 300, PrepareRate: 90, Ready: float64(nodes) / 2500,
-			Heartbeats: 200, HeartbeatCPU: 0.1,
+			Heartbeats: 200, HeartbeatCPU: 0.1, RenewalCPU: 0.04,
 		})
 	}
 	return sizes
@@ -57,6 +57,7 @@ func TestJudge(t *testing.T) {
 		"writes on restarts":                   func(sizes []figures) { sizes[0].RestartWrites = 1 },
 		"writes at rest":                       func(sizes []figures) { sizes[1].RestWrites = 1 },
 		"heartbeats of all nodes":              func(sizes []figures) { sizes[2].HeartbeatCPU = 0.12 },
+		"renewals of all leases":               func(sizes []figures) { sizes[2].RenewalCPU = 0.05 },
 		"growth of resident memory":            func(sizes []figures) { sizes[0].PeakMemory = 10 * sidecar.MiB },
 		"growth of time to publish all nodes":  func(sizes []figures) { sizes[2].PublishRate = 150 },
 	} {

@@ -33,6 +33,12 @@ func (w *world) grow(ctx context.Context, nodes int, rest time.Duration) (figure
 	if err := w.measureRest(ctx, rest, &f); err != nil {
 		return f, fmt.Errorf("rest: %w", err)
 	}
+	if err := w.createLeases(ctx, before, nodes); err != nil {
+		return f, err
+	}
+	if err := w.measureRenewals(ctx, rest, &f); err != nil {
+		return f, fmt.Errorf("renewals: %w", err)
+	}
 	return f, nil
 }
 

@@ -46,6 +46,8 @@ var rows = []row{
 	{"CPU per 1,000 heartbeats, s", decimals(3, func(f *figures) float64 { return f.HeartbeatCPU })},
 	{"heartbeats measured, per second", decimals(0, func(f *figures) float64 { return f.Heartbeats })},
 	{"heartbeats of all nodes every 22.5 s, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.heartbeatCore() })},
+	{"CPU per 1,000 renewals of leases, s", decimals(3, func(f *figures) float64 { return f.RenewalCPU })},
+	{"renewals of all leases every 10 s, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.renewalCore() })},
 	{"writes at rest", func(f *figures) string { return fmt.Sprint(f.RestWrites) }},
 	{"publish, nodes/s", decimals(0, func(f *figures) float64 { return f.PublishRate })},
 	{"prepare, Pods/s", decimals(0, func(f *figures) float64 { return f.PrepareRate })},
@@ -68,7 +70,7 @@ func (r *report) print(out io.Writer, plot string) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.What, b.Want, b.Have, map[bool]string{true: "met", false: "NOT MET"}[b.Met])
 	}
 	fmt.Fprintf(table, "\n%s, all of the cluster on them\n", r.Machine)
-	fmt.Fprintln(table, "Pods were bound and their claims allocated by this program, in the scheduler's place; nodes had no leases.")
+	fmt.Fprintln(table, "Pods were bound and their claims allocated by this program, in the scheduler's place; where leases were renewed they were another replica's.")
 	fmt.Fprintf(table, "Plot: %s\n", plot)
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print report: %w", err)

@@ -44,7 +44,7 @@ func newWorld(ctx context.Context, podsPerNode int) (*world, error) {
 			cluster.Kwok: {"node-lease-duration-seconds=0"},
 			// Nodes come Ready; otherwise the controller manager would take their taints
 			// away for ten minutes, at its limit of requests.
-			cluster.APIServer:         {"disable-admission-plugins=TaintNodesByCondition"},
+			cluster.APIServer: {"disable-admission-plugins=TaintNodesByCondition"},
 			// It would annotate all nodes for minutes, each time that there are many more.
 			cluster.ControllerManager: {"node-monitor-grace-period=24h", "controllers=*,-ttl-controller"},
 		},
@@ -114,8 +114,8 @@ func progress(what string, have, want int) {
 }
 
 // start starts a sidecar, which is ready when this returns.
-func (w *world) start(ctx context.Context) (*sidecar.Process, error) {
-	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig)
+func (w *world) start(ctx context.Context, arguments ...string) (*sidecar.Process, error) {
+	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig, arguments...)
 }
 
 // inParallel makes objects, tells how far it is, and with an error how far it
