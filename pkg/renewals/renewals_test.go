@@ -176,7 +176,7 @@ func TestLeaveOut(t *testing.T) {
 // clientOf is a client of a server that answers all watches with the stream.
 func clientOf(t *testing.T, mediaType string, stream []byte) kubernetes.Interface {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaType+";stream=watch")
 		_, _ = w.Write(stream)
 	}))
