@@ -8,7 +8,7 @@ export GOWORK = off
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
 VULNERABILITIES ?= https://vuln.go.dev
-HOT = ./pkg/claims ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/slices
+HOT = ./pkg/claims ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/renewals ./pkg/slices
 MODULES = . test/cluster test test/dashboards test/karpenter
 
 .DEFAULT_GOAL := help
@@ -87,11 +87,11 @@ test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters,
 
 .PHONY: test-faults
 test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecar (an hour or two).
-	cd test && $(GO) test -count 1 -timeout 12h -v ./faults -args -seeds 200
+	cd test && $(GO) test -count 1 -timeout 12h -v ./faults -args -seeds 200 -within 30s
 
 .PHONY: test-faults-long
 test-faults-long: control-plane ## Run 1,000 seeds of faults.
-	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000
+	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000 -within 30s
 
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
