@@ -43,7 +43,9 @@ func BenchmarkObserveClaim(b *testing.B) {
 		if err := received.Unmarshal(wire); err != nil {
 			b.Fatal(err)
 		}
-		slimClaim(&received)
+		if _, err := observeClaim(&received); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -227,7 +227,20 @@ func TestSlimClaim(t *testing.T) {
 	require.Equal(t, claim.OwnerReferences, slim.OwnerReferences)
 	require.Equal(t, "5", slim.ResourceVersion)
 	require.Empty(t, slim.Spec)
-	require.Equal(t, slim, slimClaim(slim), "an informer may hand it its own result")
+
+	object, err := observeClaim(claim)
+	require.NoError(t, err)
+	observed := object.(*observedClaim)
+	require.Equal(t, slim, observed.claim())
+	require.Equal(t, "5", observed.GetObjectMeta().GetResourceVersion())
+	require.True(t, observed.ours)
+	again, err := observeClaim(observed)
+	require.NoError(t, err)
+	require.Same(t, observed, again, "an informer may hand it its own result")
+	claim.ManagedFields = nil
+	object, err = observeClaim(claim)
+	require.NoError(t, err)
+	require.False(t, object.(*observedClaim).ours, "nothing of it is kwok-dra's")
 }
 
 // TestSince: a condition that stays keeps its time, and one of another entry

@@ -13,7 +13,7 @@ import (
 func (p *Preparer) Allocations() []inventory.Allocation {
 	var all []inventory.Allocation
 	for _, object := range p.claims.GetStore().List() {
-		claim := object.(*resourcev1.ResourceClaim)
+		claim := object.(*observedClaim).claim()
 		if claim.Status.Allocation == nil {
 			continue
 		}

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -39,7 +38,7 @@ type Preparer struct {
 	events    record.EventBroadcaster
 
 	pods   cache.TypedSharedIndexInformer[*observedPod]
-	claims resourceinformers.ResourceClaimIndexInformer
+	claims cache.TypedSharedIndexInformer[*observedClaim]
 	synced []cache.DoneChecker
 	// others are synced before anything is prepared, beside the own caches.
 	others    []cache.DoneChecker
@@ -190,7 +189,7 @@ func (p *Preparer) claim(key types.NamespacedName) (*resourcev1.ResourceClaim, e
 	if !exists {
 		return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
 	}
-	return object.(*resourcev1.ResourceClaim), nil
+	return object.(*observedClaim).claim(), nil
 }
 
 // cached looks at the caches, live asks the API server. A failure by the caches
