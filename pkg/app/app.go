@@ -56,7 +56,11 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(o)
+	found, err := o.restConfig()
+	if err != nil {
+		return err
+	}
+	client, err := newClients(found)
 	if err != nil {
 		return err
 	}
@@ -66,7 +70,7 @@ func Run(ctx context.Context, o *Options) error {
 
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
-	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}})
+	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.all.CoreV1().Events("")}})
 
 	owner, err := newOwner(o)
 	if err != nil {
@@ -100,21 +104,20 @@ func newStore(o *Options) (*config.Store, error) {
 	return store, store.Replace(config.FilesCarrier, documents)
 }
 
-func newClient(o *Options) (kubernetes.Interface, error) {
-	found, err := o.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	return quietClient(found)
+// clients are those of the API server.
+type clients struct {
+	// quiet is for nodes, without their heartbeats, and leases, without renewals; all
+	// is for the rest.
+	all, quiet kubernetes.Interface
 }
 
-// quietClient makes a client that is not told of heartbeats.
-func quietClient(c *rest.Config) (kubernetes.Interface, error) {
-	client, err := kubernetes.NewForConfig(c)
+func newClients(c *rest.Config) (clients, error) {
+	all, err := kubernetes.NewForConfig(c)
 	if err != nil {
-		return nil, err
+		return clients{}, err
 	}
-	return renewals.LeaveOut(client, c)
+	quiet, err := renewals.LeaveOut(all, c)
+	return clients{all, quiet}, err
 }
 
 // restConfig is how the API server is reached.
@@ -155,16 +158,16 @@ type sidecar struct {
 	classes *classes.Keeper
 }
 
-func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) (*sidecar, error) {
+func newSidecar(o *Options, client clients, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) (*sidecar, error) {
 	s := &sidecar{
 		options:  o,
-		client:   client,
+		client:   client.all,
 		store:    store,
 		owner:    owner,
 		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
-		nodes:    lifecycle.NewNodes(client, &o.Managed),
+		nodes:    lifecycle.NewNodes(client.quiet, &o.Managed),
 	}
-	options := slices.Options{Client: client, Config: store, Nodes: s.nodes, Owner: owner, Recorder: s.recorder}
+	options := slices.Options{Client: client.all, Config: store, Nodes: s.nodes, Owner: owner, Recorder: s.recorder}
 	var err error
 	if len(o.kinds) > 0 {
 		if err := s.addCustomResources(); err != nil {
@@ -173,7 +176,7 @@ func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, ow
 		options.Outcomes = s.status.Outcomes
 	}
 	if o.draKwokConfigMap != nil {
-		if s.classes, err = classes.New(client, store, owner, s.recorder); err != nil {
+		if s.classes, err = classes.New(client.all, store, owner, s.recorder); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +184,7 @@ func newSidecar(o *Options, client kubernetes.Interface, store *config.Store, ow
 		return nil, err
 	}
 	s.preparer, err = claims.New(claims.Options{
-		Client: client, Config: store, Nodes: s.nodes, Owner: owner,
+		Client: client.all, Config: store, Nodes: s.nodes, Owner: owner,
 		Published: s.publisher.Published, PublishedSynced: s.publisher.Synced(), Events: events,
 	})
 	return s, err
@@ -283,7 +286,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	running.Go(func() { s.owner.Run(ctx) })
 	running.Go(func() { s.nodes.Run(ctx) })
 	running.Go(func() { s.preparer.Run(ctx, s.options.Workers) })
-	s.publisher.Run(ctx, s.options.Workers)
+	s.publisher.Run(ctx, s.options.Workers, s.preparer.Synced()...)
 	logger.Info("Stopped")
 	return nil
 }

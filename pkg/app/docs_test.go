@@ -38,7 +38,7 @@ func TestReadme(t *testing.T) {
 	client := fake.NewClientset()
 	owner, err := shard.New(shard.Options{Mode: shard.Lease, Client: client})
 	require.NoError(t, err)
-	s, err := newSidecar(options, client, store, owner, events)
+	s, err := newSidecar(options, clients{client, client}, store, owner, events)
 	require.NoError(t, err)
 	// Only what has run has shut down its queues.
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ import (
 // much garbage beside it would be most of the memory that it takes.
 const (
 	mostGarbage = 200 // percent of the live heap
-	headroom    = 32 << 20
+	headroom    = 24 << 20
 	// leastGarbage keeps the collector from taking all of the CPU for a very large
 	// fleet.
 	leastGarbage = 25

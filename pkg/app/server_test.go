@@ -259,7 +259,7 @@ func TestSidecar(t *testing.T) {
 		defer events.Shutdown()
 		owner, err := newOwner(o)
 		require.NoError(t, err)
-		s, err := newSidecar(o, client, store, owner, events)
+		s, err := newSidecar(o, clients{client, client}, store, owner, events)
 		require.NoError(t, err)
 
 		ctx, cancel := context.WithCancel(quiet(t))

@@ -32,11 +32,13 @@ func newOwner(o *Options) (*shard.Owner, error) {
 	return shard.New(shard.Options{Mode: o.shardMode, Client: client, Host: host, Namespace: namespace, Name: o.LeaderName})
 }
 
-// electionClient is a client of its own, which no other request can hold up.
+// electionClient is a client of its own, which no other request can hold up, and
+// which watches the leases of nodes.
 func (o *Options) electionClient() (kubernetes.Interface, error) {
 	found, err := o.restConfig()
 	if err != nil {
 		return nil, err
 	}
-	return quietClient(rest.AddUserAgent(found, "leader-election"))
+	all, err := newClients(rest.AddUserAgent(found, "leader-election"))
+	return all.quiet, err
 }

@@ -6,6 +6,8 @@ package renewals
 
 import (
 	"fmt"
+	"net"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,8 @@ import (
 // watches in protobuf: those of Nodes leave heartbeats out, those of Leases
 // renewals. So the resource version of what is watched may be older than the API
 // server's, and how old a heartbeat is cannot be told. Bookmarks come as ever.
+// Requests for the core and the coordination group go by HTTP/1.1, each at a time
+// through a connection of its own, so the client is for informers of these.
 func LeaveOut(client kubernetes.Interface, config *rest.Config) (kubernetes.Interface, error) {
 	core, err := restClient(config, "/api", corev1.SchemeGroupVersion)
 	if err != nil {
@@ -46,8 +50,20 @@ func (c *quietClient) CoordinationV1() typedcoordinationv1.CoordinationV1Interfa
 	return c.coordination
 }
 
+// dialer finds a connection dead as soon as client-go's pings do with HTTP/2, after
+// 45 s.
+var dialer = net.Dialer{
+	Timeout:         30 * time.Second,
+	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 6},
+}
+
 func restClient(config *rest.Config, path string, version schema.GroupVersion) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
+	// With HTTP/2 each event wakes one goroutine more, and is acknowledged.
+	config.NextProtos = []string{"http/1.1"}
+	if config.Dial == nil {
+		config.Dial = dialer.DialContext
+	}
 	config.APIPath, config.GroupVersion = path, &version
 	config.NegotiatedSerializer = codecs{rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()}
 	client, err := rest.RESTClientFor(config)

@@ -2,8 +2,6 @@ package slices
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
@@ -20,18 +17,11 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
-)
-
-// The reasons of the events on Nodes.
-const (
-	reasonPublishFailed = "PublishFailed"
-	reasonFieldsDropped = "FieldsDropped"
 )
 
 // Publisher publishes and retires the slices of the fake nodes.
@@ -133,13 +123,20 @@ func (p *Publisher) publishedIn(of scope, driver string) bool {
 	return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == driver })
 }
 
+// othersPatience is how long the caches of others are waited for.
+const othersPatience = 5 * time.Second
+
 // Run publishes with that many workers until ctx ends, and returns when all
-// that it started has stopped.
-func (p *Publisher) Run(ctx context.Context, workers int) {
+// that it started has stopped. It begins when its caches are complete and, unless
+// that takes long, those of others: to look at a large fleet would hold them up.
+func (p *Publisher) Run(ctx context.Context, workers int, others ...cache.DoneChecker) {
 	var running sync.WaitGroup
 	running.Go(func() { p.slices.RunWithContext(ctx) })
 	running.Go(func() { p.fields.watch(ctx, p.serverChanged) })
 	cache.WaitFor(ctx, "", p.synced...)
+	waiting, cancel := context.WithTimeout(ctx, othersPatience)
+	cache.WaitFor(waiting, "", others...)
+	cancel()
 	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
 }
@@ -297,53 +294,4 @@ func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverStat
 	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.scope,
 		"created", len(writes.Create), "updated", len(writes.Update), "deleted", len(writes.Delete))
 	return result{wrote: true, pools: pools, layout: layout}
-}
-
-// refused reports templates that cannot be rendered for the node, and what is
-// wrong with its annotation. Only a change of the node or the configuration can
-// help.
-func (p *Publisher) refused(node *corev1.Node, problems map[string]error) error {
-	var errs []error
-	for _, cause := range slices.Sorted(maps.Keys(problems)) {
-		p.metrics.failing.WithLabelValues(cause).Inc()
-		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(problems[cause]))
-		errs = append(errs, problems[cause])
-	}
-	return loop.Terminal(errors.Join(errs...))
-}
-
-// failed reports an API call that failed. What the API server refuses for good
-// is reported at once, the rest when it has failed for a while.
-func (p *Publisher) failed(node *corev1.Node, of scope, err error) error {
-	var layout *layoutError
-	switch {
-	case loop.LostRace(err):
-		return err
-	case errors.As(err, &layout):
-		return p.refused(node, map[string]error{"template": err})
-	}
-	p.metrics.failing.WithLabelValues("api").Inc()
-	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
-	if node != nil && (final || p.loop.Failures(of) >= loop.Patience) {
-		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
-	}
-	return err
-}
-
-func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source string, field *gatedField) {
-	p.metrics.dropped.WithLabelValues(source, field.name).Set(1)
-	effect := ""
-	if field.without != "" {
-		effect = ", and its pool is not published, since " + field.without
-	}
-	err := fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or take the field away",
-		field.name, source, effect, field.gate)
-	if source == v1alpha1.DeviceTaintsAnnotation {
-		err = fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or take the annotation away",
-			source, field.gate)
-	}
-	klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
-	if p.owner.Leads() { // all replicas find this out
-		p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
-	}
 }

@@ -1,7 +1,6 @@
 package slices
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,9 +15,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
-
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 func TestPublishOnceReady(t *testing.T) {
@@ -309,19 +305,5 @@ func TestPublishTogether(t *testing.T) {
 		label("a")
 		label("b")
 		w.wrote("create 1")
-	})
-}
-
-func TestRunThatEndsBeforeTheCachesAreFull(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		managed := &lifecycle.ManagedNodes{All: true}
-		require.NoError(t, managed.Complete())
-		server := newServer()
-		nodes := lifecycle.NewNodes(server, managed)
-		publisher, err := New(Options{Client: server, Config: storeOf(t, ""), Nodes: nodes, Recorder: record.NewFakeRecorder(1)})
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(quiet(t))
-		cancel()
-		publisher.Run(ctx, 1)
 	})
 }
