@@ -27,11 +27,11 @@ import (
 // Requests for the core and the coordination group go by HTTP/1.1, each at a time
 // through a connection of its own, so the client is for informers of these.
 func LeaveOut(client kubernetes.Interface, config *rest.Config) (kubernetes.Interface, error) {
-	core, err := restClient(config, "/api", corev1.SchemeGroupVersion)
+	core, err := restClient(config, "/api", corev1.SchemeGroupVersion, 0)
 	if err != nil {
 		return nil, err
 	}
-	coordination, err := restClient(config, "/apis", coordinationv1.SchemeGroupVersion)
+	coordination, err := restClient(config, "/apis", coordinationv1.SchemeGroupVersion, leasePause)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,11 @@ func (c *quietClient) CoordinationV1() typedcoordinationv1.CoordinationV1Interfa
 	return c.coordination
 }
 
+// leasePause is how long renewals of leases may gather. A thousand come in a
+// second, and to be woken for each takes more than to read it; a lease changes hands
+// after many seconds only.
+const leasePause = 100 * time.Millisecond
+
 // dialer finds a connection dead as soon as client-go's pings do with HTTP/2, after
 // 45 s.
 var dialer = net.Dialer{
@@ -57,7 +62,7 @@ var dialer = net.Dialer{
 	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 6},
 }
 
-func restClient(config *rest.Config, path string, version schema.GroupVersion) (rest.Interface, error) {
+func restClient(config *rest.Config, path string, version schema.GroupVersion, pause time.Duration) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	// With HTTP/2 each event wakes one goroutine more, and is acknowledged.
 	config.NextProtos = []string{"http/1.1"}
@@ -65,7 +70,7 @@ func restClient(config *rest.Config, path string, version schema.GroupVersion) (
 		config.Dial = dialer.DialContext
 	}
 	config.APIPath, config.GroupVersion = path, &version
-	config.NegotiatedSerializer = codecs{rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()}
+	config.NegotiatedSerializer = codecs{rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion(), pause}
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", version, err)
@@ -75,7 +80,10 @@ func restClient(config *rest.Config, path string, version schema.GroupVersion) (
 
 // codecs are those of all clients, but for how streams of protobuf are taken
 // apart.
-type codecs struct{ runtime.NegotiatedSerializer }
+type codecs struct {
+	runtime.NegotiatedSerializer
+	pause time.Duration
+}
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
@@ -85,7 +93,7 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 			continue
 		}
 		stream := *types[i].StreamSerializer
-		stream.Framer = framer{stream.Framer}
+		stream.Framer = framer{stream.Framer, c.pause}
 		types[i].StreamSerializer = &stream
 	}
 	return types

@@ -3,17 +3,21 @@ package renewals
 import (
 	"errors"
 	"io"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // framer takes a watch apart into frames of an event each, without those that are
 // renewals.
-type framer struct{ runtime.Framer }
+type framer struct {
+	runtime.Framer
+	pause time.Duration
+}
 
 // NewFrameReader implements runtime.Framer.
 func (f framer) NewFrameReader(watch io.ReadCloser) io.ReadCloser {
-	return &frameReader{ReadCloser: f.Framer.NewFrameReader(watch), last: map[string]uint64{}}
+	return &frameReader{ReadCloser: f.Framer.NewFrameReader(watch), pause: f.pause, last: map[string]uint64{}}
 }
 
 // frameReader reads the frames of one watch.
@@ -26,7 +30,15 @@ type frameReader struct {
 	// last has the content, hashed, of the objects that the watch has told of, by
 	// their UIDs.
 	last map[string]uint64
+
+	// pause, where it is not 0, is made after a renewal, and what gathers meanwhile is
+	// read within burst.
+	pause  time.Duration
+	paused time.Time // when the last pause ended
 }
+
+// burst is enough to read some hundred renewals.
+const burst = 5 * time.Millisecond
 
 // firstBuffer is room for the events of most nodes.
 const firstBuffer = 8 << 10
@@ -42,6 +54,9 @@ func (r *frameReader) Read(data []byte) (int, error) {
 		}
 		if !r.renewal(frame) {
 			r.left = frame
+		} else if r.pause > 0 && time.Since(r.paused) > burst {
+			<-time.After(r.pause)
+			r.paused = time.Now()
 		}
 	}
 	n := copy(data, r.left)

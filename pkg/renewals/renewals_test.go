@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -314,6 +316,27 @@ func TestLongFrames(t *testing.T) {
 	require.Equal(t, want, have)
 	require.NoError(t, r.Close())
 	require.True(t, frames.closed)
+}
+
+// TestPause lets renewals gather, and passes on at once what is none.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		frame := func(version, holder string) string {
+			return string(encode(t, runtime.ContentTypeProtobuf, watch.Event{Type: watch.Modified, Object: lease(version, holder, 0)})[4:])
+		}
+		r := &frameReader{
+			ReadCloser: &oneByOne{frames: []string{frame("1", "a"), frame("2", "a"), frame("3", "a"), frame("4", "b")}},
+			pause:      time.Second, last: map[string]uint64{},
+		}
+		data, start := make([]byte, firstBuffer), time.Now()
+		_, err := r.Read(data)
+		require.NoError(t, err)
+		require.Zero(t, time.Since(start))
+		_, err = r.Read(data)
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(start), "after the first of two renewals")
+	})
 }
 
 // BenchmarkHeartbeat is what it takes to recognize a heartbeat.
