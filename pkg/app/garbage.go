@@ -14,10 +14,10 @@ import (
 // much garbage beside it would be most of the memory that it takes.
 const (
 	mostGarbage = 200 // percent of the live heap
-	headroom    = 24 << 20
+	headroom    = 18 << 20
 	// leastGarbage keeps the collector from taking all of the CPU for a very large
 	// fleet.
-	leastGarbage = 25
+	leastGarbage = 15
 )
 
 // garbage is how much garbage to leave, in percent of the live heap.

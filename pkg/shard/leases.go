@@ -7,7 +7,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -26,8 +25,7 @@ type leases struct {
 // observedLease is what the cache keeps of a lease. Each of a fleet's leases
 // changes every few seconds, and hardly ever in this.
 type observedLease struct {
-	// ObjectMeta has the name and the version.
-	metav1.ObjectMeta
+	cached.Meta
 	ours bool
 }
 
@@ -62,8 +60,8 @@ func newLeases(client kubernetes.Interface, host string, held func(node string, 
 
 func observeLease(lease *coordinationv1.Lease, prefix string) *observedLease {
 	return &observedLease{
-		ObjectMeta: metav1.ObjectMeta{Name: lease.Name, Namespace: lease.Namespace, ResourceVersion: lease.ResourceVersion},
-		ours:       lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, prefix),
+		Meta: cached.MetaOf(lease),
+		ours: lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, prefix),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -186,7 +187,8 @@ func (h holder) isOf(name string, pool *devices.Pool) bool {
 func (d *desired) poolIDs(node *corev1.Node, known []poolID) []poolID {
 	ids := make([]poolID, 0, len(d.pools))
 	for i := range d.pools {
-		ids = append(ids, poolID{node.UID, d.pools[i].Driver, d.pools[i].Name})
+		// The name is part of all that was rendered, which is not to be kept.
+		ids = append(ids, poolID{node.UID, d.pools[i].Driver, strings.Clone(d.pools[i].Name)})
 	}
 	for _, id := range known {
 		if d.held[id.driver] != nil {
