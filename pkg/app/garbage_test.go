@@ -12,13 +12,13 @@ import (
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[uint64]int{
-		0:        mostGarbage,
-		1 << 20:  mostGarbage,
-		12 << 20: mostGarbage,
-		24 << 20: 100,
-		48 << 20: 50,
-		96 << 20: leastGarbage,
-		1 << 40:  leastGarbage,
+		0:         mostGarbage,
+		1 << 20:   mostGarbage,
+		9 << 20:   mostGarbage,
+		18 << 20:  100,
+		36 << 20:  50,
+		120 << 20: leastGarbage,
+		1 << 40:   leastGarbage,
 	} {
 		require.Equal(t, want, garbage(live), "%d MiB", live>>20)
 	}
