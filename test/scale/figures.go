@@ -36,6 +36,9 @@ type figures struct {
 	// RenewalCPU is what a thousand renewals of leases take, in seconds, where each
 	// replica acts for the nodes whose lease its kwok holds.
 	RenewalCPU float64 `json:"cpuSecondsPerThousandRenewals"`
+	// SharedMemory is the most that is resident there, in bytes: the leases are kept
+	// as well.
+	SharedMemory int64 `json:"sharedMemoryBytes"`
 }
 
 // sawPeak notes the most memory that a sidecar has had.

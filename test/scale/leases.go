@@ -56,7 +56,7 @@ func (w *world) measureRenewals(ctx context.Context, length time.Duration, f *fi
 		return err
 	}
 	f.RenewalCPU = (after - before).Seconds() / float64(renewed) * 1000
-	if err := f.sawPeak(process); err != nil {
+	if f.SharedMemory, err = process.PeakMemory(); err != nil {
 		return err
 	}
 	return process.Stop()

@@ -47,6 +47,7 @@ var rows = []row{
 	{"heartbeats measured, per second", decimals(0, func(f *figures) float64 { return f.Heartbeats })},
 	{"heartbeats of all nodes every 22.5 s, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.heartbeatCore() })},
 	{"CPU per 1,000 renewals of leases, s", decimals(3, func(f *figures) float64 { return f.RenewalCPU })},
+	{"resident memory with --shard-mode=lease, at most, MiB", func(f *figures) string { return mebibytes(f.SharedMemory) }},
 	{"renewals of all leases every 10 s, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.renewalCore() })},
 	{"writes at rest", func(f *figures) string { return fmt.Sprint(f.RestWrites) }},
 	{"publish, nodes/s", decimals(0, func(f *figures) float64 { return f.PublishRate })},
