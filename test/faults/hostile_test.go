@@ -31,7 +31,8 @@ const (
 	churnPause = 100 * time.Millisecond
 )
 
-// fixedRounds are for a machine that has nothing else to do.
+// fixedRounds are for a machine that has nothing else to do. In 20 there is enough to
+// tell a ratio by.
 var fixedRounds = flag.Int("rounds", 0, "rounds of each poison, all of which count together; 0: up to 10, of which the best counts")
 
 // TestHostile has one node or template at a time do harm, and times how soon the
