@@ -183,10 +183,7 @@ func newSidecar(o *Options, client clients, store *config.Store, owner *shard.Ow
 	if s.publisher, err = slices.New(options); err != nil {
 		return nil, err
 	}
-	s.preparer, err = claims.New(claims.Options{
-		Client: client.all, Config: store, Nodes: s.nodes, Owner: owner,
-		Published: s.publisher.Published, PublishedSynced: s.publisher.Synced(), Events: events,
-	})
+	s.preparer, err = claims.New(claims.Options{Client: client.all, Config: store, Nodes: s.nodes, Owner: owner, Published: s.publisher.Published, Events: events})
 	return s, err
 }
 
@@ -285,7 +282,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	running.Go(func() { s.owner.Run(ctx) })
 	running.Go(func() { s.nodes.Run(ctx) })
-	running.Go(func() { s.preparer.Run(ctx, s.options.Workers) })
+	running.Go(func() { s.preparer.Run(ctx, s.options.Workers, s.publisher.Synced()...) })
 	s.publisher.Run(ctx, s.options.Workers, s.preparer.Synced()...)
 	logger.Info("Stopped")
 	return nil

@@ -16,6 +16,15 @@ func MustTransform(informer cache.SharedIndexInformer, transform cache.Transform
 	}
 }
 
+// Get returns what a store has under a key, or nil.
+func Get[T any](store cache.Store, key string) *T {
+	object, exists, err := store.GetByKey(key)
+	if err != nil || !exists {
+		return nil
+	}
+	return object.(*T)
+}
+
 // Older tells whether one resource version is older than another. Those that
 // are not numbers, as no API server's, count as equal.
 func Older(version, than string) bool {

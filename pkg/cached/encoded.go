@@ -3,6 +3,8 @@ package cached
 import (
 	"fmt"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Encoded is an object of type T in its encoded form, which takes much less
@@ -13,6 +15,7 @@ type Encoded[T any, P encodable[T]] string
 // encodable is what the types of the API are by pointer.
 type encodable[T any] interface {
 	*T
+	metav1.Object
 	Size() int
 	MarshalToSizedBuffer(data []byte) (int, error)
 	Unmarshal(data []byte) error
@@ -46,5 +49,29 @@ func (e Encoded[T, P]) Decode() P {
 	if err := object.Unmarshal([]byte(e)); err != nil {
 		panic(fmt.Sprintf("decode what was encoded: %v", err))
 	}
+	return object
+}
+
+// Object is an object of type T in a cache that keeps all of it. It is encoded
+// without its version, so that two that differ in nothing else are encoded equally.
+type Object[T any, P encodable[T]] struct {
+	Meta
+	Encoded Encoded[T, P]
+}
+
+// Keep makes an Object, and takes the version off the one that it is made from.
+// Before is as for Encode.
+func Keep[T any, P encodable[T]](object P, before Encoded[T, P]) (Object[T, P], error) {
+	kept := Object[T, P]{Meta: MetaOf(object)}
+	object.SetResourceVersion("")
+	var err error
+	kept.Encoded, err = Encode(object, before)
+	return kept, err
+}
+
+// Decode returns a copy of the object, with its version.
+func (o *Object[T, P]) Decode() P {
+	object := o.Encoded.Decode()
+	object.SetResourceVersion(o.ResourceVersion)
 	return object
 }

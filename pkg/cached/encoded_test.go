@@ -42,3 +42,19 @@ func TestEncoded(t *testing.T) {
 	var none Encoded[corev1.Node, *corev1.Node]
 	require.NotEqual(t, none, first)
 }
+
+// TestObject: two that differ in their versions only are encoded equally.
+func TestObject(t *testing.T) {
+	t.Parallel()
+	of := func(version string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: version, Labels: map[string]string{"a": "b"}}}
+	}
+	first, err := Keep(of("1"), "")
+	require.NoError(t, err)
+	second, err := Keep(of("2"), first.Encoded)
+	require.NoError(t, err)
+	require.Equal(t, first.Encoded, second.Encoded)
+	require.Equal(t, Meta{Name: "n", UID: "u", ResourceVersion: "2"}, second.Meta)
+	require.Equal(t, of("1"), first.Decode())
+	require.Equal(t, of("2"), second.Decode())
+}

@@ -109,15 +109,15 @@ func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *des
 // state was locked may be out of date by now, as may be the cache: then the API
 // server's answer to the last write is newer.
 func (p *Preparer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	seen, err := p.claim(keyOf(claim))
-	if err == nil && seen.UID == claim.UID {
-		claim = newer(claim, seen)
+	seen := p.observedClaim(keyOf(claim))
+	if seen != nil && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
+		claim = seen.Decode()
 	}
 	if state.answer == nil {
 		return claim
 	}
 	claim = newer(claim, state.answer)
-	if err == nil && !cached.Older(seen.ResourceVersion, state.answer.ResourceVersion) {
+	if seen != nil && !cached.Older(seen.ResourceVersion, state.answer.ResourceVersion) {
 		state.answer = nil
 	}
 	return claim

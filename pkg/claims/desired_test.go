@@ -231,7 +231,7 @@ func TestSlimClaim(t *testing.T) {
 	object, err := observeClaim(claim)
 	require.NoError(t, err)
 	observed := object.(*observedClaim)
-	require.Equal(t, slim, observed.claim())
+	require.Equal(t, slim, observed.Decode())
 	require.Equal(t, "5", observed.GetObjectMeta().GetResourceVersion())
 	require.True(t, observed.ours)
 	again, err := observeClaim(observed)

@@ -30,24 +30,21 @@ const (
 // claims is kept whole, since selectors and templates may see all of it, but
 // encoded, which takes a third of the memory.
 type observedPod struct {
-	cached.Meta // has the version, which encoded has not
-	// The rest is empty where the Pod has no claims.
+	// Where the Pod has no claims, only the Meta is there.
+	cached.Object[corev1.Pod, *corev1.Pod]
 	node     string
 	claims   []types.NamespacedName
 	terminal bool
-	encoded  cached.Encoded[corev1.Pod, *corev1.Pod]
 }
 
-func (o *observedPod) hasClaims() bool { return o.encoded != "" }
+func (o *observedPod) hasClaims() bool { return o.Encoded != "" }
 
 // pod is nil where the Pod has no claims.
 func (o *observedPod) pod() *corev1.Pod {
 	if !o.hasClaims() {
 		return nil
 	}
-	pod := o.encoded.Decode()
-	pod.ResourceVersion = o.ResourceVersion
-	return pod
+	return o.Decode()
 }
 
 // newPodInformer watches the Pods that are bound to a node.
@@ -91,15 +88,16 @@ func observePod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	observed := &observedPod{Meta: cached.MetaOf(pod)}
+	observed := &observedPod{}
 	if !usesClaims(pod) {
+		observed.Meta = cached.MetaOf(pod)
 		return observed, nil
 	}
 	observed.node, observed.claims, observed.terminal = pod.Spec.NodeName, claimsOf(pod), terminal(pod)
 	// Selectors and templates do not see managedFields.
-	pod.ManagedFields, pod.ResourceVersion = nil, ""
+	pod.ManagedFields = nil
 	var err error
-	if observed.encoded, err = cached.Encode(pod, ""); err != nil {
+	if observed.Object, err = cached.Keep(pod, ""); err != nil {
 		return nil, fmt.Errorf("encode pod %s: %w", keyOf(pod), err)
 	}
 	return observed, nil
@@ -108,18 +106,11 @@ func observePod(object any) (any, error) {
 // observedClaim is what the cache keeps of a claim: what slimClaim leaves of it,
 // encoded, which takes a fifth of the memory.
 type observedClaim struct {
-	cached.Meta // has the version, which encoded has not
-	node        string
+	cached.Object[resourcev1.ResourceClaim, *resourcev1.ResourceClaim]
+	node string
 	// ours tells of a claim that kwok-dra has written to, or may have to before a Pod
 	// is bound.
-	ours    bool
-	encoded cached.Encoded[resourcev1.ResourceClaim, *resourcev1.ResourceClaim]
-}
-
-func (o *observedClaim) claim() *resourcev1.ResourceClaim {
-	claim := o.encoded.Decode()
-	claim.ResourceVersion = o.ResourceVersion
-	return claim
+	ours bool
 }
 
 func newClaimInformer(client kubernetes.Interface) cache.TypedSharedIndexInformer[*observedClaim] {
@@ -136,14 +127,9 @@ func observeClaim(object any) (any, error) {
 		return object, nil
 	}
 	slim := slimClaim(claim)
-	observed := &observedClaim{
-		Meta: cached.MetaOf(slim),
-		node: nodeOf(slim),
-		ours: len(slim.ManagedFields) > 0 || hasBindingConditions(slim),
-	}
-	slim.ResourceVersion = ""
+	observed := &observedClaim{node: nodeOf(slim), ours: len(slim.ManagedFields) > 0 || hasBindingConditions(slim)}
 	var err error
-	if observed.encoded, err = cached.Encode(slim, ""); err != nil {
+	if observed.Object, err = cached.Keep(slim, ""); err != nil {
 		return nil, fmt.Errorf("encode claim %s: %w", keyOf(slim), err)
 	}
 	return observed, nil

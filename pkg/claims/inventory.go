@@ -13,7 +13,7 @@ import (
 func (p *Preparer) Allocations() []inventory.Allocation {
 	var all []inventory.Allocation
 	for _, object := range p.claims.GetStore().List() {
-		claim := object.(*observedClaim).claim()
+		claim := object.(*observedClaim).Decode()
 		if claim.Status.Allocation == nil {
 			continue
 		}

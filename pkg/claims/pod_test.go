@@ -161,7 +161,9 @@ func TestObservePod(t *testing.T) {
 	require.Same(t, observed, again)
 	observed, err = observePod(without)
 	require.NoError(t, err)
-	require.Equal(t, &observedPod{Meta: meta(without)}, observed)
+	want := &observedPod{}
+	want.Meta = meta(without)
+	require.Equal(t, want, observed)
 	require.Nil(t, observed.(*observedPod).pod())
 	odd, err := observePod("odd")
 	require.NoError(t, err)

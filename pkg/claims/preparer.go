@@ -37,11 +37,9 @@ type Preparer struct {
 	published func(node, driver string) bool
 	events    record.EventBroadcaster
 
-	pods   cache.TypedSharedIndexInformer[*observedPod]
-	claims cache.TypedSharedIndexInformer[*observedClaim]
-	synced []cache.DoneChecker
-	// others are synced before anything is prepared, beside the own caches.
-	others    []cache.DoneChecker
+	pods      cache.TypedSharedIndexInformer[*observedPod]
+	claims    cache.TypedSharedIndexInformer[*observedClaim]
+	synced    []cache.DoneChecker
 	podLoop   *loop.Loop[types.NamespacedName]
 	claimLoop *loop.Loop[types.NamespacedName]
 	states    *states
@@ -50,19 +48,16 @@ type Preparer struct {
 	changes   atomic.Uint64
 }
 
-// Options are what a Preparer works with. All but Owner and PublishedSynced are
-// required.
+// Options are what a Preparer works with. All but Owner are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
 	// Nodes and Owner are run by the caller.
 	Nodes *lifecycle.Nodes
 	Owner *shard.Owner
-	// Published tells whether a driver has a pool on a node by what the cache says,
-	// once PublishedSynced are done. Before, it would be asked for, Pod by Pod.
-	Published       func(node, driver string) bool
-	PublishedSynced []cache.DoneChecker
-	Events          record.EventBroadcaster
+	// Published tells whether a driver has a pool on a node by what the cache says.
+	Published func(node, driver string) bool
+	Events    record.EventBroadcaster
 }
 
 // New makes a Preparer; Run starts it.
@@ -73,7 +68,6 @@ func New(o Options) (*Preparer, error) {
 		nodes:     o.Nodes,
 		owner:     o.Owner,
 		published: o.Published,
-		others:    o.PublishedSynced,
 		events:    o.Events,
 		pods:      newPodInformer(o.Client),
 		claims:    newClaimInformer(o.Client),
@@ -98,12 +92,14 @@ func (p *Preparer) Synced() []cache.DoneChecker {
 }
 
 // Run prepares with that many workers for Pods, and as many for claims, until
-// ctx ends, and returns when all that it started has stopped.
-func (p *Preparer) Run(ctx context.Context, workers int) {
+// ctx ends, and returns when all that it started has stopped. It begins when its
+// caches are complete, and those of others: what is not known to be published would
+// be asked for, Pod by Pod.
+func (p *Preparer) Run(ctx context.Context, workers int, others ...cache.DoneChecker) {
 	var running sync.WaitGroup
 	running.Go(func() { p.pods.RunWithContext(ctx) })
 	running.Go(func() { p.claims.RunWithContext(ctx) })
-	cache.WaitFor(ctx, "", slices.Concat(p.synced, p.others)...)
+	cache.WaitFor(ctx, "", slices.Concat(p.synced, others)...)
 	running.Go(func() { p.claimLoop.Run(ctx, workers) })
 	p.podLoop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
@@ -173,23 +169,20 @@ func (p *Preparer) pod(key types.NamespacedName) *corev1.Pod {
 
 // observed returns what the cache has of a Pod, or nil.
 func (p *Preparer) observed(key types.NamespacedName) *observedPod {
-	object, exists, err := p.pods.GetStore().GetByKey(key.String())
-	if err != nil || !exists {
-		return nil
-	}
-	return object.(*observedPod)
+	return cached.Get[observedPod](p.pods.GetStore(), key.String())
 }
 
 // claim returns a claim from the cache.
 func (p *Preparer) claim(key types.NamespacedName) (*resourcev1.ResourceClaim, error) {
-	object, exists, err := p.claims.GetStore().GetByKey(key.String())
-	if err != nil {
-		return nil, fmt.Errorf("find claim %s: %w", key, err)
+	if observed := p.observedClaim(key); observed != nil {
+		return observed.Decode(), nil
 	}
-	if !exists {
-		return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
-	}
-	return object.(*observedClaim).claim(), nil
+	return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
+}
+
+// observedClaim returns what the cache has of a claim, or nil.
+func (p *Preparer) observedClaim(key types.NamespacedName) *observedClaim {
+	return cached.Get[observedClaim](p.claims.GetStore(), key.String())
 }
 
 // cached looks at the caches, live asks the API server. A failure by the caches

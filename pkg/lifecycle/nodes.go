@@ -37,9 +37,8 @@ func NewNodes(client kubernetes.Interface, managed *ManagedNodes) *Nodes {
 // encoded, which takes a quarter of the memory and tells at once whether an
 // update is a change.
 type observedNode struct {
-	cached.Meta // has the version, which encoded has not
-	fake        bool
-	encoded     cached.Encoded[corev1.Node, *corev1.Node]
+	cached.Object[corev1.Node, *corev1.Node]
+	fake bool
 }
 
 // observe makes an observedNode of a Node. It is the transform of the informer,
@@ -49,24 +48,17 @@ func (n *Nodes) observe(object any) (any, error) {
 	if !is {
 		return object, nil
 	}
-	observed := &observedNode{Meta: cached.MetaOf(node), fake: n.Fake(node)}
+	observed := &observedNode{fake: n.Fake(node)}
 	Slim(node)
-	node.ResourceVersion = ""
 	var before cached.Encoded[corev1.Node, *corev1.Node]
 	if known := n.observed(node.Name); known != nil {
-		before = known.encoded
+		before = known.Encoded
 	}
 	var err error
-	if observed.encoded, err = cached.Encode(node, before); err != nil {
+	if observed.Object, err = cached.Keep(node, before); err != nil {
 		return nil, fmt.Errorf("encode node %s: %w", node.Name, err)
 	}
 	return observed, nil
-}
-
-func (o *observedNode) node() *corev1.Node {
-	node := o.encoded.Decode()
-	node.ResourceVersion = o.ResourceVersion
-	return node
 }
 
 // Slim drops what selectors and templates do not see: managedFields, and
@@ -90,7 +82,7 @@ func (u Update) Both() (old, now *corev1.Node) {
 	if u.old == nil || u.now == nil {
 		return nil, nil
 	}
-	return u.old.node(), u.now.node()
+	return u.old.Decode(), u.now.Decode()
 }
 
 // Handle has f called with each node that comes, changes or goes. A heartbeat is
@@ -103,7 +95,7 @@ func (n *Nodes) Handle(f func(Update)) (cache.DoneChecker, error) {
 			f(Update{Name: node.Name, now: node})
 		},
 		UpdateFunc: func(old, node *observedNode) {
-			if old.encoded != node.encoded {
+			if old.Encoded != node.Encoded {
 				f(Update{Name: node.Name, old: old, now: node})
 			}
 		},
@@ -134,7 +126,7 @@ func (n *Nodes) Run(ctx context.Context) {
 // Get returns the node, or nil where it does not exist or is not fake.
 func (n *Nodes) Get(name string) *corev1.Node {
 	if node := n.get(name); node != nil {
-		return node.node()
+		return node.Decode()
 	}
 	return nil
 }
@@ -153,11 +145,7 @@ func (n *Nodes) get(name string) *observedNode {
 
 // observed returns what the cache has of a node, fake or not, or nil.
 func (n *Nodes) observed(name string) *observedNode {
-	object, exists, err := n.informer.GetStore().GetByKey(name)
-	if err != nil || !exists {
-		return nil
-	}
-	return object.(*observedNode)
+	return cached.Get[observedNode](n.informer.GetStore(), name)
 }
 
 // Fake tells whether kwok manages the node.

@@ -47,7 +47,7 @@ func BenchmarkObserve(b *testing.B) {
 	require.NoError(b, nodes.informer.GetStore().Add(before))
 	b.ReportAllocs()
 	for b.Loop() {
-		if receive().encoded != before.encoded {
+		if receive().Encoded != before.Encoded {
 			b.Fatal("the same node is taken for a change")
 		}
 	}
@@ -61,6 +61,6 @@ func BenchmarkGetNode(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		observed.(*observedNode).node()
+		observed.(*observedNode).Decode()
 	}
 }

@@ -165,9 +165,9 @@ func TestUpdate(t *testing.T) {
 		require.Nil(t, old)
 		require.Nil(t, now)
 	}
-	old = first.node()
+	old = first.Decode()
 	old.Labels["a"] = "spoiled"
-	require.Equal(t, "b", first.node().Labels["a"], "each reader has a copy")
+	require.Equal(t, "b", first.Decode().Labels["a"], "each reader has a copy")
 }
 
 // TestKnown: where the server lists some nodes only, others may exist.
