@@ -1,6 +1,8 @@
 package stages_test
 
 import (
+	stdjson "encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -63,9 +65,18 @@ var (
 	kwokPodReady = []string{kwokpodfast.DefaultPodReady}
 )
 
+// kwokDir is the directory of kwok's module, which is downloaded if need be.
+// "go list -m" prints nothing, and exits with 0, for one that is not there yet.
 var kwokDir = sync.OnceValues(func() (string, error) {
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").Output()
-	return strings.TrimSpace(string(dir)), err
+	download, err := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/kwok").Output()
+	if err != nil {
+		return "", fmt.Errorf("download kwok: %w", err)
+	}
+	var module struct{ Dir string }
+	if err := stdjson.Unmarshal(download, &module); err != nil || module.Dir == "" {
+		return "", fmt.Errorf("find where kwok was downloaded to in %q: %w", download, err)
+	}
+	return module.Dir, nil
 })
 
 // kwokStages are Stages of kwok's own that it does not embed.

@@ -1,10 +1,8 @@
 package install
 
 import (
-	"encoding/json"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -95,11 +93,8 @@ func moduleDir(t *testing.T, path, version string) string {
 	if other := moduleVersions[path+"@"+version]; other != "" {
 		version = other
 	}
-	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path+"@"+version)
-	output, err := download.CombinedOutput()
-	require.NoError(t, err, "download %s %s: %s", path, version, output)
-	var module struct{ Dir string }
-	require.NoError(t, json.Unmarshal(output, &module))
+	module, err := gomod.Download(t.Context(), sidecar.Root(), path+"@"+version)
+	require.NoError(t, err)
 	return module.Dir
 }
 

@@ -14,13 +14,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 )
 
 // readyLimit bounds the wait for a sidecar to become ready.
@@ -39,21 +38,20 @@ var Binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Root is the top of the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
-}
+// Root is the top of the repository. It panics where there is none: the tests and
+// commands of this module run in a checkout only.
+var Root = sync.OnceValue(func() string {
+	root, err := gomod.Root("github.com/kwok-dra/kwok-dra")
+	if err != nil {
+		panic(err)
+	}
+	return root
+})
 
 // ModuleDir is the directory of a module that kwok-dra requires.
 func ModuleDir(ctx context.Context, module string) (string, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
-	list.Dir = Root()
-	output, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("find module %s: %w", module, err)
-	}
-	return strings.TrimSpace(string(output)), nil
+	m, err := gomod.Download(ctx, Root(), module)
+	return m.Dir, err
 }
 
 // Process is a running sidecar.

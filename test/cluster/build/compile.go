@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
 )
 
@@ -28,19 +28,15 @@ type workshop struct {
 // writeModule writes the module in which u is built, and returns the directory
 // with the source of u.
 func (w workshop) writeModule(ctx context.Context, u unit) (source string, err error) {
-	out, err := output(w.goCommand(ctx, "mod", "download", "-json", u.source.String()))
+	downloaded, err := gomod.Read(w.goCommand(ctx, "mod", "download", "-json", u.source.String()), u.source.String())
 	if err != nil {
-		return "", fmt.Errorf("download module %s: %w", u.source, err)
+		return "", err
 	}
-	var downloaded struct{ GoMod, Dir string }
-	if err := json.Unmarshal(out, &downloaded); err != nil {
-		return "", fmt.Errorf("read where module %s was downloaded to: %w", u.source, err)
-	}
-	gomod, err := os.ReadFile(downloaded.GoMod)
+	required, err := os.ReadFile(downloaded.GoMod)
 	if err != nil {
 		return "", fmt.Errorf("read go.mod of %s: %w", u.source, err)
 	}
-	scratch, err := scratchModule(gomod, u.source, u.parts)
+	scratch, err := scratchModule(required, u.source, u.parts)
 	if err != nil {
 		return "", err
 	}
