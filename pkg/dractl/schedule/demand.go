@@ -108,8 +108,12 @@ func (d *demand) kindOf() (string, error) {
 	return string(text), nil
 }
 
-// unfit says why the Pod cannot be on a node, whatever devices there are, or is
-// empty.
+// fits reports whether the Pod can be on a node, whatever devices there are.
+func (d *demand) fits(node *corev1.Node) bool {
+	return d.unfit(node) == "" && !d.elsewhere(node) && d.unsupported(node) == ""
+}
+
+// unfit says why the node itself keeps the Pod away, or is empty.
 func (d *demand) unfit(node *corev1.Node) string {
 	if node.Spec.Unschedulable && !d.tolerates(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "the node is cordoned"
@@ -123,11 +127,18 @@ func (d *demand) unfit(node *corev1.Node) string {
 	} else if !matches {
 		return "the Pod's nodeSelector or node affinity does not match"
 	}
-	for _, p := range d.places {
-		if !p.nodes.Match(node) {
-			return fmt.Sprintf("the devices of claim %s are elsewhere", p.claim)
-		}
-	}
+	return ""
+}
+
+// elsewhere reports whether a claim of the Pod has devices that the node cannot
+// use.
+func (d *demand) elsewhere(node *corev1.Node) bool {
+	return slices.ContainsFunc(d.places, func(p place) bool { return !p.nodes.Match(node) })
+}
+
+// unsupported says which of the Pod's extended resources is not from devices on a
+// node, or is empty.
+func (d *demand) unsupported(node *corev1.Node) string {
 	for _, resource := range d.extended {
 		if quantity := node.Status.Allocatable[resource]; !quantity.IsZero() {
 			return fmt.Sprintf("%s is from a device plugin there, which is not looked at", resource)

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -65,10 +64,9 @@ func (c *command) count(ctx context.Context, scheduler *Scheduler, placements []
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
-	for _, m := range counts {
-		if _, err := fmt.Fprintf(c.streams.Out, "\nThen, for one more like Pod %s:\n  %s\n", key(m.Namespace, m.Pod), strings.Join(m.Then, "\n  ")); err != nil {
-			return err
-		}
+	reasons := map[*Placement][]string{}
+	for i, p := range placements {
+		reasons[p] = counts[i].Then
 	}
-	return nil
+	return printBlocks(c.streams.Out, "\nThen, for one more like Pod %s%s:\n  %s\n", blocks(placements, reasons))
 }

@@ -30,7 +30,7 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	}
 	k := &kind{open: make([]queue, d.ranks())}
 	for i, n := range s.nodes {
-		if d.unfit(n.object) != "" {
+		if !d.fits(n.object) {
 			continue
 		}
 		for rank := range k.open {

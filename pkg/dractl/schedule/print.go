@@ -42,15 +42,7 @@ func (c *command) printTable(placements []*Placement, reasons map[*Placement][]s
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
-	for _, p := range placements {
-		if p.Node != "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(c.streams.Out, "\nPod %s fits on no node:\n  %s\n", nameOf(p.Pod), strings.Join(reasons[p], "\n  ")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printBlocks(c.streams.Out, "\nPod %s fits on no node%s:\n  %s\n", blocks(placements, reasons))
 }
 
 // devicesOf are the devices that a claim has got, each with its request.
@@ -81,21 +73,13 @@ func (s *Scheduler) reasons(ctx context.Context, p *Placement) []string {
 	if p.Reason != "" {
 		return []string{p.Reason}
 	}
-	var order []string
-	nodes := map[string][]string{}
-	for _, refusal := range s.Explain(ctx, p.Pod) {
-		reason := refusal.String()
-		if nodes[reason] == nil {
-			order = append(order, reason)
-		}
-		nodes[reason] = append(nodes[reason], refusal.Node)
-	}
-	if len(order) == 0 {
+	refusals := s.Explain(ctx, p.Pod)
+	if len(refusals) == 0 {
 		return []string{"there are no nodes"}
 	}
-	reasons := make([]string, len(order))
-	for i, reason := range order {
-		reasons[i] = some(nodes[reason]) + ": " + reason
+	reasons := make([]string, len(refusals))
+	for i := range refusals {
+		reasons[i] = some(refusals[i].Nodes) + ": " + refusals[i].String()
 	}
 	return reasons
 }

@@ -173,7 +173,7 @@ func (s *Scheduler) choose(ctx context.Context, d *demand) (*node, []resourcev1.
 // would fit on another.
 func (s *Scheduler) tryOthers(ctx context.Context, d *demand) error {
 	for _, n := range s.nodes {
-		if d.unfit(n.object) != "" {
+		if !d.fits(n.object) {
 			continue
 		}
 		if _, err := s.allocate(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {

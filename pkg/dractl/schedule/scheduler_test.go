@@ -82,7 +82,7 @@ func TestSchedule(t *testing.T) {
 		},
 		"a claim that is shared is elsewhere": {
 			gpus(2, 1), sharedClaim + sharing("a", ", nodeSelector: {name: node-0001}") + sharing("b", ", nodeSelector: {name: node-0000}"),
-			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; node node-0000: the devices of claim shared are elsewhere; node node-0001: the Pod's nodeSelector or node affinity does not match",
+			"a: node-0001 gpu=gpu-0\nb:  gpu=gpu-0; node node-0000: claim shared: its devices are elsewhere; node node-0001: the Pod's nodeSelector or node affinity does not match",
 		},
 		"a claim that there is not": {gpus(1, 1), sharing("a", ""), `a:; resourceclaim "shared" not found: give its file with -f`},
 		"a claim twice": {

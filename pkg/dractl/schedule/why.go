@@ -12,16 +12,23 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Refusal says why a Pod does not fit on a node.
+// Refusal says why a Pod does not fit on some nodes.
 type Refusal struct {
-	Node string `json:"node"`
-	// Reason is set where it is not for want of devices.
-	Reason string `json:"reason,omitempty"`
-	// Claim and Request are the first that get none, after those before them.
-	Claim   string `json:"claim,omitempty"`
-	Request string `json:"request,omitempty"`
+	// Nodes are those that it is true of, in the order of the scheduler's nodes.
+	Nodes []string
+	// Reason is set if the Pod does not lack devices.
+	Reason string
+	// Claim is the Pod's own claim that the refusal is about, if there is one.
+	Claim string
+	// Request is the first of the claim that gets no devices, after those before it.
+	Request string
 	// Searches have, for each alternative of the request, what was left.
-	Searches []Search `json:"searches,omitempty"`
+	Searches []Search
+
+	// index is that of the claim: among the pending ones if there is a request, and
+	// else among those whose devices are in one place. Pods that ask for the same
+	// share refusals, but each has claims of its own.
+	index int
 }
 
 // Search says how many devices were left for a request by each step.
@@ -51,17 +58,55 @@ func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
 	}
 	k := s.kindOf(ctx, d)
 	if k.refusals == nil {
-		for _, n := range s.nodes {
-			refusal := s.refusal(ctx, n, d)
-			refusal.Node = n.object.Name
-			k.refusals = append(k.refusals, refusal)
-		}
+		k.refusals = s.refusals(ctx, d)
 	}
-	return k.refusals
+	own := slices.Clone(k.refusals)
+	for i := range own {
+		own[i].name(d)
+	}
+	return own
+}
+
+// refusals are those of all nodes. Nodes that refuse the Pod for the same reason
+// are in one.
+func (s *Scheduler) refusals(ctx context.Context, d *demand) []Refusal {
+	var all []Refusal
+	known := map[string]int{}
+	for _, n := range s.nodes {
+		refusal := s.refusal(ctx, n, d)
+		refusal.name(d)
+		reason := refusal.String()
+		at, found := known[reason]
+		if !found {
+			at = len(all)
+			known[reason] = at
+			all = append(all, refusal)
+		}
+		all[at].Nodes = append(all[at].Nodes, n.object.Name)
+	}
+	return all
+}
+
+// name names the claim of the Pod that asks.
+func (r *Refusal) name(d *demand) {
+	switch {
+	case r.Request != "":
+		r.Claim = d.pending[r.index].Name
+	case r.Claim != "":
+		r.Claim = d.places[r.index].claim
+	}
 }
 
 func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 	if reason := d.unfit(n.object); reason != "" {
+		return Refusal{Reason: reason}
+	}
+	for i, p := range d.places {
+		if !p.nodes.Match(n.object) {
+			return Refusal{Claim: p.claim, Reason: "its devices are elsewhere", index: i}
+		}
+	}
+	if reason := d.unsupported(n.object); reason != "" {
 		return Refusal{Reason: reason}
 	}
 	for i, claim := range d.pending {
@@ -71,7 +116,7 @@ func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 			if found {
 				continue
 			}
-			refusal := Refusal{Claim: claim.Name, Request: claim.Spec.Devices.Requests[j].Name}
+			refusal := Refusal{Request: claim.Spec.Devices.Requests[j].Name, index: i}
 			if err == nil {
 				refusal.Searches, err = s.searches(ctx, n, d.pending[:i], claim, j)
 			}
@@ -91,7 +136,7 @@ func cut(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
 	return &shallow
 }
 
-// has tells whether the node has what is asked for. There is nothing to count
+// has reports whether the node has what is asked for. There is nothing to count
 // where too few devices are left.
 func (s *Scheduler) has(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	if s.lacks(ctx, n, claims) {
@@ -100,7 +145,7 @@ func (s *Scheduler) has(ctx context.Context, n *node, claims []*resourcev1.Resou
 	return s.count(ctx, n, claims)
 }
 
-// count tells whether the allocator finds a place for what is asked for.
+// count reports whether the allocator finds a place for what is asked for.
 func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
@@ -111,13 +156,16 @@ func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.Res
 	return results != nil, err
 }
 
-// String is the refusal without its node.
+// String is the refusal without its nodes.
 func (r *Refusal) String() string {
 	var text strings.Builder
-	if r.Request != "" {
-		fmt.Fprintf(&text, "claim %s, request %s", r.Claim, r.Request)
+	if r.Claim != "" {
+		text.WriteString("claim " + r.Claim)
 	}
-	if r.Reason != "" && r.Request != "" {
+	if r.Request != "" {
+		text.WriteString(", request " + r.Request)
+	}
+	if r.Reason != "" && r.Claim != "" {
 		text.WriteString(": ")
 	}
 	text.WriteString(r.Reason)
