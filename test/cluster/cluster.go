@@ -23,7 +23,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
-	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // A Cluster is a running cluster.

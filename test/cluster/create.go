@@ -11,7 +11,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/process"
-	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // startTimeout bounds the start of a cluster, which takes four seconds on an

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
-	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // Options say what to build and where to tell about it.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/module"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // small is a program that builds in about a second, from a module that this

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
-	"github.com/kwok-dra/kwok-dra/test/cluster/internal/progress"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // A workshop is where one unit is built.

@@ -14,7 +14,7 @@ import (
 // again, in a log every line stays.
 const (
 	terminalInterval = time.Second
-	logInterval      = 15 * time.Second
+	logInterval      = time.Minute
 )
 
 // A Step is one thing that takes long.

@@ -20,9 +20,9 @@ func TestLog(t *testing.T) {
 		time.Sleep(logInterval)
 		s.Finish(nil)
 		require.Equal(t, `[1/2] something
-[1/2] something: 15s
-[1/2] something: 30s, 3 of 7 parts
-[1/2] something: done in 31s
+[1/2] something: 1m0s
+[1/2] something: 2m0s, 3 of 7 parts
+[1/2] something: done in 2m1s
 `, out.String())
 	})
 }
