@@ -18,8 +18,9 @@ import (
 // ErrUnknownComponent says that the cluster has no such component.
 var ErrUnknownComponent = errors.New("no such component")
 
-// componentTimeout bounds the stop and the start of one component.
-const componentTimeout = 30 * time.Second
+// componentTimeout bounds the stop and the start of one component, however busy the
+// machine.
+const componentTimeout = startTimeout
 
 // StopComponent stops one component, for example kube-controller-manager, and
 // returns when it has ended. kwokctl can only stop whole clusters. It does

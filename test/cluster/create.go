@@ -15,8 +15,8 @@ import (
 )
 
 // startTimeout bounds the start of a cluster, which takes four seconds on an
-// idle machine.
-const startTimeout = 3 * time.Minute
+// idle machine, however busy the machine.
+const startTimeout = 5 * time.Minute
 
 // create starts everything and waits until it serves.
 func (c *Cluster) create(ctx context.Context, step *progress.Step) error {

@@ -15,10 +15,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
-// patience bounds what has no promised time, and pause is the time between two
+// patience is how long something takes that will never happen, however busy the
+// machine, and pause is the time between two
 // looks at what is waited for.
 const (
-	patience = time.Minute
+	patience = 5 * time.Minute
 	pause    = 50 * time.Millisecond
 )
 

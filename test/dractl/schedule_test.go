@@ -30,8 +30,9 @@ const (
 	namespace = "cases"
 	// askers wait for the scheduler at the same time. It works on one Pod only.
 	askers = 12
-	// patience bounds how long the scheduler may take for a Pod.
-	patience = time.Minute
+	// patience is how long a scheduler takes that will never decide, however busy the
+	// machine.
+	patience = 5 * time.Minute
 	// telling is the least part of the Pods that must fit, and of those that must
 	// not, in percent, or the cases prove little.
 	telling = 20

@@ -92,7 +92,7 @@ func clocks(process *sidecar.Process) ([][]string, error) {
 // awaitClock waits until a sidecar has told of its clock that many times, and
 // holds what it says against one's own.
 func awaitClock(ctx context.Context, process *sidecar.Process, times int) error {
-	for range 200 {
+	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); {
 		all, err := clocks(process)
 		if err != nil {
 			return err

@@ -140,7 +140,7 @@ func (h *hostile) prepared(t *testing.T, name string, entries int) {
 
 func (h *hostile) eventually(t *testing.T, check func() string) {
 	t.Helper()
-	deadline := time.Now().Add(*within)
+	deadline := time.Now().Add(stuck)
 	missing := check()
 	for missing != "" && time.Now().Before(deadline) {
 		sleep(t.Context(), 50*time.Millisecond)

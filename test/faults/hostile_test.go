@@ -206,7 +206,7 @@ func (h *hostile) measure(t *testing.T) []time.Duration {
 // awaitRack waits for a slice to have the value.
 func (h *hostile) awaitRack(node, rack string) bool {
 	late := false
-	timer := time.AfterFunc(*within, func() {
+	timer := time.AfterFunc(stuck, func() {
 		h.mu.Lock()
 		late = true
 		h.mu.Unlock()
@@ -223,7 +223,7 @@ func (h *hostile) awaitRack(node, rack string) bool {
 
 // settled waits until all is as the oracle says.
 func (h *hostile) settled(t *testing.T) {
-	deadline := time.Now().Add(*within)
+	deadline := time.Now().Add(stuck)
 	var wrong []string
 	for time.Now().Before(deadline) {
 		state, err := h.look(t.Context(), h.all)

@@ -219,7 +219,7 @@ func (r *run) hotLoops(busiest burst, sidecars int) []error {
 // started.
 func (r *run) leaks(ctx context.Context, process *sidecar.Process) error {
 	var now float64
-	for range 100 {
+	for deadline := time.Now().Add(r.within); time.Now().Before(deadline); {
 		var err error
 		if now, err = process.Metric(ctx, "go_goroutines"); err != nil {
 			return err

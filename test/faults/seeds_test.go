@@ -20,7 +20,7 @@ var (
 	firstSeed = flag.Uint64("first", 1, "the first seed of those that are run")
 	clusters  = flag.Int("clusters", 1, "clusters on which the seeds are run, side by side")
 	budget    = flag.Duration("budget", 0, "no seed is begun after this time; 0: all are run")
-	within    = flag.Duration("within", 90*time.Second, "how soon after the last fault all must be right; 30s on a machine that has nothing else to do")
+	within    = flag.Duration("within", stuck, "how soon after the last fault all must be right; 30s on a machine that has nothing else to do")
 )
 
 // promised is how soon all is right on a machine that has nothing else to do.

@@ -30,7 +30,13 @@ const (
 	namespace = "faults"
 	// stubbornness is how long an operation of the workload is tried, while servers
 	// are stopped and started.
-	stubbornness = 2 * time.Minute
+	stubbornness = stuck
+	// tryLimit bounds one try of an operation: a server that has lost the one behind
+	// it keeps a request waiting for much longer.
+	tryLimit = 20 * time.Second
+	// stuck is how long something takes that will never end. No test tells by it
+	// whether anything is fast: however busy the machine, what works takes less.
+	stuck = 5 * time.Minute
 )
 
 // world is a cluster with a proxy in front of its API server.
@@ -79,7 +85,7 @@ func newWorld(t testing.TB) (*world, error) {
 		return nil, fmt.Errorf("read kubeconfig of the cluster: %w", err)
 	}
 	config.QPS = -1
-	config.Timeout = 20 * time.Second
+	config.Timeout = stuck
 	w := &world{cluster: c}
 	if w.client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
@@ -174,7 +180,7 @@ func (w *world) persist(ctx context.Context, do func(ctx context.Context) error)
 	ctx, cancel := context.WithTimeout(ctx, stubbornness)
 	defer cancel()
 	for {
-		err := do(ctx)
+		err := try(ctx, do)
 		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -183,6 +189,12 @@ func (w *world) persist(ctx context.Context, do func(ctx context.Context) error)
 		}
 		sleep(ctx, 50*time.Millisecond)
 	}
+}
+
+func try(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	return do(ctx)
 }
 
 // launch starts one more sidecar.

@@ -33,10 +33,10 @@ patches:
 `
 	// fleet is enough nodes for each of the replicas to have some.
 	fleet = 30
-	// handover is how long after the end of a replica others act for its nodes at
-	// the latest: kwok's leases last for 40 s, and it looks at them every 10 s. The
-	// rest is for a machine that has more to do.
-	handover = 90 * time.Second
+	// handover bounds the wait for others to act for the nodes of a replica that has
+	// ended: kwok's leases last for 40 s, and it looks at them every 10 s. The rest is
+	// for a machine that has more to do.
+	handover = patience
 )
 
 // TestReplicas runs three replicas, ends one of them as the end of its machine

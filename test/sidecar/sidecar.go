@@ -22,8 +22,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 )
 
-// readyLimit bounds the wait for a sidecar to become ready.
-const readyLimit = time.Minute
+// readyLimit is how long a sidecar takes that will never become ready, however busy
+// the machine.
+const readyLimit = 5 * time.Minute
 
 // Binary builds the sidecar and returns its path. It builds once per process.
 var Binary = sync.OnceValues(func() (string, error) {

@@ -25,8 +25,9 @@ import (
 )
 
 // patience bounds what takes Karpenter its own time: it looks every 10 seconds
-// for nodes that it can do without, and then thinks for 15.
-const patience = 3 * time.Minute
+// for nodes that it can do without, and then thinks for 15. The rest is for a
+// machine that is busy.
+const patience = 6 * time.Minute
 
 // longestPause is the longest time between two looks at what is waited for.
 const longestPause = 500 * time.Millisecond
