@@ -3,9 +3,6 @@
 package dractl
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
@@ -17,7 +14,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // New makes the command under the name that the user types.
@@ -35,7 +31,7 @@ differences, a Pod does not fit); 2 where a command could not do its work.`,
   # Completion for bash; for zsh, fish and PowerShell alike
   kwok-dractl completion bash > kwok-dractl.bash`,
 		Version:       app.Version(),
-		Args:          refuse,
+		Args:          cli.Subcommand,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -49,21 +45,6 @@ differences, a Pod does not fit); 2 where a command could not do its work.`,
 	command.AddCommand(subcommands(streams, reach)...)
 	cli.Rename(command, name)
 	return command
-}
-
-// refuse refuses arguments that are no command.
-func refuse(command *cobra.Command, arguments []string) error {
-	if len(arguments) == 0 {
-		return nil
-	}
-	var names []string
-	for _, child := range command.Commands() {
-		names = append(names, child.Name())
-	}
-	if nearest := suggest.Nearest(arguments[0], names); nearest != "" {
-		return fmt.Errorf("unknown command %q: did you mean %s?", arguments[0], nearest)
-	}
-	return fmt.Errorf("unknown command %q: it is one of %s", arguments[0], strings.Join(names, ", "))
 }
 
 func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {

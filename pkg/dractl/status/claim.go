@@ -20,15 +20,15 @@ import (
 
 // Step is a step on the way of a claim.
 type Step struct {
-	// Time is left out where nothing tells it.
-	Time *metav1.Time `json:"time,omitempty"`
-	What string       `json:"step"`
-	// Object is whose step it is, where it is not the claim's.
+	// Time is left out if it is not known. Most times have whole seconds only: the
+	// API keeps no more of them.
+	Time *time.Time `json:"time,omitempty"`
+	What string     `json:"step"`
+	// Object is whose step it is, if it is not the claim's.
 	Object string `json:"object,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// rank is the order of steps of one second, and at their time, or a guess.
+	// rank is the order of steps of one second.
 	rank int
-	at   time.Time
 }
 
 // path is the way of a claim from its creation on.
@@ -45,14 +45,14 @@ func path(ctx context.Context, client kubernetes.Interface, namespace, name stri
 		}
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && pod.UID != consumer.UID {
-			steps = append(steps, Step{What: "gone", Object: "Pod " + consumer.Name, Detail: "the claim is still reserved for it", rank: rankEvent})
+			steps = append(steps, Step{What: "gone", Object: "Pod " + consumer.Name, Detail: "the claim is still reserved for it", rank: rankBound})
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, consumer.Name, err)
 		}
 		objects[string(pod.UID)] = "Pod " + pod.Name
-		steps = append(steps, podSteps(pod)...)
+		steps = append(steps, podSteps(pod, metav1.IsControlledBy(claim, pod))...)
 	}
 	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -67,45 +67,33 @@ func path(ctx context.Context, client kubernetes.Interface, namespace, name stri
 	return steps, nil
 }
 
-// The order of steps for which there is no time, or the same.
-const (
-	rankCreated = iota
-	rankAllocated
-	rankReserved
-	rankBound
-	rankEvent
-	rankDevice
-	rankPod
-	rankDeleted
-)
-
 func claimSteps(claim *resourcev1.ResourceClaim) []Step {
-	steps := []Step{{Time: &claim.CreationTimestamp, What: "created", Detail: requests(claim), rank: rankCreated}}
+	steps := []Step{{Time: known(&claim.CreationTimestamp), What: "created", Detail: requests(claim), rank: rankCreated}}
 	if allocation := claim.Status.Allocation; allocation != nil {
 		var devices []string
 		for i := range allocation.Devices.Results {
 			result := &allocation.Devices.Results[i]
 			devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
 		}
-		steps = append(steps, Step{Time: allocated(claim), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
+		steps = append(steps, Step{Time: known(allocated(claim)), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
 	}
 	var reserved *metav1.Time
 	if len(claim.Status.ReservedFor) == 1 { // or it is not known which one came with the devices
 		reserved = allocated(claim)
 	}
 	for _, consumer := range claim.Status.ReservedFor {
-		steps = append(steps, Step{Time: reserved, What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name, rank: rankReserved})
+		steps = append(steps, Step{Time: known(reserved), What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name, rank: rankReserved})
 	}
 	for i := range claim.Status.Devices {
 		device := &claim.Status.Devices[i]
 		name := device.Driver + "/" + device.Pool + "/" + device.Device
 		for j := range device.Conditions {
 			c := &device.Conditions[j]
-			steps = append(steps, Step{Time: &c.LastTransitionTime, What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: "device " + name, Detail: detail(c.Reason, c.Message), rank: rankDevice})
+			steps = append(steps, Step{Time: known(&c.LastTransitionTime), What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: "device " + name, Detail: detail(c.Reason, c.Message), rank: rankDevice})
 		}
 	}
 	if claim.DeletionTimestamp != nil {
-		steps = append(steps, Step{Time: claim.DeletionTimestamp, What: "deleted", Detail: "waits for " + strings.Join(claim.Finalizers, ","), rank: rankDeleted})
+		steps = append(steps, Step{Time: known(claim.DeletionTimestamp), What: "deleted", Detail: "waits for " + strings.Join(claim.Finalizers, ","), rank: rankDeleted})
 	}
 	return steps
 }
@@ -145,17 +133,22 @@ func allocated(claim *resourcev1.ResourceClaim) *metav1.Time {
 	return nil
 }
 
-func podSteps(pod *corev1.Pod) []Step {
+// podSteps are the steps of a Pod. An owner was there before the claim that is
+// made for it.
+func podSteps(pod *corev1.Pod, owner bool) []Step {
 	object := "Pod " + pod.Name
-	steps := []Step{{Time: &pod.CreationTimestamp, What: "created", Object: object, rank: rankCreated}}
+	created := Step{Time: known(&pod.CreationTimestamp), What: "created", Object: object, rank: rankPodCreated}
+	if owner {
+		created.rank = rankOwnerCreated
+	}
+	steps := []Step{created}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
-		step := Step{What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: object, Detail: detail(c.Reason, c.Message), rank: rankPod}
-		if !c.LastTransitionTime.IsZero() {
-			step.Time = &c.LastTransitionTime
+		step := Step{
+			Time: known(&c.LastTransitionTime), What: fmt.Sprintf("%s=%s", c.Type, c.Status),
+			Object: object, Detail: detail(c.Reason, c.Message), rank: rankOfCondition(c),
 		}
 		if c.Type == corev1.PodScheduled {
-			step.rank = rankBound
 			step.Detail = cmp.Or(step.Detail, "on node "+pod.Spec.NodeName)
 		}
 		steps = append(steps, step)
@@ -163,13 +156,20 @@ func podSteps(pod *corev1.Pod) []Step {
 	return steps
 }
 
+// known is a time, or nil if there is none.
+func known(at *metav1.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return new(at.UTC())
+}
+
 func eventStep(event *corev1.Event, object string) Step {
-	at := metav1.NewTime(timeOf(event))
 	message := event.Message
 	if event.Count > 1 {
 		message += fmt.Sprintf(" (%d times)", event.Count)
 	}
-	return Step{Time: &at, What: event.Reason, Object: object, Detail: message, rank: rankEvent}
+	return Step{Time: new(timeOf(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)}
 }
 
 // timeOf is when an event was last seen.
@@ -189,30 +189,35 @@ func detail(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
 }
 
-// order puts steps in the order of their times, which are in whole seconds. Those
-// without a time come after what comes before them by their nature.
-func order(steps []Step) {
-	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.rank, b.rank) })
-	var last time.Time
-	for i := range steps {
-		if steps[i].Time != nil {
-			last = steps[i].Time.Truncate(time.Second)
-		}
-		steps[i].at = last
-	}
-	slices.SortStableFunc(steps, func(a, b Step) int { return a.at.Compare(b.at) })
-}
-
-// printSteps prints steps as a table, with the time since the first.
+// printSteps prints steps as a table, with the time after the first.
 func printSteps(out io.Writer, format output.Format, steps []Step) error {
 	table := output.Rows{Columns: []output.Column{{Name: "time"}, {Name: "after"}, {Name: "object"}, {Name: "step"}, {Name: "detail"}}}
+	first := firstTime(steps)
 	for i := range steps {
 		step := &steps[i]
 		at, after := "<unknown>", "<unknown>"
 		if step.Time != nil {
-			at, after = step.Time.UTC().Format(time.RFC3339), step.Time.Sub(steps[0].Time.Time).Truncate(time.Second).String()
+			at, after = written(*step.Time), step.Time.Sub(*first).Round(time.Millisecond).String()
 		}
 		table.Add(at, after, cmp.Or(step.Object, "claim"), step.What, orNone(step.Detail))
 	}
 	return table.Print(out, format)
+}
+
+// firstTime is the first time that is known.
+func firstTime(steps []Step) *time.Time {
+	for i := range steps {
+		if steps[i].Time != nil {
+			return steps[i].Time
+		}
+	}
+	return nil
+}
+
+// written is a time with as much of the second as is known.
+func written(at time.Time) string {
+	if at.Nanosecond() == 0 {
+		return at.Format(time.RFC3339)
+	}
+	return at.Format("2006-01-02T15:04:05.000Z07:00")
 }

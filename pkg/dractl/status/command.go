@@ -6,12 +6,14 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // command is what the user asks for.
@@ -19,6 +21,7 @@ type command struct {
 	streams cli.Streams
 	reach   *cluster.Flags
 	watch   bool
+	filter  filter
 	output  output.Flag
 }
 
@@ -27,31 +30,40 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "status [--watch]",
-		Short: "Show the pools of a cluster, and the Pods that wait for their claims to be prepared",
-		Long: `Show the pools of a cluster, and the Pods that wait for their claims to be prepared.
+		Short: "Show the pools of a cluster, and the Pods that wait for their claims to be prepared.",
+		Long: `Show the pools of a cluster, the totals of each driver, and the Pods that wait
+for their claims to be prepared.
 
-Of each pool's devices it shows how many are in which state: the first that is
-true of tainted (NoSchedule or NoExecute), prepared, allocated and free. A device
-is prepared when its driver says in the claim that it is ready, or when the
-claim's Pod is past its preparation: some drivers say nothing. From an
-incomplete pool the scheduler allocates nothing; on a terminal it is red.
+Each device is counted in one state: the first that applies of tainted
+(NoSchedule or NoExecute), prepared, allocated and free. A device is prepared if
+its driver says in the claim that it is ready, or if the claim's Pod has got past
+its preparation: some drivers say nothing. The scheduler allocates nothing from an
+incomplete pool. On a terminal such a pool is red.
 
-It reads what every driver publishes, so it works with real ones too. It needs
-to list resourceslices, resourceclaims, pods and events, and to watch them for
---watch.`,
+The command reads what every driver publishes, so it works with real drivers
+too. It needs to list resourceslices, resourceclaims, pods and events, and to
+watch them for --watch.`,
 		Example: `  # What is there, and what is free?
   kwok-dractl status
 
-  # The same, live
+  # What needs attention?
+  kwok-dractl status --problems
+
+  # The pools of a driver, and of a node
+  kwok-dractl status --driver gpu.nvidia.com
+  kwok-dractl status --node h100-0
+
+  # Live
   kwok-dractl status --watch
 
   # For programs
   kwok-dractl status -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.Subcommand,
 		RunE: func(made *cobra.Command, _ []string) error { return c.overview(made.Context()) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
-	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show it again whenever it changes")
+	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show the tables again whenever they change")
+	c.filter.addTo(made)
 	made.AddCommand(newNode(streams, reach), newClaim(streams, reach))
 	return made
 }
@@ -60,11 +72,11 @@ func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "node NAME",
-		Short: "Show the devices of a node, and the Pods that have them",
+		Short: "Show the devices of a node, and the Pods that have them.",
 		Long: `Show the devices of a node's own pools, and the Pods that have them.
 
-What a device is called, has for memory and for a unique number is what its driver
-publishes under the names that drivers use for these.`,
+Product, memory and UUID of a device are attributes and capacities that its driver
+publishes under one of the names that drivers use for them.`,
 		Example: `  # Which Pod has which device?
   kwok-dractl status node h100-0
 
@@ -81,11 +93,14 @@ func newClaim(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "claim NAME",
-		Short: "Show the way of a claim from its creation to its preparation, with the time of each step",
-		Long: `Show the way of a claim from its creation to its preparation, with the time of
-each step: from the claim, the conditions of its devices, the Pods that it is
-reserved for, and events. When it was allocated is known from the claim, or else
-from when the scheduler last wrote its status.`,
+		Short: "Show the steps of a claim from its creation to its preparation, with their times.",
+		Long: `Show the steps of a claim from its creation to its preparation, with their times.
+
+The steps are from the claim, the conditions of its devices, the Pods that it is
+reserved for, and events, in the order in which they happened. The API keeps whole
+seconds of most times. Fractions of a second are shown where it keeps them, as in
+the scheduler's events. The time of the allocation is in the claim, or else it is
+the time at which the scheduler last wrote its status.`,
 		Example: `  # Where is the time lost?
   kwok-dractl status claim training
 
@@ -109,21 +124,53 @@ func (c *command) overview(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.show(w)
+	if err := c.checkNodes(ctx, client, w); err != nil {
+		return err
+	}
+	if err := c.show(w); err != nil {
+		return err
+	}
+	c.tellNothing(w)
+	return nil
+}
+
+// checkNodes refuses --node with a node that does not exist.
+func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w *world) error {
+	for _, name := range c.filter.nodes {
+		if !w.publishes(name) {
+			if err := exists(ctx, client, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tellNothing says so if there is nothing to show.
+func (c *command) tellNothing(w *world) {
+	shown := w.overview(&c.filter)
+	switch {
+	case len(w.slices) == 0:
+		c.streams.Tell("no driver has published a ResourceSlice\n")
+	case len(shown.Totals) == 0:
+		c.streams.Tell("no pool matches --driver and --node\n")
+	case c.filter.problems && len(shown.Pools)+len(shown.Waiting) == 0:
+		c.streams.Tell("no problems\n")
+	}
 }
 
 func (c *command) show(w *world) error {
 	if c.asValue() {
-		return output.Value(c.streams.Out, c.output.Format, w.overview())
+		return output.Value(c.streams.Out, c.output.Format, w.overview(&c.filter))
 	}
-	return w.overview().print(c.streams.Out, c.output.Format, c.onTerminal() && os.Getenv("NO_COLOR") == "")
+	return w.overview(&c.filter).print(c.streams.Out, c.output.Format, c.onTerminal() && os.Getenv("NO_COLOR") == "")
 }
 
 func (c *command) asValue() bool {
 	return c.output.Format == output.JSON || c.output.Format == output.YAML
 }
 
-// onTerminal tells whether a person sees what is written.
+// onTerminal reports whether a person sees what is written.
 func (c *command) onTerminal() bool {
 	file, is := c.streams.Out.(*os.File)
 	if !is {
@@ -152,16 +199,39 @@ func (c *command) node(ctx context.Context, name string) error {
 	return printDevices(c.streams.Out, c.output.Format, devices)
 }
 
-// noDevices tells a node without devices from one that there is not.
+// noDevices tells a node without devices from one that does not exist.
 func (c *command) noDevices(ctx context.Context, client kubernetes.Interface, name string) error {
-	if _, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return fmt.Errorf("get node %s: %w", name, err)
+	if err := exists(ctx, client, name); err != nil {
+		return err
 	}
 	if c.asValue() {
 		return output.Value(c.streams.Out, c.output.Format, []Device{})
 	}
 	c.streams.Tell("node %s has no devices of its own\n", name)
 	return nil
+}
+
+// exists is an error for a node that does not exist, with what may be meant.
+func exists(ctx context.Context, client kubernetes.Interface, name string) error {
+	_, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("get node %s: %w", name, err)
+	}
+	list, listErr := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if listErr != nil {
+		return fmt.Errorf("get node %s: %w", name, err)
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return fmt.Errorf("there is no node %q: did you mean %s?", name, nearest)
+	}
+	return fmt.Errorf("there is no node %q: list them with kubectl get nodes", name)
 }
 
 func (c *command) claim(ctx context.Context, name string) error {

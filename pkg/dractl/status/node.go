@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
@@ -32,7 +34,7 @@ var (
 	memories = []string{"memory", "hbm", "memorySize"}
 )
 
-// devices are those of a node's own pools, in the order of the pools.
+// devices are those of a node's own pools, by driver, pool and name.
 func (w *world) devices(node string) []Device {
 	published := map[string]*resourcev1.Device{}
 	for _, slice := range w.slices {
@@ -55,6 +57,9 @@ func (w *world) devices(node string) []Device {
 			}
 		}
 	}
+	slices.SortStableFunc(devices, func(a, b Device) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Pool, b.Pool), natural.Compare(a.Name, b.Name))
+	})
 	return devices
 }
 

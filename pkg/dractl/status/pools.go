@@ -1,11 +1,14 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
@@ -13,6 +16,7 @@ import (
 // Overview is what the command shows of a cluster.
 type Overview struct {
 	Pools   []Pool    `json:"pools"`
+	Totals  []Total   `json:"totals"`
 	Waiting []Waiting `json:"waiting"`
 }
 
@@ -28,25 +32,50 @@ type Pool struct {
 	States     inventory.Counts `json:"devices"`
 }
 
-// complete tells whether all slices are there.
+// complete reports whether all slices are there.
 func (p *Pool) complete() bool { return p.Slices == p.SliceCount }
 
-func (w *world) overview() *Overview {
-	o := &Overview{Pools: []Pool{}, Waiting: w.waiting()}
+// healthy reports whether the scheduler can allocate all devices of the pool that
+// are free.
+func (p *Pool) healthy() bool { return p.complete() && p.States[inventory.Tainted] == 0 }
+
+// overview is what the filter chooses of a world. The totals are also of pools
+// without problems.
+func (w *world) overview(f *filter) *Overview {
+	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(f)}
 	for _, item := range w.inventory().Items {
 		for i := range item.Pools {
-			pool := &item.Pools[i]
-			sum := Pool{
-				Node: item.Node, Driver: pool.Driver, Name: pool.Name,
-				Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount,
+			if pool := summed(item.Node, &item.Pools[i]); f.chooses(pool.Node, pool.Driver) {
+				o.Pools = append(o.Pools, pool)
 			}
-			for j := range pool.Devices {
-				sum.States[pool.Devices[j].State]++
-			}
-			o.Pools = append(o.Pools, sum)
 		}
 	}
+	slices.SortFunc(o.Pools, comparePools)
+	o.Totals = totals(o.Pools)
+	if f.problems {
+		o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool { return p.healthy() })
+	}
 	return o
+}
+
+func summed(node string, pool *inventory.Pool) Pool {
+	sum := Pool{
+		Node: node, Driver: pool.Driver, Name: pool.Name,
+		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount,
+	}
+	for i := range pool.Devices {
+		sum.States[pool.Devices[i].State]++
+	}
+	return sum
+}
+
+// comparePools puts pools in the order of their nodes, and those that nodes share
+// last.
+func comparePools(a, b Pool) int {
+	if (a.Node == "") != (b.Node == "") {
+		return cmp.Compare(b.Node, a.Node)
+	}
+	return cmp.Or(natural.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Name, b.Name))
 }
 
 // The colours of terminals.
@@ -55,9 +84,21 @@ const (
 	reset = "\x1b[0m"
 )
 
-// print prints the overview as tables, and incomplete pools in red where colours
-// can be seen.
+// print prints the overview as tables, with incomplete pools in red if colours are
+// wanted.
 func (o *Overview) print(out io.Writer, format output.Format, colours bool) error {
+	if len(o.Pools) > 0 {
+		if err := o.printPools(out, format, colours); err != nil {
+			return err
+		}
+	}
+	if err := o.printTotals(out, format); err != nil {
+		return err
+	}
+	return o.printWaiting(out, format)
+}
+
+func (o *Overview) printPools(out io.Writer, format output.Format, colours bool) error {
 	table := output.Rows{Columns: []output.Column{
 		{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "generation"}, {Name: "free"}, {Name: "allocated"}, {Name: "prepared"}, {Name: "tainted"}, {Name: "slices"},
 	}}
@@ -78,7 +119,7 @@ func (o *Overview) print(out io.Writer, format output.Format, colours bool) erro
 		}
 		number++
 	}
-	return o.printWaiting(out, format)
+	return nil
 }
 
 func (p *Pool) cells() []string {
@@ -101,7 +142,7 @@ func (o *Overview) printWaiting(out io.Writer, format output.Format) error {
 	if len(o.Waiting) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprint(out, "\nPods that wait for their claims to be prepared:\n"); err != nil {
+	if err := heading(out, "Pods that wait for their claims to be prepared:", len(o.Totals) > 0); err != nil {
 		return err
 	}
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "reason"}}}

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -26,11 +27,15 @@ func TestOverview(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(fleet()...))
 	require.NoError(t, err)
 	var plain, coloured strings.Builder
-	require.NoError(t, w.overview().print(&plain, output.Table, false))
+	require.NoError(t, w.overview(&filter{}).print(&plain, output.Table, false))
 	require.Equal(t, `NODE       DRIVER            POOL     GENERATION   FREE   ALLOCATED   PREPARED   TAINTED   SLICES
 a          gpu.example.com   a        3            1      1           2          0         1/1
 b          gpu.example.com   b        3            0      0           0          1         1/2 incomplete
 <shared>   gpu.example.com   fabric   3            1      0           0          0         1/1
+
+Total of each driver:
+DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   FREE   ALLOCATED   PREPARED   TAINTED
+gpu.example.com   2       3       1            6         2      1           2          1
 
 Pods that wait for their claims to be prepared:
 NAMESPACE   POD     NODE   REASON
@@ -39,7 +44,7 @@ default     late    a      not prepared yet: reported
 default     lost    a      claim gone does not exist
 default     waits   a      driver is not registered
 `, plain.String())
-	require.NoError(t, w.overview().print(&coloured, output.Table, true))
+	require.NoError(t, w.overview(&filter{}).print(&coloured, output.Table, true))
 	require.Contains(t, coloured.String(), "\x1b[31mb          gpu.example.com")
 	require.Equal(t, plain.String(), strings.NewReplacer(red, "", reset, "").Replace(coloured.String()), "colours move nothing")
 	require.Equal(t, 1, strings.Count(coloured.String(), red))
@@ -57,11 +62,106 @@ func TestOverviewAsValue(t *testing.T) {
 			Node    string
 			Devices map[string]int
 		}
+		Totals []struct {
+			Driver                 string
+			Nodes, IncompletePools int
+			Devices                map[string]int
+		}
 		Waiting []Waiting
 	}
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &shown))
 	require.Equal(t, map[string]int{"free": 1, "allocated": 1, "prepared": 2, "tainted": 0}, shown.Pools[0].Devices)
 	require.Len(t, shown.Waiting, 4)
+	require.Len(t, shown.Totals, 1)
+	require.Equal(t, 1, shown.Totals[0].IncompletePools)
+	require.Equal(t, map[string]int{"free": 2, "allocated": 1, "prepared": 2, "tainted": 1}, shown.Totals[0].Devices)
+}
+
+// TestFilter shows what the user asks for, in natural order.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	other := slice("node-2", 1, "nic-0")
+	other.Name, other.Spec.Driver = "other", "nic.example.com"
+	objects := append(fleet(), slice("node-10", 1, "gpu-0"), slice("node-2", 1, "gpu-10", "gpu-2"), other)
+	w, err := read(t.Context(), fake.NewClientset(objects...))
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		filter                 filter
+		pools, totals, waiting []string
+	}{
+		"all": {
+			filter{},
+			[]string{"a/gpu.example.com", "b/gpu.example.com", "node-2/gpu.example.com", "node-2/nic.example.com", "node-10/gpu.example.com", "/gpu.example.com"},
+			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "late", "lost", "waits"},
+		},
+		"node": {
+			filter{nodes: []string{"node-2", "a"}},
+			[]string{"a/gpu.example.com", "node-2/gpu.example.com", "node-2/nic.example.com"},
+			[]string{"gpu.example.com: 2 nodes, 2 pools", "nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "late", "lost", "waits"},
+		},
+		"driver": {
+			filter{drivers: []string{"nic.example.com"}},
+			[]string{"node-2/nic.example.com"}, []string{"nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "lost"},
+		},
+		"problems": {
+			filter{problems: true},
+			[]string{"b/gpu.example.com"},
+			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "late", "lost", "waits"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shown := w.overview(&test.filter)
+			var pools, totals, waiting []string
+			for _, pool := range shown.Pools {
+				pools = append(pools, pool.Node+"/"+pool.Driver)
+			}
+			for _, total := range shown.Totals {
+				totals = append(totals, fmt.Sprintf("%s: %d nodes, %d pools", total.Driver, total.Nodes, total.Pools))
+			}
+			for _, pod := range shown.Waiting {
+				waiting = append(waiting, pod.Pod)
+			}
+			require.Equal(t, test.pools, pools)
+			require.Equal(t, test.totals, totals)
+			require.Equal(t, test.waiting, waiting)
+		})
+	}
+	devices := w.devices("node-2")
+	require.Equal(t, []string{"gpu-2", "gpu-10", "nic-0"}, []string{devices[0].Name, devices[1].Name, devices[2].Name})
+}
+
+// TestNothing says that there is nothing, and why.
+func TestNothing(t *testing.T) {
+	t.Parallel()
+	healthy := []runtime.Object{slice("a", 1, "gpu-0")}
+	for want, test := range map[string]struct {
+		objects []runtime.Object
+		filter  filter
+	}{
+		"no driver has published a ResourceSlice\n": {nil, filter{}},
+		"no pool matches --driver and --node\n":     {healthy, filter{drivers: []string{"x"}}},
+		"no problems\n":                             {healthy, filter{problems: true}},
+		"":                                          {healthy, filter{}},
+	} {
+		w, err := read(t.Context(), fake.NewClientset(test.objects...))
+		require.NoError(t, err)
+		var errOut strings.Builder
+		c := &command{streams: cli.Streams{ErrOut: &errOut}, filter: test.filter}
+		c.tellNothing(w)
+		require.Equal(t, want, errOut.String())
+	}
+}
+
+// TestNoSuchNode suggests the node that may be meant.
+func TestNoSuchNode(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h100-0"}})
+	require.NoError(t, exists(t.Context(), client, "h100-0"))
+	require.EqualError(t, exists(t.Context(), client, "h100_0"), `there is no node "h100_0": did you mean h100-0?`)
+	require.EqualError(t, exists(t.Context(), client, "other"), `there is no node "other": list them with kubectl get nodes`)
+	c := &command{filter: filter{nodes: []string{"h10-0"}}}
+	require.ErrorContains(t, c.checkNodes(t.Context(), client, &world{}), "did you mean h100-0?")
 }
 
 func TestDevices(t *testing.T) {
@@ -111,7 +211,7 @@ func TestPath(t *testing.T) {
 	require.NoError(t, client.CoreV1().Pods("default").Delete(t.Context(), "late", metav1.DeleteOptions{}))
 	steps, err = path(t.Context(), client, "default", "reported")
 	require.NoError(t, err)
-	require.Contains(t, steps, Step{What: "gone", Object: "Pod late", Detail: "the claim is still reserved for it", rank: rankEvent, at: at(2).Time})
+	require.Contains(t, steps, Step{What: "gone", Object: "Pod late", Detail: "the claim is still reserved for it", rank: rankBound})
 
 	_, err = path(t.Context(), client, "default", "none-such")
 	require.ErrorContains(t, err, "get resourceclaim default/none-such:")

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
 )
 
 // Waiting is a Pod on a node whose claims are not prepared yet.
@@ -19,8 +21,9 @@ type Waiting struct {
 	Reason    string `json:"reason"`
 }
 
-// waiting are the Pods that wait for their claims to be prepared, and why.
-func (w *world) waiting() []Waiting {
+// waiting are the Pods that wait for their claims to be prepared, and why. A Pod
+// whose claims have no devices may wait for any driver.
+func (w *world) waiting(f *filter) []Waiting {
 	claims := map[string]*resourcev1.ResourceClaim{}
 	for _, claim := range w.claims {
 		claims[claim.Namespace+"/"+claim.Name] = claim
@@ -30,14 +33,30 @@ func (w *world) waiting() []Waiting {
 		if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || hasStarted(pod) {
 			continue
 		}
+		if !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, claims, f) {
+			continue
+		}
 		if reason := w.unprepared(pod, claims); reason != "" {
 			all = append(all, Waiting{pod.Namespace, pod.Name, pod.Spec.NodeName, reason})
 		}
 	}
 	slices.SortFunc(all, func(a, b Waiting) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), natural.Compare(a.Pod, b.Pod))
 	})
 	return all
+}
+
+// mayWaitFor reports whether a Pod may wait for one of the drivers of the filter.
+func mayWaitFor(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, f *filter) bool {
+	return slices.ContainsFunc(claimNames(pod), func(name string) bool {
+		claim := claims[pod.Namespace+"/"+name]
+		if claim == nil || claim.Status.Allocation == nil {
+			return true
+		}
+		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+			return f.chooses(pod.Spec.NodeName, result.Driver)
+		})
+	})
 }
 
 // unprepared says what a Pod waits for. It is empty for a Pod without claims.

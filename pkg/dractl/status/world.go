@@ -18,7 +18,7 @@ type world struct {
 	slices []*resourcev1.ResourceSlice
 	claims []*resourcev1.ResourceClaim
 	pods   []*corev1.Pod
-	// failures are the events that tell of a failure to prepare.
+	// failures are the events about failures to prepare.
 	failures []*corev1.Event
 }
 
@@ -45,6 +45,11 @@ func read(ctx context.Context, client kubernetes.Interface) (*world, error) {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
 	return &world{pointers(slices.Items), pointers(claims.Items), pointers(pods.Items), pointers(events.Items)}, nil
+}
+
+// publishes reports whether there is a slice of a node.
+func (w *world) publishes(node string) bool {
+	return slices.ContainsFunc(w.slices, func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName != nil && *s.Spec.NodeName == node })
 }
 
 func pointers[T any](items []T) []*T {
@@ -135,8 +140,8 @@ func podsOf(claim *resourcev1.ResourceClaim) []string {
 	return pods
 }
 
-// reported tells whether the driver says in the claim that a device is ready. Some
-// drivers say nothing, and then the Pod has to tell.
+// reported reports whether the driver says in the claim that a device is ready.
+// Some drivers say nothing: then the state of the Pod shows it.
 func reported(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
 	return slices.ContainsFunc(claim.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
 		if d.Driver != result.Driver || d.Pool != result.Pool || d.Device != result.Device {

@@ -1,0 +1,32 @@
+package status
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// filter chooses what an overview has.
+type filter struct {
+	// drivers and nodes are all if none is given.
+	drivers, nodes []string
+	// problems leaves out pools that are as they should be.
+	problems bool
+}
+
+func (f *filter) addTo(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringSliceVar(&f.drivers, "driver", nil, "show the pools of these drivers only")
+	flags.StringSliceVar(&f.nodes, "node", nil, "show the pools of these nodes only")
+	flags.BoolVar(&f.problems, "problems", false, "show only pools that are incomplete or have tainted devices, and Pods that wait")
+}
+
+// chooses reports whether the filter chooses the pools of a driver on a node. The
+// node is empty for pools that nodes share.
+func (f *filter) chooses(node, driver string) bool {
+	return f.choosesNode(node) && (len(f.drivers) == 0 || slices.Contains(f.drivers, driver))
+}
+
+func (f *filter) choosesNode(node string) bool {
+	return len(f.nodes) == 0 || slices.Contains(f.nodes, node)
+}

@@ -1,0 +1,125 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The order in which steps of one second happen.
+const (
+	rankOwnerCreated = iota
+	rankCreated
+	rankPodCreated
+	rankUnscheduled
+	rankAllocated
+	rankReserved
+	rankBound
+	rankWaiting
+	rankDevice
+	rankStarting
+	rankInitialized
+	rankContainersReady
+	rankReady
+	rankAfter
+	rankDeleted
+)
+
+// conditionRanks are those of conditions that are True.
+var conditionRanks = map[corev1.PodConditionType]int{
+	corev1.PodScheduled:              rankBound,
+	corev1.PodReadyToStartContainers: rankStarting,
+	corev1.PodInitialized:            rankInitialized,
+	corev1.ContainersReady:           rankContainersReady,
+	corev1.PodReady:                  rankReady,
+}
+
+// completed is the reason of conditions of a Pod that has ended.
+const completed = "PodCompleted"
+
+func rankOfCondition(c *corev1.PodCondition) int {
+	rank, standard := conditionRanks[c.Type]
+	switch {
+	case !standard || c.Reason == completed:
+		return rankAfter
+	case c.Status == corev1.ConditionTrue:
+		return rank
+	case c.Type == corev1.PodScheduled:
+		return rankUnscheduled
+	}
+	return rankWaiting
+}
+
+func rankOfEvent(event *corev1.Event) int {
+	switch event.Reason {
+	case "FailedScheduling":
+		return rankUnscheduled
+	case "Scheduled":
+		return rankBound
+	}
+	return rankWaiting
+}
+
+// order puts steps in the order in which they happened. Times are compared by
+// their seconds: within a second, steps go by their ranks, and those whose
+// fraction of the second is known go by it. A step without a time comes with the
+// step of the claim that is before it by rank.
+func order(steps []Step) {
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.rank, b.rank) })
+	at := make([]int64, len(steps))
+	var last int64
+	for i := range steps {
+		switch {
+		case steps[i].Time == nil:
+			at[i] = last
+		case steps[i].Object == "":
+			last = steps[i].Time.Unix()
+			fallthrough
+		default:
+			at[i] = steps[i].Time.Unix()
+		}
+	}
+	sortBySecond(steps, at)
+	for begin := 0; begin < len(steps); {
+		end := begin
+		for end < len(steps) && at[end] == at[begin] {
+			end++
+		}
+		orderFractions(steps[begin:end])
+		begin = end
+	}
+}
+
+// sortBySecond sorts steps, and the seconds that go with them.
+func sortBySecond(steps []Step, at []int64) {
+	indices := make([]int, len(steps))
+	for i := range indices {
+		indices[i] = i
+	}
+	slices.SortStableFunc(indices, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
+	unsorted := slices.Clone(steps)
+	for to, from := range indices {
+		steps[to] = unsorted[from]
+	}
+	slices.Sort(at)
+}
+
+// orderFractions puts those steps of one second whose fraction of the second is
+// known in order, in the places that they have together.
+func orderFractions(steps []Step) {
+	var places []int
+	var exact []Step
+	for i := range steps {
+		if steps[i].Time != nil && steps[i].Time.Nanosecond() != 0 {
+			places, exact = append(places, i), append(exact, steps[i])
+		}
+	}
+	slices.SortStableFunc(exact, func(a, b Step) int { return compareTimes(a.Time, b.Time) })
+	for i, place := range places {
+		steps[place] = exact[i]
+	}
+}
+
+func compareTimes(a, b *time.Time) int { return a.Compare(*b) }
