@@ -39,6 +39,7 @@ differences, a Pod does not fit); 2 where a command could not do its work.`,
 	command.SetIn(streams.In)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
+	command.SetFlagErrorFunc(cli.FlagError)
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	reach := &cluster.Flags{}
 	reach.AddTo(command.PersistentFlags())

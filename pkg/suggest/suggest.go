@@ -142,6 +142,16 @@ func Quantity(text string) string {
 	return quantity
 }
 
+// BinaryQuantity finds the quantity in binary units that amounts of bytes in
+// decimal ones, such as 80GB, may mean.
+func BinaryQuantity(text string) string {
+	parts := amount.FindStringSubmatch(strings.ToLower(text))
+	if parts == nil || parts[2] == "" || parts[3] != "" || parts[4] == "" {
+		return ""
+	}
+	return Quantity(parts[1] + parts[2] + "i")
+}
+
 var numbers = regexp.MustCompile(`^[vV]?\s*([0-9]+)(\.[0-9]+)?(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
 
 // Version makes a version of three numbers of versions such as 9.0 and v1.02.3.

@@ -49,6 +49,21 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
+func TestBinaryQuantity(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"80GB": "80Gi", "80 gb": "80Gi", "1.5tb": "1.5Ti", "64KB": "64Ki", "80G": "", "80GiB": "", "80 bytes": "", "x": ""} {
+		require.Equal(t, want, suggest.BinaryQuantity(text), text)
+	}
+}
+
+func TestPart(t *testing.T) {
+	t.Parallel()
+	profiles := []string{"nvidia-h100-mig", "nvidia-h100", "nvidia-l4", "google-tpu-v5e"}
+	for name, want := range map[string]string{"h100": "nvidia-h100", "H100-MIG": "nvidia-h100-mig", "mig": "nvidia-h100-mig", "v5e_tpu": "google-tpu-v5e", "h10": "", "": "", "-": "", "nvidia-t4": ""} {
+		require.Equal(t, want, suggest.Part(name, profiles), name)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

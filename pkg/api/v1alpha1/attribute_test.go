@@ -169,7 +169,7 @@ func TestMalformedCapacities(t *testing.T) {
 		"value bool":           {`{"value": true}`, forms},
 		"empty string":         {`""`, `"": must be a quantity, for example 80Gi`},
 		"no quantity":          {`"eighty"`, `"eighty": must be a quantity, for example 80Gi`},
-		"unknown suffix":       {`"80GB"`, `must be a quantity, for example 80Gi; use "80G"`},
+		"unknown suffix":       {`"80GB"`, `must be a quantity, for example 80Gi; use "80G", or "80Gi" for binary units`},
 		"endless":              {`"1e-2000000000"`, `must be a quantity, for example 80Gi`},
 		"more":                 {`{"value": "80Gi", "note": "{{ .Index }}"}`, `unknown field "note"`},
 		"wrong case":           {`{"Value": "80Gi"}`, `unknown field "Value"`},

@@ -122,7 +122,11 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 			return quantity, nil
 		}
 	}
-	return resource.Quantity{}, errors.New("must be a quantity, for example 80Gi" + use(suggest.Quantity(text), isQuantity))
+	either := ""
+	if binary := suggest.BinaryQuantity(text); binary != "" {
+		either = fmt.Sprintf(", or %q for binary units", binary)
+	}
+	return resource.Quantity{}, errors.New("must be a quantity, for example 80Gi" + use(suggest.Quantity(text), isQuantity) + either)
 }
 
 func isQuantity(text string) bool {

@@ -50,7 +50,7 @@ something would, or a pool would have to stay as it is for a mistake.`,
 
   # Is the cluster as the ConfigMap says?
   kwok-dractl diff --config-map kube-system/kwok-dra`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	c.templates.AddTo(made)

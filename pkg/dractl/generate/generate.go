@@ -64,7 +64,7 @@ Templates are custom resources, for a sidecar with --enable-crds, or with
   # Copy real nodes into a test
   kwok-dractl generate --from-cluster > fleet.yaml
   kubectl get nodes,resourceslices -o yaml | kwok-dractl generate -f - --driver gpu.nvidia.com`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	flags := made.Flags()

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -50,8 +51,8 @@ func readProfile(name string) (*profile, error) {
 		return nil, err
 	}
 	if !slices.Contains(names, name) {
-		hint := "see --list-profiles"
-		if nearest := suggest.Nearest(name, names); nearest != "" {
+		hint := "list them with --list-profiles"
+		if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
 			hint = "did you mean " + nearest + "?"
 		}
 		return nil, fmt.Errorf("there is no profile %q: %s", name, hint)

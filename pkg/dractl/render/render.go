@@ -57,7 +57,7 @@ is said. With --from-cluster the API server is asked with dry runs.`,
 
   # For the fake nodes of the cluster, one line a slice
   kwok-dractl render -f templates.yaml --from-cluster -o wide`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	c.templates.AddTo(made)

@@ -90,7 +90,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Short:   "Tell which Pods get which devices on which nodes, and why others get none",
 		Long:    long,
 		Example: example,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments,
 		RunE:    func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
 	}
 	c.files.AddTo(made, "Pods, claims, classes, templates, nodes and slices")

@@ -82,7 +82,7 @@ publishes under one of the names that drivers use for them.`,
 
   # With the driver, the pool and taints
   kwok-dractl status node h100-0 -o wide`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.OneArgument("NAME"),
 		RunE: func(made *cobra.Command, args []string) error { return c.node(made.Context(), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
@@ -105,7 +105,7 @@ the time at which the scheduler last wrote its status.`,
   kwok-dractl status claim training
 
   kwok-dractl status claim training -n default -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.OneArgument("NAME"),
 		RunE: func(made *cobra.Command, args []string) error { return c.claim(made.Context(), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)

@@ -47,7 +47,7 @@ The exit code is 1 where there are mistakes.`,
 
   # Tell programs
   kwok-dractl validate -f invalid.yaml -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return c.run() },
 	}
 	c.files.AddTo(made, "what to check")
