@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,29 +22,6 @@ import (
 
 // lineLimit bounds the time of a line of shell.
 const lineLimit = 3 * time.Minute
-
-// binary builds kwok-dractl, once, under its name and under that of the plugin.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "kwok-dractl-")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "kwok-dractl"), "./cmd/kwok-dractl")
-	build.Dir = sidecar.Root()
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if output, err := build.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build kwok-dractl: %w\n%s", err, output)
-	}
-	return dir, os.Symlink("kwok-dractl", filepath.Join(dir, "kubectl-dra"))
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, _ := binary(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
 
 // shell is a user at a shell, in a directory, with a cluster.
 type shell struct {
@@ -73,8 +49,6 @@ func newShell(t *testing.T) *shell {
 	config.QPS = -1
 	s.client, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	_, err = binary()
-	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(sidecar.Root(), "pkg/dractl/testdata/examples"))))
 	return s
 }
@@ -92,7 +66,7 @@ func (r result) String() string {
 // command prepares a line of shell.
 func (s *shell) command(ctx context.Context, line string) *exec.Cmd {
 	s.Helper()
-	dir, err := binary()
+	dir, err := sidecar.Programs()
 	require.NoError(s, err)
 	made := exec.CommandContext(ctx, "bash", "-c", "set -o pipefail; "+line)
 	made.Dir = s.dir

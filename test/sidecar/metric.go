@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sample reads one line of the Prometheus text format, and tells whether it is
+// sample reads one line of the Prometheus text format, and reports whether it is
 // of the metric and has the labels.
 func sample(line, name string, labels []string) (float64, bool) {
 	rest, found := strings.CutPrefix(line, name)

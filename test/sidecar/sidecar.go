@@ -12,48 +12,16 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 )
 
 // readyLimit is how long a sidecar takes that will never become ready, however busy
 // the machine.
 const readyLimit = 5 * time.Minute
-
-// Binary builds the sidecar and returns its path. It builds once per process.
-var Binary = sync.OnceValues(func() (string, error) {
-	root := Root()
-	path := filepath.Join(root, "bin", "kwok-dra")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/kwok-dra")
-	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build kwok-dra: %w\n%s", err, output)
-	}
-	return path, nil
-})
-
-// Root is the top of the repository. It panics where there is none: the tests and
-// commands of this module run in a checkout only.
-var Root = sync.OnceValue(func() string {
-	root, err := gomod.Root("github.com/kwok-dra/kwok-dra")
-	if err != nil {
-		panic(err)
-	}
-	return root
-})
-
-// ModuleDir is the directory of a module that kwok-dra requires.
-func ModuleDir(ctx context.Context, module string) (string, error) {
-	m, err := gomod.Download(ctx, Root(), module)
-	return m.Dir, err
-}
 
 // Process is a running sidecar.
 type Process struct {
@@ -116,7 +84,7 @@ func LaunchProgram(c *cluster.Cluster, binary string, arguments ...string) (*Pro
 	return p, nil
 }
 
-// WaitReady waits until the sidecar says that it is ready.
+// WaitReady waits until the sidecar reports that it is ready.
 func (p *Process) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()

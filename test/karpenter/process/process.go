@@ -4,9 +4,6 @@ package process
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,12 +18,8 @@ const Component = "karpenter"
 // Binary builds Karpenter and returns its path. It builds once per process.
 var Binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(sidecar.Root(), "bin", "karpenter")
-	// Without -trimpath, so that what the tests have compiled is not compiled again.
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "./provider")
-	build.Dir = filepath.Join(sidecar.Root(), "test", "karpenter")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build Karpenter: %w\n%s", err, output)
+	if err := sidecar.Build(filepath.Join(sidecar.Root(), "test", "karpenter"), path, "./provider"); err != nil {
+		return "", err
 	}
 	return path, nil
 })

@@ -1,0 +1,103 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+)
+
+// Names of the built programs.
+const (
+	sidecarName = "kwok-dra"
+	ctlName     = "kwok-dractl"
+)
+
+// plugins are the names of kwok-dractl by which kubectl finds it: as a plugin,
+// and to complete that.
+var plugins = []string{"kubectl-dra", "kubectl_complete-dra"}
+
+// Programs builds kwok-dra and kwok-dractl and returns the directory that has
+// them, kwok-dractl under the names of a plugin of kubectl as well. It builds once
+// per process.
+var Programs = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(Root(), "bin")
+	if err := Build(Root(), dir+string(filepath.Separator), "./cmd/"+sidecarName, "./cmd/"+ctlName); err != nil {
+		return "", err
+	}
+	for _, plugin := range plugins {
+		if err := link(ctlName, filepath.Join(dir, plugin)); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+})
+
+// Binary builds the sidecar and returns its path. It builds once per process.
+func Binary() (string, error) {
+	dir, err := Programs()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, sidecarName), nil
+}
+
+// Ctl builds kwok-dractl and returns its path. It builds once per process.
+func Ctl() (string, error) {
+	dir, err := Programs()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, ctlName), nil
+}
+
+// Build builds packages of the module in dir, which may be one of its
+// directories, into output. Everything that is built in this repository has the
+// same flags, so that nothing is compiled twice; without the state of the checkout
+// in it, a program is not linked again after each commit.
+func Build(dir, output string, packages ...string) error {
+	build := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", output}, packages...)...)
+	build.Dir = dir
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %v: %w\n%s", packages, err, out)
+	}
+	return nil
+}
+
+// link makes path a symbolic link to target, unless it is one.
+func link(target, path string) error {
+	if there, err := os.Readlink(path); err == nil && there == target {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("link %s: %w", path, err)
+	}
+	// Another process may link it at the same time.
+	if err := os.Symlink(target, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("link %s: %w", path, err)
+	}
+	return nil
+}
+
+// Root is the top of the repository. It panics where there is none: the tests and
+// commands of this module run in a checkout only.
+var Root = sync.OnceValue(func() string {
+	root, err := gomod.Root("github.com/kwok-dra/kwok-dra")
+	if err != nil {
+		panic(err)
+	}
+	return root
+})
+
+// ModuleDir is the directory of a module that kwok-dra requires.
+func ModuleDir(ctx context.Context, module string) (string, error) {
+	m, err := gomod.Download(ctx, Root(), module)
+	return m.Dir, err
+}
