@@ -58,6 +58,11 @@ control-plane: ## Build the control plane for tests and demo, once.
 .PHONY: generate
 generate: ## Make the custom resource definitions from the Go types (needs the network).
 	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./pkg/api/... output:crd:dir=kustomize/crd
+	$(MAKE) generate-docs
+
+.PHONY: generate-docs
+generate-docs: ## Fill in the parts of docs/reference that are made from the code.
+	$(GO) run ./docs/generate
 
 .PHONY: verify
 verify: lint ## Run the linters, and check that go.mod files are tidy.

@@ -118,7 +118,8 @@ func TestGoldenFilesArePairs(t *testing.T) {
 }
 
 // Labels and annotations are named after a Stage, an annotation after the Stage
-// that reads it, and the README of the folder tells of each.
+// that reads it, and the section of the folder in docs/reference/stages.md names
+// each.
 func TestKnobsAreNamedAfterStages(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -127,18 +128,30 @@ func TestKnobsAreNamedAfterStages(t *testing.T) {
 			names = append(names, stageName(file))
 		}
 	}
+	page := readFile(t, filepath.Join("..", "docs", "reference", "stages.md"))
 	for _, folder := range folders {
-		readme := readFile(t, filepath.Join(folder, "README.md"))
+		section := sectionOf(t, page, folder)
 		for _, file := range stageFiles(t, folder) {
-			require.Contains(t, readme, "`"+stageName(file)+"`")
+			require.Contains(t, section, "`"+stageName(file)+"`")
 			for _, found := range knob.FindAllStringSubmatch(readFile(t, file), -1) {
 				name, setting := found[1], found[2]
 				require.Contains(t, names, name, file)
 				if setting != "" {
 					require.Equal(t, stageName(file), name, file)
-					require.Contains(t, readme, "`"+setting+"`", file)
+					require.Contains(t, section, "`"+setting+"`", file)
 				}
 			}
 		}
 	}
+}
+
+// sectionOf is the section of a page about a folder: "Node general" is about
+// node/general.
+func sectionOf(t *testing.T, page, folder string) string {
+	t.Helper()
+	heading := "\n## " + strings.ToUpper(folder[:1]) + strings.Replace(folder[1:], "/", " ", 1) + "\n"
+	_, section, found := strings.Cut(page, heading)
+	require.True(t, found, "docs/reference/stages.md has no section %q", heading)
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -41,7 +42,7 @@ func FuzzDRAConfig(f *testing.F) {
 // FuzzNodeOverlay: nor does a spec or an annotation.
 func FuzzNodeOverlay(f *testing.F) {
 	for _, text := range seeds(f, "nodeoverlay") {
-		annotation := object(f, text).GetAnnotations()[ResourceSlicesAnnotation]
+		annotation := object(f, text).GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]
 		f.Add(text, annotation)
 	}
 	f.Fuzz(func(t *testing.T, text, annotation string) {
@@ -50,7 +51,7 @@ func FuzzNodeOverlay(f *testing.F) {
 			return
 		}
 		source.SetName("o")
-		source.SetAnnotations(map[string]string{ResourceSlicesAnnotation: annotation})
+		source.SetAnnotations(map[string]string{v1alpha1.ResourceSlicesAnnotation: annotation})
 		adapted, err := NodeOverlay(source)
 		requireSound(t, adapted, err)
 	})

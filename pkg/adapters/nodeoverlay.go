@@ -8,12 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-)
 
-// ResourceSlicesAnnotation is the annotation of a NodeOverlay that has its
-// ResourceSlices, a list in YAML, where the custom resource definition has no
-// field for them.
-const ResourceSlicesAnnotation = "dra.kwok.x-k8s.io/resource-slices"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
 
 // maxWeight is the most that Karpenter takes.
 const maxWeight = 10_000
@@ -39,14 +36,14 @@ type nodeOverlay struct {
 // in its priority. One without slices gives no templates.
 //
 // Slices are whole ResourceSlices, in spec.resourceSlices or else in the
-// annotation ResourceSlicesAnnotation. Attributes may be plain strings, integers
+// annotation v1alpha1.ResourceSlicesAnnotation. Attributes may be plain strings, integers
 // and bools too, and a "/" in a driver's name becomes "." and a "-" in an
 // attribute's "_". What is each node's own, the pool, the name of the slice and
 // that of the node, is made up for it.
 func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
 	o := &nodeOverlay{name: source.GetName()}
 	path := field.NewPath("spec")
-	annotation := source.GetAnnotations()[ResourceSlicesAnnotation]
+	annotation := source.GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]
 	inSpec, _, _ := unstructured.NestedFieldNoCopy(source.Object, "spec", "resourceSlices")
 	if list, isList := inSpec.([]any); annotation == "" && (inSpec == nil || isList && len(list) == 0) {
 		return &Adapted{}, nil
@@ -57,7 +54,7 @@ func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
 	}
 	o.problems.decodeLoosely(data, &o.spec, path)
 	given, at := o.spec.ResourceSlices, path.Child("resourceSlices")
-	if annotationPath := field.NewPath("metadata", "annotations").Key(ResourceSlicesAnnotation); len(given) == 0 {
+	if annotationPath := field.NewPath("metadata", "annotations").Key(v1alpha1.ResourceSlicesAnnotation); len(given) == 0 {
 		given, at = o.annotated(annotation, annotationPath), annotationPath
 	} else if annotation != "" {
 		o.change("%s is ignored, since the NodeOverlay has %s", annotationPath, at)

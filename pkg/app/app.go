@@ -226,6 +226,29 @@ func (s *sidecar) configMaps(ctx context.Context) ([]*config.ConfigMap, error) {
 	return all, nil
 }
 
+// Collectors returns the collectors that a sidecar registers, of one that never
+// runs: the documentation lists their metrics.
+func Collectors() ([]prometheus.Collector, error) {
+	client, err := newClients(&rest.Config{})
+	if err != nil {
+		return nil, err
+	}
+	options := NewOptions()
+	store, err := newStore(options)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := shard.New(shard.Options{Mode: shard.Lease, Client: client.all})
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSidecar(options, client, store, owner, record.NewBroadcaster())
+	if err != nil {
+		return nil, err
+	}
+	return append(clientMetrics(), s.collectors()...), nil
+}
+
 func (s *sidecar) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.preparer.Metrics(), inventory.NewCollector(s.source())}
 }

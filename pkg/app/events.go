@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // onceSink gives events that tell of the content of an object names that are made
@@ -34,5 +34,5 @@ func (s onceSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error)
 }
 
 func isOnce(event *corev1.Event) bool {
-	return event.Reason == config.ReasonNormalized
+	return event.Reason == v1alpha1.ReasonNormalized
 }

@@ -41,8 +41,8 @@ type Options struct {
 	LeaderNamespace string
 	LeaderName      string
 
-	// SecureServing has all but health served only to whom the API server lets read,
-	// over TLS with this certificate.
+	// SecureServing serves over TLS with this certificate, and requires a token that
+	// the API server authorizes for all but health.
 	SecureServing bool
 	Certificate   access.Certificate
 
@@ -71,32 +71,32 @@ func NewOptions() *Options {
 func (o *Options) Flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("kwok-dra", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount")
-	flags.StringArrayVar(&o.Config, "config", o.Config, "file of ResourcePoolTemplates and a KwokDRAConfiguration, read once; may be given several times")
-	flags.StringVar(&o.ConfigMap, "config-map", o.ConfigMap, "ConfigMap of the same, as namespace/name, watched live")
-	flags.BoolVar(&o.EnableCRDs, "enable-crds", o.EnableCRDs, "read the same from custom resources as well, watched live")
-	flags.StringVar(&o.DRAKwokConfigMap, "dra-kwok-configmap", o.DRAKwokConfigMap, "ConfigMap of mappings from nodes to devices, mostly karpenter/dra-kwok-configmap, as namespace/name, watched live")
-	flags.StringSliceVar(&o.Adapters, "adapters", o.Adapters, "Karpenter's custom resources to be read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
-	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the ServiceAccount of the Pod")
+	flags.StringArrayVar(&o.Config, "config", o.Config, "file of ResourcePoolTemplates and KwokDRAConfigurations, read once at the start")
+	flags.StringVar(&o.ConfigMap, "config-map", o.ConfigMap, "ConfigMap of ResourcePoolTemplates and KwokDRAConfigurations, as NAMESPACE/NAME, watched live")
+	flags.BoolVar(&o.EnableCRDs, "enable-crds", o.EnableCRDs, "read ResourcePoolTemplates and KwokDRAConfigurations from custom resources too, watched live")
+	flags.StringVar(&o.DRAKwokConfigMap, "dra-kwok-configmap", o.DRAKwokConfigMap, "ConfigMap with the mappings of Karpenter's dra-kwok-driver, usually karpenter/dra-kwok-configmap, as NAMESPACE/NAME, watched live")
+	flags.StringSliceVar(&o.Adapters, "adapters", o.Adapters, "custom resources of Karpenter to read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
+	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes, as kwok's option of this name; so are the next three")
 	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
-		"act for nodes with these annotations; default, if no other choice of nodes is made: "+lifecycle.DefaultAnnotationSelector)
+		"act for nodes with these annotations; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
-	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; negative: none")
-	flags.IntVar(&o.Workers, "workers", o.Workers, "nodes, Pods and claims that are dealt with at a time, each")
+	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; a negative number means no limit")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "number of nodes, of Pods and of claims that are processed at the same time")
 	flags.StringVar(&o.ShardMode, "shard-mode", o.ShardMode,
-		"how several replicas share the work: none, for a single one; leader: one acts, the others stand by; lease: each acts for the nodes whose lease the kwok in its Pod holds")
-	flags.StringVar(&o.LeaderNamespace, "leader-elect-resource-namespace", o.LeaderNamespace, "namespace of the Lease by which replicas choose a leader; default: the Pod's")
-	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; replicas that share the same nodes have the same")
-	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "where the page, /api/devices, /healthz, /readyz and /metrics are served; empty: nowhere")
-	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and all but health only to whom the API server lets read it")
-	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read anew when it changes; default: one for localhost that is made at the start")
-	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "its key")
+		"how several replicas share the work. none: there is one replica; leader: one acts, the others stand by; lease: each acts for the nodes whose lease the kwok in its Pod holds")
+	flags.StringVar(&o.LeaderNamespace, "leader-elect-resource-namespace", o.LeaderNamespace, "namespace of the Lease that elects the leader; default: that of the Pod")
+	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; the same for all replicas that share nodes")
+	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "address that serves the page, /api/devices, /healthz, /readyz and /metrics; empty: serve nothing")
+	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz and /readyz")
+	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
+	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "private key of that certificate")
 	flags.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go's profiles at /debug/pprof/")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
 	verbosity := pflag.PFlagFromGoFlag(logging.Lookup("v"))
-	verbosity.Usage = "verbosity of the log: 0 start, stop and configuration; 2 each node's slices and each Pod's claims"
+	verbosity.Usage = "verbosity of the log. 0: start, stop and configuration; 2: the slices of each node and the claims of each Pod too"
 	flags.AddFlag(verbosity)
 	flags.BoolVar(&o.Version, "version", o.Version, "print the version and exit")
 	return flags

@@ -13,18 +13,29 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// The reasons of prepare failures, as the metric has them.
+// The reasons of prepare failures, as kwok_dra_prepare_failures_total has them.
+// docs/reference/metrics.md is made from these comments.
 const (
-	reasonNoClaim       = "no_claim"
-	reasonNotOwner      = "not_owner"
-	reasonNotReserved   = "not_reserved"
-	reasonNotAllocated  = "not_allocated"
+	// the claim does not exist, or has not been created from its template yet.
+	reasonNoClaim = "no_claim"
+	// the claim was made for another Pod.
+	reasonNotOwner = "not_owner"
+	// the claim is not reserved for the Pod, which was bound without the scheduler.
+	reasonNotReserved = "not_reserved"
+	// the claim is not allocated.
+	reasonNotAllocated = "not_allocated"
+	// a template names the driver, and it has no pool on the node.
 	reasonNotRegistered = "not_registered"
-	reasonUnavailable   = "unavailable"
-	reasonSimulated     = "simulated"
-	reasonTemplate      = "template"
-	reasonSelector      = "selector"
-	reasonAPI           = "api"
+	// the Stages say that the driver's plugin has crashed.
+	reasonUnavailable = "unavailable"
+	// `failWhen` selects the Pod.
+	reasonSimulated = "simulated"
+	// a template in `claimStatus` cannot be rendered, or yields what the API server does not accept.
+	reasonTemplate = "template"
+	// `prepareWhen` or `failWhen` cannot be evaluated for the Pod.
+	reasonSelector = "selector"
+	// the API server refuses a write, or does not answer.
+	reasonAPI = "api"
 )
 
 // prepareError is a failure that the kubelet would have as well: only time, or a
@@ -45,11 +56,11 @@ func failed(reason, format string, arguments ...any) error {
 type view struct {
 	// claim gets a claim of the Pod's namespace.
 	claim func(name string) (*resourcev1.ResourceClaim, error)
-	// registered tells whether a driver has registered with the node's kubelet.
+	// registered reports whether a driver has registered with the node's kubelet.
 	registered func(driver string) (bool, error)
 }
 
-// check makes the kubelet's checks in its order and with its error texts
+// check performs the kubelet's checks in its order and with its error texts
 // (Manager.prepareResources in pkg/kubelet/cm/dra), and returns the claims to be
 // prepared.
 func check(pod *corev1.Pod, v view) ([]*resourcev1.ResourceClaim, error) {

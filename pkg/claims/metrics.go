@@ -22,15 +22,15 @@ func newMetrics(prepared func() int) *metrics {
 	return &metrics{
 		prepares: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kwok_dra_claim_prepares_total",
-			Help: "ResourceClaims that were prepared; one that Pods share counts once. A restart counts those in use anew.",
+			Help: "ResourceClaims that were prepared. One that Pods share counts once. A restart counts those in use again.",
 		}),
 		unprepares: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kwok_dra_claim_unprepares_total",
-			Help: "ResourceClaims that were unprepared: their last Pod ended.",
+			Help: "ResourceClaims that were unprepared because their last Pod ended.",
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kwok_dra_prepare_failures_total",
-			Help: "Attempts to prepare the claims of a Pod that failed, by reason.",
+			Help: "Failed attempts to prepare the claims of a Pod, by reason.",
 		}, []string{"reason"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kwok_dra_prepare_duration_seconds",

@@ -17,13 +17,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
-const (
-	reasonFailedPrepare = "FailedPrepareDynamicResources"
-
-	// retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
-	// a share of it (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
-	retryJitter = 0.5
-)
+// retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
+// a share of it (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
+const retryJitter = 0.5
 
 // gate says what the configuration wants of a Pod now.
 type gate int
@@ -182,7 +178,7 @@ func (p *Preparer) fail(ctx context.Context, a *attempt, failure *prepareError) 
 }
 
 func (p *Preparer) event(a *attempt, err error) {
-	p.recorder(a.node.Name).Event(a.pod, corev1.EventTypeWarning, reasonFailedPrepare, v1alpha1.EventMessage(failureMessage(err)))
+	p.recorder(a.node.Name).Event(a.pod, corev1.EventTypeWarning, v1alpha1.ReasonFailedPrepare, v1alpha1.EventMessage(failureMessage(err)))
 }
 
 // podVersion is what the kubelet syncs a Pod for at once: a change of anything

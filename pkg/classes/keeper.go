@@ -29,13 +29,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// The reasons of the events on the object that wants a DeviceClass.
-const (
-	reasonNotOurs       = "DeviceClassNotManaged"
-	reasonFailed        = "DeviceClassFailed"
-	reasonFieldsDropped = "FieldsDropped"
-)
-
 // askAgain is how often the API server is asked whether it keeps by now what it
 // dropped.
 const askAgain = 30 * time.Second
@@ -138,13 +131,13 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 	case want == nil:
 		k.tell(nil, name, "", nil)
 	case next.verb == leave:
-		k.tell(want, name, reasonNotOurs, fmt.Errorf("DeviceClass %s is not kwok-dra's, which leaves it alone: Pods get what it selects; delete it to have kwok-dra make one", name))
+		k.tell(want, name, v1alpha1.ReasonDeviceClassNotManaged, fmt.Errorf("DeviceClass %s is not kwok-dra's, which leaves it alone: Pods get what it selects; delete it to have kwok-dra make one", name))
 	case next.verb == update && k.waits(existing, next.class):
 		return nil
 	}
 	err := k.apply(ctx, want, next)
 	if err != nil && want != nil && !loop.LostRace(err) && k.loop.Failures(name) >= loop.Patience {
-		k.tell(want, name, reasonFailed, err)
+		k.tell(want, name, v1alpha1.ReasonDeviceClassFailed, err)
 	}
 	return err
 }
@@ -191,7 +184,7 @@ func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.Device
 	k.asked[sent.Name] = time.Now()
 	k.mu.Unlock()
 	k.loop.AddAfter(sent.Name, askAgain)
-	k.tell(want, sent.Name, reasonFieldsDropped, fmt.Errorf(
+	k.tell(want, sent.Name, v1alpha1.ReasonFieldsDropped, fmt.Errorf(
 		"the API server drops extendedResourceName %s of DeviceClass %s, so Pods that ask for it as an extended resource stay Pending: turn on its feature gate DRAExtendedResource, or use ResourceClaims",
 		*sent.Spec.ExtendedResourceName, sent.Name))
 }

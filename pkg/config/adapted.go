@@ -14,10 +14,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// ReasonNormalized is the reason of the event on an object that is not taken as
-// it is written.
-const ReasonNormalized = "Normalized"
-
 // Class is a DeviceClass that is to be there.
 type Class struct {
 	resourcev1.DeviceClass

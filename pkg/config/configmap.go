@@ -21,9 +21,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// reasonInvalid is the reason of the event on a ConfigMap that is refused.
-const reasonInvalid = "InvalidConfiguration"
-
 // ConfigMap watches one ConfigMap and hands its versions to a Store.
 type ConfigMap struct {
 	name   types.NamespacedName
@@ -114,7 +111,7 @@ func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
 	if err != nil {
 		logger.Error(err, "Refused the configuration, the last good one stays in force")
 		c.store.metrics.bad(ConfigMapCarrier(c.name))
-		c.recorder.Event(configMap, corev1.EventTypeWarning, reasonInvalid, v1alpha1.EventMessage(err))
+		c.recorder.Event(configMap, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(err))
 		return
 	}
 	logger.Info("Took the configuration", "resourceVersion", configMap.ResourceVersion, "templates", len(documents.templates))
@@ -127,7 +124,7 @@ func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
 // tell tells what is not taken as it is written, if anything.
 func (c *ConfigMap) tell(configMap *corev1.ConfigMap) {
 	if c.told != "" {
-		c.recorder.Event(configMap, corev1.EventTypeWarning, ReasonNormalized, c.told)
+		c.recorder.Event(configMap, corev1.EventTypeWarning, v1alpha1.ReasonNormalized, c.told)
 	}
 }
 

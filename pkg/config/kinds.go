@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -44,7 +43,7 @@ var (
 			Name:       NodeOverlayKind,
 			Resource:   schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"},
 			decode:     decodeNodeOverlay,
-			annotation: adapters.ResourceSlicesAnnotation,
+			annotation: v1alpha1.ResourceSlicesAnnotation,
 		},
 	}
 )

@@ -138,7 +138,7 @@ func (o *Objects) note(ctx context.Context, source *unstructured.Unstructured) b
 // tell tells what of an object is not taken as it is written, if anything.
 func (o *Objects) tell(source *unstructured.Unstructured, changes string) {
 	if changes != "" {
-		o.recorder.Event(source, corev1.EventTypeWarning, ReasonNormalized, changes)
+		o.recorder.Event(source, corev1.EventTypeWarning, v1alpha1.ReasonNormalized, changes)
 	}
 }
 
@@ -212,7 +212,7 @@ func (o *Objects) replace(ctx context.Context, chosen map[objectKey]*Documents) 
 func (o *Objects) refused(ctx context.Context, object *object) {
 	o.store.metrics.bad(ObjectsCarrier)
 	klog.FromContext(ctx).Error(object.err, "Refused an object, its last good version stays in force", "object", klog.KObj(object.source))
-	o.recorder.Event(object.source, corev1.EventTypeWarning, reasonInvalid, v1alpha1.EventMessage(object.err))
+	o.recorder.Event(object.source, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(object.err))
 }
 
 // Acceptance is what became of each object of a kind, by name.

@@ -102,7 +102,7 @@ func newMetrics() *metrics {
 	return &metrics{
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kwok_dra_config_refused_total",
-			Help: "Versions of the configuration that were refused because they are invalid, by carrier.",
+			Help: "Versions of the configuration that were refused because they are invalid, by carrier (files, a ConfigMap, custom resources).",
 		}, []string{"carrier"}),
 		successful: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kwok_dra_config_last_reload_successful",

@@ -204,13 +204,13 @@ func TestCollector(t *testing.T) {
 	incomplete := slice("n1", "gpu-0 gpu-1")
 	incomplete.Count = 2
 	require.NoError(t, testutil.CollectAndCompare(NewCollector(fixed(nil, []Slice{incomplete}, allocation("n1", "gpu-0", Claim{Name: "c"}))), strings.NewReader(`
-# HELP kwok_dra_device_states Published devices, by driver and state: tainted (NoSchedule or NoExecute), or else prepared, allocated or free.
+# HELP kwok_dra_device_states Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else prepared, allocated or free.
 # TYPE kwok_dra_device_states gauge
 kwok_dra_device_states{driver="d",state="allocated"} 1
 kwok_dra_device_states{driver="d",state="free"} 1
 kwok_dra_device_states{driver="d",state="prepared"} 0
 kwok_dra_device_states{driver="d",state="tainted"} 0
-# HELP kwok_dra_incomplete_pools Pools of which not all slices of the newest generation are there, by driver.
+# HELP kwok_dra_incomplete_pools Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.
 # TYPE kwok_dra_incomplete_pools gauge
 kwok_dra_incomplete_pools{driver="d"} 1
 `)))

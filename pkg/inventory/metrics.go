@@ -13,9 +13,9 @@ func NewCollector(source *Source) prometheus.Collector {
 	return &collector{
 		source: source,
 		states: prometheus.NewDesc("kwok_dra_device_states",
-			"Published devices, by driver and state: tainted (NoSchedule or NoExecute), or else prepared, allocated or free.", []string{"driver", "state"}, nil),
+			"Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else prepared, allocated or free.", []string{"driver", "state"}, nil),
 		incomplete: prometheus.NewDesc("kwok_dra_incomplete_pools",
-			"Pools of which not all slices of the newest generation are there, by driver.", []string{"driver"}, nil),
+			"Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.", []string{"driver"}, nil),
 	}
 }
 

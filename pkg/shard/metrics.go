@@ -3,8 +3,8 @@ package shard
 import "github.com/prometheus/client_golang/prometheus"
 
 var (
-	leadsDesc = prometheus.NewDesc("kwok_dra_leads", "1 if this replica acts for what is of no single node, else 0.", nil, nil)
-	heldDesc  = prometheus.NewDesc("kwok_dra_held_nodes", "Nodes that this replica acts for, by their leases; with --shard-mode=lease.", nil, nil)
+	leadsDesc = prometheus.NewDesc("kwok_dra_leads", "1 if this replica is the leader, which acts for what belongs to no single node, else 0.", nil, nil)
+	heldDesc  = prometheus.NewDesc("kwok_dra_held_nodes", "Nodes that this replica acts for because its kwok holds their leases. Only with --shard-mode=lease.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

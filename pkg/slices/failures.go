@@ -15,12 +15,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
-// The reasons of the events on Nodes.
-const (
-	reasonPublishFailed = "PublishFailed"
-	reasonFieldsDropped = "FieldsDropped"
-)
-
 // refused reports templates that cannot be rendered for the node, and what is
 // wrong with its annotation. Only a change of the node or the configuration can
 // help.
@@ -28,7 +22,7 @@ func (p *Publisher) refused(node *corev1.Node, problems map[string]error) error 
 	var errs []error
 	for _, cause := range slices.Sorted(maps.Keys(problems)) {
 		p.metrics.failing.WithLabelValues(cause).Inc()
-		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(problems[cause]))
+		p.recorder.Event(node, corev1.EventTypeWarning, v1alpha1.ReasonPublishFailed, v1alpha1.EventMessage(problems[cause]))
 		errs = append(errs, problems[cause])
 	}
 	return loop.Terminal(errors.Join(errs...))
@@ -47,7 +41,7 @@ func (p *Publisher) failed(node *corev1.Node, of scope, err error) error {
 	p.metrics.failing.WithLabelValues("api").Inc()
 	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 	if node != nil && (final || p.loop.Failures(of) >= loop.Patience) {
-		p.recorder.Event(node, corev1.EventTypeWarning, reasonPublishFailed, v1alpha1.EventMessage(err))
+		p.recorder.Event(node, corev1.EventTypeWarning, v1alpha1.ReasonPublishFailed, v1alpha1.EventMessage(err))
 	}
 	return err
 }
@@ -66,6 +60,6 @@ func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source
 	}
 	klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
 	if p.owner.Leads() { // all replicas find this out
-		p.recorder.Event(node, corev1.EventTypeWarning, reasonFieldsDropped, v1alpha1.EventMessage(err))
+		p.recorder.Event(node, corev1.EventTypeWarning, v1alpha1.ReasonFieldsDropped, v1alpha1.EventMessage(err))
 	}
 }

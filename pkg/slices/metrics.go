@@ -30,19 +30,19 @@ func newMetrics(cache cache.Store) *metrics {
 		}, []string{"verb", "result"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kwok_dra_publish_duration_seconds",
-			Help:    "Time from a node's event to the API server's answer to the last write that it caused.",
+			Help:    "Time from the event of a Node to the API server's answer to the last write that it caused.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 		dropped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kwok_dra_dropped_fields",
-			Help: "1 for each template and device field that the API server drops because a feature gate is off.",
+			Help: "1 for each template and device field that the API server drops because a feature gate is off. For taints of the annotation of a Node, template is the name of the annotation.",
 		}, []string{"template", "field"}),
 		failing: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kwok_dra_publish_failures_total",
-			Help: "Nodes that could not be brought to the desired state, by cause (template, annotation, api); each retry counts.",
+			Help: "Failures to bring a Node to the desired state, by cause (template, annotation, api). Each retry counts.",
 		}, []string{"cause"}),
-		slices:  prometheus.NewDesc("kwok_dra_slices", "ResourceSlices published now, by driver.", []string{"driver"}, nil),
-		devices: prometheus.NewDesc("kwok_dra_devices", "Devices published now, by driver.", []string{"driver"}, nil),
+		slices:  prometheus.NewDesc("kwok_dra_slices", "ResourceSlices that are published now, by driver.", []string{"driver"}, nil),
+		devices: prometheus.NewDesc("kwok_dra_devices", "Devices that are published now, by driver.", []string{"driver"}, nil),
 	}
 }
 

@@ -258,10 +258,10 @@ func TestFleet(t *testing.T) {
 		require.Len(t, w.list(t), 100)
 		require.Empty(t, w.events())
 		expected := `
-# HELP kwok_dra_devices Devices published now, by driver.
+# HELP kwok_dra_devices Devices that are published now, by driver.
 # TYPE kwok_dra_devices gauge
 kwok_dra_devices{driver="d"} 800
-# HELP kwok_dra_slices ResourceSlices published now, by driver.
+# HELP kwok_dra_slices ResourceSlices that are published now, by driver.
 # TYPE kwok_dra_slices gauge
 kwok_dra_slices{driver="d"} 100
 # HELP kwok_dra_slice_writes_total Writes of ResourceSlices, by verb (create, update, delete) and result (ok or the API server's reason).

@@ -18,14 +18,25 @@ import (
 	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
-// The reasons of the conditions.
+// The reasons of the conditions. docs/reference/conditions.md is made from these
+// comments.
 const (
-	reasonValid     = "Valid"
-	reasonInvalid   = "Invalid"
+	// `Accepted=True`. The newest version is in force.
+	reasonValid = "Valid"
+	// `Accepted=False`. The newest version is refused, and the message says why. The
+	// last good one remains in force, if there was one.
+	reasonInvalid = "Invalid"
+	// `Published=True`. The devices are published wherever they should be, and on one
+	// node at least.
 	reasonPublished = "Published"
-	reasonFailing   = "Failing"
-	reasonWaiting   = "Waiting"
-	reasonNoNode    = "NoNode"
+	// `Published=False`. Something cannot be published on a node; the message names the
+	// first such node and the problem.
+	reasonFailing = "Failing"
+	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet.
+	reasonWaiting = "Waiting"
+	// `Published=False`. The template selects no fake node.
+	reasonNoNode = "NoNode"
+	// `Published=False`. No version of the template has been accepted.
 	reasonNoVersion = "NotAccepted"
 )
 

@@ -5,6 +5,45 @@ import (
 	"unicode/utf8"
 )
 
+// The reasons of the events that kwok-dra writes. All of them are Warnings: what
+// goes right is in metrics, status and log. docs/reference/events.md is made from
+// these comments: the first sentence says what the event is on, the others what it
+// means and what to do.
+const (
+	// ReasonInvalidConfiguration is on a ConfigMap or a custom resource. Its newest
+	// version is refused, and the last good one remains in force. The message names the
+	// object, the field, the value and what would be valid.
+	ReasonInvalidConfiguration = "InvalidConfiguration"
+
+	// ReasonNormalized is on `dra-kwok-configmap`, a DRAConfig or a NodeOverlay. What
+	// the API server would not accept as written is normalized; the message lists it,
+	// once for each content. Nothing has to be done.
+	ReasonNormalized = "Normalized"
+
+	// ReasonPublishFailed is on a Node. A template cannot be rendered for it, its
+	// annotation of device taints has a mistake, documents clash on it, or a write keeps
+	// failing. The node's slices remain as they are.
+	ReasonPublishFailed = "PublishFailed"
+
+	// ReasonFieldsDropped is on a Node or a ConfigMap. The API server drops a field
+	// because a feature gate is off. Turn on the gate that the message names, or remove
+	// the field.
+	ReasonFieldsDropped = "FieldsDropped"
+
+	// ReasonDeviceClassNotManaged is on `dra-kwok-configmap`. A DeviceClass of the name
+	// that it needs exists, and kwok-dra did not make it. Pods get what that one selects.
+	// Delete it to have kwok-dra make one.
+	ReasonDeviceClassNotManaged = "DeviceClassNotManaged"
+
+	// ReasonDeviceClassFailed is on `dra-kwok-configmap`. Its DeviceClass cannot be
+	// written; the message has the API server's answer.
+	ReasonDeviceClassFailed = "DeviceClassFailed"
+
+	// ReasonFailedPrepare is on a Pod. Its claims cannot be prepared. The name and the
+	// text are the kubelet's; the end of the message is the cause.
+	ReasonFailedPrepare = "FailedPrepareDynamicResources"
+)
+
 // maxEventMessage is the API server's limit on the message of an event, in
 // bytes.
 const maxEventMessage = 1024

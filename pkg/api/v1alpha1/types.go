@@ -18,29 +18,6 @@ const (
 	ResourcePoolTemplateKind = "ResourcePoolTemplate"
 	// KwokDRAConfigurationKind is the kind of KwokDRAConfiguration.
 	KwokDRAConfigurationKind = "KwokDRAConfiguration"
-
-	// PluginRegistered is the type of the Node condition in which the general
-	// and chaos Stages say whether the node's DRA plugin is up.
-	PluginRegistered = GroupName + "/PluginRegistered"
-
-	// PluginCrashed is the reason of PluginRegistered of a plugin that is down but
-	// has not unregistered.
-	PluginCrashed = "PluginCrashed"
-
-	// PrepareResources is the type of the Pod condition in which Stages say when a
-	// Pod's claims are prepared (True), or that it fails (False).
-	PrepareResources = GroupName + "/PrepareResources"
-
-	// DeviceTaintsAnnotation is the Node annotation that taints devices:
-	// [driver/]device:key[=value]:effect, separated by commas.
-	DeviceTaintsAnnotation = GroupName + "/device-taints"
-
-	// ManagedByLabel marks the ResourceSlices that kwok-dra owns. Its value is
-	// ManagedByValue.
-	ManagedByLabel = GroupName + "/managed-by"
-	// ManagedByValue is the value of ManagedByLabel, and the name under which
-	// kwok-dra shows in events and user agents.
-	ManagedByValue = "kwok-dra"
 )
 
 // GroupVersion is the API group and version of the kinds in this package.

@@ -1,0 +1,52 @@
+package v1alpha1
+
+// The labels, annotations and conditions that kwok-dra, its Stages and its users
+// tell each other with. docs/reference/conditions.md is made from these comments:
+// the first sentence says what has the name, the others what it means.
+const (
+	// ManagedByLabel is a label of ResourceSlices and DeviceClasses. With the value
+	// `kwok-dra`, kwok-dra made the object, repairs it when it is edited, and deletes it.
+	ManagedByLabel = GroupName + "/managed-by"
+
+	// ProfileLabel is a label of Nodes. Its value is the name of the profile whose
+	// devices the node has.
+	ProfileLabel = GroupName + "/profile"
+
+	// DeviceTaintsAnnotation is an annotation of Nodes. It taints devices:
+	// `[driver/]device:key[=value]:effect`, separated by commas.
+	DeviceTaintsAnnotation = GroupName + "/device-taints"
+
+	// ResourceSlicesAnnotation is an annotation of Karpenter's NodeOverlays. It holds
+	// the list `spec.resourceSlices` in YAML, where the definition in the cluster does
+	// not have that field.
+	ResourceSlicesAnnotation = GroupName + "/resource-slices"
+
+	// PluginRegistered is a condition of Nodes, written by Stages. True: the node's
+	// DRA plugin is up. Unknown: it is down, and the kubelet waits 30 s for it to come
+	// back. False: it is gone. Reasons: `PluginRegistered`, `PluginUnregistered`,
+	// `PluginCrashed`, `KubeletRestarted`.
+	PluginRegistered = GroupName + "/PluginRegistered"
+
+	// KubeletRestarted is a condition of Nodes, written by Stages. True: the restart
+	// of the kubelet has been played, and is not played again. False: the next one can
+	// be played.
+	KubeletRestarted = GroupName + "/KubeletRestarted"
+
+	// PrepareResources is a condition of Pods, written by Stages. True: kwok-dra
+	// prepares the claims of the Pod now. False: preparing fails with this reason and
+	// message.
+	PrepareResources = GroupName + "/PrepareResources"
+
+	// UnprepareResources is a condition of Pods, written by Stages. True: kwok-dra
+	// unprepares the claims of the Pod now. False: unpreparing has failed, and is tried
+	// again after 10 s.
+	UnprepareResources = GroupName + "/UnprepareResources"
+)
+
+// ManagedByValue is the value of ManagedByLabel, and the name under which kwok-dra
+// shows in events and user agents.
+const ManagedByValue = "kwok-dra"
+
+// PluginCrashed is the reason of PluginRegistered for a plugin that is down but has
+// not unregistered.
+const PluginCrashed = "PluginCrashed"
