@@ -107,9 +107,9 @@ func requireComplete(t *testing.T, name string) {
 	for _, part := range []string{"\nNodes: ", "dra.kwok.x-k8s.io/profile=" + name, "\nSource: ", "[sample.yaml](sample.yaml)"} {
 		require.Contains(t, text, part)
 	}
-	catalogue, err := os.ReadFile(profilePath("README.md"))
+	catalogue, err := os.ReadFile(filepath.Join(sidecar.Root(), "docs", "reference", "profiles.md"))
 	require.NoError(t, err)
-	require.Contains(t, string(catalogue), fmt.Sprintf("[%s](%s)", name, name))
+	require.Contains(t, string(catalogue), fmt.Sprintf("[%s](../../kustomize/profiles/%s/README.md)", name, name))
 }
 
 // TestProfiles publishes every profile on nodes with its label and runs its
