@@ -107,8 +107,11 @@ func (s *shell) runOnce(ctx context.Context, way, commands string) (string, erro
 	s.count++
 	block := filepath.Join(s.dir, fmt.Sprint("block-", s.count, ".sh"))
 	output := filepath.Join(s.dir, fmt.Sprint("output-", s.count))
-	if err := os.WriteFile(block, []byte(commands), 0o600); err != nil {
-		return "", fmt.Errorf("write block: %w", err)
+	// The output is there before a block in the background makes it.
+	for path, content := range map[string]string{block: commands, output: ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return "", fmt.Errorf("write block: %w", err)
+		}
 	}
 	_, err := fmt.Fprintf(s.input, way, quote(block), quote(output))
 	if err == nil {

@@ -1,0 +1,4 @@
+// Package docs runs the documentation: the commands and documents of README.md,
+// of docs, and of every other page that names a cluster, in order, as a reader
+// would. See package page for how a page says what is run, and CONTRIBUTING.md.
+package docs
