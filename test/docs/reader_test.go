@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,29 +109,14 @@ func buildPrograms(t *testing.T) []string {
 	require.NoError(t, err)
 	built, err := build.Ensure(t.Context(), build.Options{Versions: versions})
 	require.NoError(t, err)
-	ours, err := buildOurs()
+	ours, err := sidecar.Programs()
 	require.NoError(t, err)
-	return append([]string{built.Path("kubectl"), built.Path("kwokctl")}, ours...)
+	programs := []string{built.Path("kubectl"), built.Path("kwokctl")}
+	for _, name := range []string{"kwok-dra", "kwok-dractl", "kubectl-dra"} {
+		programs = append(programs, filepath.Join(ours, name))
+	}
+	return programs
 }
-
-// buildOurs builds the programs of the repository, once.
-var buildOurs = sync.OnceValues(func() ([]string, error) {
-	sidecarProgram, err := sidecar.Binary()
-	if err != nil {
-		return nil, err
-	}
-	dractl, plugin := filepath.Join(sidecar.Root(), "bin", "kwok-dractl"), filepath.Join(sidecar.Root(), "bin", "kubectl-dra")
-	command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dractl, "./cmd/kwok-dractl")
-	command.Dir = sidecar.Root()
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if output, err := command.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build kwok-dractl: %w\n%s", err, output)
-	}
-	if err := os.Remove(plugin); err != nil && !os.IsNotExist(err) {
-		return nil, err
-	}
-	return []string{sidecarProgram, dractl, plugin}, os.Symlink("kwok-dractl", plugin)
-})
 
 // demo starts a cluster as "make demo" leaves it.
 func demo(t *testing.T) *cluster.Cluster {
