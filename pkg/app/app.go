@@ -29,6 +29,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 	"github.com/kwok-dra/kwok-dra/pkg/renewals"
+	"github.com/kwok-dra/kwok-dra/pkg/selection"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	"github.com/kwok-dra/kwok-dra/pkg/slices"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
@@ -151,6 +152,8 @@ type sidecar struct {
 	nodes     *lifecycle.Nodes
 	publisher *slices.Publisher
 	preparer  *claims.Preparer
+	// unselected finds templates that select no node.
+	unselected *selection.Watcher
 	// objects and status are nil without custom resources.
 	objects *config.CustomResources
 	status  *status.Writer
@@ -168,12 +171,16 @@ func newSidecar(o *Options, client clients, store *config.Store, owner *shard.Ow
 		nodes:    lifecycle.NewNodes(client.quiet, &o.Managed),
 	}
 	options := slices.Options{Client: client.all, Config: store, Nodes: s.nodes, Owner: owner, Recorder: s.recorder}
+	watched := selection.Options{Config: store, Nodes: s.nodes, Owner: owner}
 	var err error
 	if len(o.kinds) > 0 {
 		if err := s.addCustomResources(); err != nil {
 			return nil, err
 		}
-		options.Outcomes = s.status.Outcomes
+		options.Outcomes, watched.Report = s.status.Outcomes, s.status.Unselected
+	}
+	if s.unselected, err = selection.NewWatcher(watched); err != nil {
+		return nil, err
 	}
 	if o.draKwokConfigMap != nil {
 		if s.classes, err = classes.New(client.all, store, owner, s.recorder); err != nil {
@@ -305,6 +312,7 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	running.Go(func() { s.owner.Run(ctx) })
 	running.Go(func() { s.nodes.Run(ctx) })
+	running.Go(func() { s.unselected.Run(ctx) })
 	running.Go(func() { s.preparer.Run(ctx, s.options.Workers, s.publisher.Synced()...) })
 	s.publisher.Run(ctx, s.options.Workers, s.preparer.Synced()...)
 	logger.Info("Stopped")

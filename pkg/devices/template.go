@@ -33,7 +33,10 @@ type Template struct {
 	Origin Origin
 
 	nodes *nodeaffinity.NodeSelector
-	text  *text
+	// nodeSelector is what nodes was made from.
+	nodeSelector *corev1.NodeSelector
+
+	text *text
 	// labels are those of the slices, in the order of their keys.
 	labels []place
 	// pool is what all pools of the template have, and the name where they are
@@ -90,7 +93,7 @@ func (t *Template) compileSelectors(source *v1alpha1.ResourcePoolTemplate, spec 
 		if err != nil {
 			errs = append(errs, field.Invalid(spec.Child("nodeSelector"), field.OmitValueType{}, err.Error()))
 		}
-		t.nodes = nodes
+		t.nodes, t.nodeSelector = nodes, selector
 	}
 	return errs
 }
@@ -105,7 +108,13 @@ func ownerOf(t *v1alpha1.ResourcePoolTemplate) *metav1.OwnerReference {
 	}
 }
 
-// Selects tells whether the template is for the node.
+// NodeSelector is the selector as it is written, or nil if the template selects
+// every node. It is not to be changed.
+func (t *Template) NodeSelector() *corev1.NodeSelector {
+	return t.nodeSelector
+}
+
+// Selects reports whether the template is for the node.
 func (t *Template) Selects(node *corev1.Node) bool {
 	return t.nodes == nil || t.nodes.Match(node)
 }

@@ -93,6 +93,7 @@ func TestExitCodes(t *testing.T) {
 		"render":                 {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml"}, 0, ""},
 		"render what is invalid": {[]string{"render", "-f", examples + "invalid.yaml", "--nodes", examples + "nodes.yaml"}, 1, "invalid.yaml:10: "},
 		"render no nodes":        {[]string{"render", "-f", examples + "templates.yaml"}, 2, "give --nodes FILE or --from-cluster"},
+		"render without nodes":   {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "templates.yaml"}, 2, "there is no Node in it, only 2 ResourcePoolTemplate: give a file of Nodes"},
 		"render no templates":    {[]string{"render", "--nodes", examples + "nodes.yaml"}, 2, "give -f FILE"},
 		"render for none":        {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--manage-nodes-with-label-selector", "a=b"}, 2, "of 3 nodes none is fake"},
 		"render for the old":     {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--server-version", "1.30"}, 2, "must be 1.34 to 1.37"},
@@ -108,6 +109,30 @@ func TestExitCodes(t *testing.T) {
 			require.Contains(t, told, test.told)
 		})
 	}
+}
+
+// TestUnselected says by what a template misses, on standard error.
+func TestUnselected(t *testing.T) {
+	t.Parallel()
+	nodes := "{apiVersion: v1, kind: Node, metadata: {name: node-0, labels: {example: h10}, annotations: {kwok.x-k8s.io/node: fake}}}"
+	out, told, code := run(t, nodes, "render", "-f", examples+"templates.yaml", "--nodes", "-")
+	require.Zero(t, code)
+	require.Empty(t, out)
+	require.Equal(t, "template example-h100 selects 0 of 1 nodes: example is h10, must be h100 (node node-0)\n"+
+		"template example-mig selects 0 of 1 nodes: example is h10, must be mig (node node-0)\n", told)
+	_, told, _ = run(t, nodes, "schedule", "-f", examples+"templates.yaml", "-f", examples+"classes.yaml", "-f", examples+"pods.yaml", "-f", "-")
+	require.Contains(t, told, "template example-h100 selects 0 of 1 nodes: example is h10")
+}
+
+// TestSkipped counts objects of other kinds in one line, the last.
+func TestSkipped(t *testing.T) {
+	t.Parallel()
+	_, told, code := run(t, "", "validate", "-f", examples)
+	require.Equal(t, cli.ExitNegative, code)
+	require.Equal(t, 1, strings.Count(told, "skipped"), told)
+	require.Contains(t, told, "skipped what kwok-dra does not read: 2 DeviceClass, 4 Node, 2 Pod, 2 ResourceClaimTemplate, 1 ResourceSlice\n")
+	out, _, _ := run(t, "", "validate", "-f", examples, "-o", "json")
+	require.Contains(t, out, `"DeviceClass": 2`)
 }
 
 // TestFormats: what is printed in every format can be read again.

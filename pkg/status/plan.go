@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,8 @@ type totals struct {
 	published, waiting, failing, slices, devices int64
 	// problem is that of the first node, by name, that has one.
 	problem string
+	// unselected is why the first template selects no node, if that is known.
+	unselected string
 }
 
 // plus adds what became of them on one more node, or of a pool that nodes share.
@@ -133,7 +136,7 @@ func published(template config.Acceptance, all totals) metav1.Condition {
 	case template.Err != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:
-		condition.Reason, condition.Message = reasonNoNode, "no fake node is selected"
+		condition.Reason, condition.Message = reasonNoNode, cmp.Or(all.unselected, "no fake node is selected")
 	}
 	return condition
 }

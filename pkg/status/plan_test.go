@@ -27,6 +27,7 @@ func TestPlan(t *testing.T) {
 		"on one":           {nil, totals{published: 1, waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
 		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that it selects"},
 		"no node":          {nil, totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
+		"a near miss":      {nil, totals{unselected: "template t selects 0 of 3 nodes"}, "True", "False", "NoNode", "", "template t selects 0 of 3 nodes"},
 		"failing on one":   {nil, totals{published: 2, failing: 1, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad"},
 		"failing on more":  {nil, totals{failing: 3, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},
 		"refused":          {refused, totals{}, "False", "False", "NotAccepted", "bad", "no version has been accepted"},

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -39,6 +40,8 @@ type Writer struct {
 	// outcomes maps nodes, and pools that nodes share, to what became of templates
 	// there.
 	outcomes map[string]map[string]publishing.Outcome
+	// unselected maps templates that select no node to why.
+	unselected map[string]string
 }
 
 // form is how a kind shows what became of its objects.
@@ -77,6 +80,17 @@ func (w *Writer) Outcomes(of string, templates map[string]publishing.Outcome) {
 		w.outcomes[of] = templates
 	}
 	w.Changed()
+}
+
+// Unselected takes why templates select no node, by their names, in place of what
+// was known.
+func (w *Writer) Unselected(byTemplate map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !maps.Equal(w.unselected, byTemplate) {
+		w.unselected = byTemplate
+		w.Changed()
+	}
 }
 
 // Changed has the objects looked at soon.
@@ -142,6 +156,13 @@ func (w *Writer) totals(objects map[string]config.Acceptance) map[string]totals 
 	for _, of := range slices.Sorted(maps.Keys(w.outcomes)) {
 		for name, here := range together(w.outcomes[of], owners) {
 			all[name] = all[name].plus(of, here)
+		}
+	}
+	for _, template := range slices.Sorted(maps.Keys(w.unselected)) {
+		if name, owned := owners[template]; owned {
+			sum := all[name]
+			sum.unselected = cmp.Or(sum.unselected, w.unselected[template])
+			all[name] = sum
 		}
 	}
 	return all

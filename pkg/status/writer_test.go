@@ -114,6 +114,28 @@ func TestWriterWritesChangesOnly(t *testing.T) {
 	})
 }
 
+// TestWriterUnselected: why nothing is selected is written once.
+func TestWriterUnselected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		w.Outcomes("node n", map[string]publishing.Outcome{"b": {Slices: 1, Devices: 8}})
+		w.Unselected(map[string]string{"a": "template a selects 0 of 1 nodes: x", "other": "y"})
+		w.settle()
+		require.Equal(t, "template a selects 0 of 1 nodes: x", w.templates["a"].Status.Conditions[1].Message)
+		require.Equal(t, "published on 1 node", w.templates["b"].Status.Conditions[1].Message)
+		wrote := w.writes
+		for range 10 {
+			w.Unselected(map[string]string{"a": "template a selects 0 of 1 nodes: x", "other": "y"})
+			w.settle()
+		}
+		require.Equal(t, wrote, w.writes)
+		w.Outcomes("node n", map[string]publishing.Outcome{"a": {Slices: 1, Devices: 8}})
+		w.settle()
+		require.Equal(t, "published on 1 node", w.templates["a"].Status.Conditions[1].Message)
+	})
+}
+
 func TestWriterTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

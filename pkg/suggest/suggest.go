@@ -22,7 +22,7 @@ func Nearest(word string, known []string) string {
 	}
 	nearest, least := "", 1+max(1, len(word)/3)
 	for _, candidate := range known {
-		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
+		if d := Distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
 			nearest, least = candidate, d
 		}
 	}
@@ -53,9 +53,9 @@ func bare(word string) string {
 	return separators.Replace(strings.ToLower(word))
 }
 
-// distance counts the letters to add, drop, change or swap with the next to make
+// Distance counts the letters to add, drop, change or swap with the next to make
 // one word of another.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	var before, last []int
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -42,9 +42,11 @@ func (f Finding) String() string {
 type Result struct {
 	// Problems are what is wrong, in the order of the documents.
 	Problems []Finding `json:"problems"`
-	// Notes are what else is good to know: documents that kwok-dra does not read,
-	// and what it publishes in another form than it is written.
+	// Notes are what kwok-dra publishes in another form than it is written.
 	Notes []Finding `json:"notes,omitempty"`
+	// Skipped are how many objects there are of each kind that kwok-dra does not
+	// read.
+	Skipped map[string]int `json:"skipped,omitempty"`
 	// Checked are the objects that were checked, as kind/name.
 	Checked []Checked `json:"checked"`
 	// Set is what all of it is together. It is nil where there are problems.
@@ -61,7 +63,7 @@ type Checked struct {
 
 // Documents checks documents, each by itself and all together.
 func Documents(all []documents.Document) *Result {
-	c := &checker{result: &Result{Problems: []Finding{}, Checked: []Checked{}}, places: map[string]*place{}, names: map[string]string{}}
+	c := &checker{result: &Result{Problems: []Finding{}, Checked: []Checked{}, Skipped: map[string]int{}}, places: map[string]*place{}, names: map[string]string{}}
 	for i := range all {
 		c.document(&place{file: all[i].File, line: all[i].Line, data: all[i].Data})
 	}

@@ -75,7 +75,7 @@ func (c *checker) other(p *place, kind string) {
 		c.problem(p, p.object(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
 		return
 	}
-	c.note(p, p.object(), "skipped: kwok-dra does not read this kind")
+	c.result.Skipped[kind]++
 }
 
 func (c *checker) stage(p *place) {
@@ -152,7 +152,7 @@ func (c *checker) configMap(p *place) {
 		adapted, err := adapters.ConfigMap(textAt(data, "config.yaml"))
 		c.adapted(c.within(p, "config.yaml"), adapted, err)
 	case !carries(data):
-		c.note(p, p.object(), "skipped: it carries no documents of kwok-dra")
+		c.result.Skipped["ConfigMap"]++
 	default:
 		c.checked(p)
 		c.unique(p)

@@ -75,6 +75,7 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fleet.TellUnselected(c.streams, set.Templates, nodes)
 	existing, err := list(ctx, client)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -15,8 +16,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/selection"
 )
 
 // AddManaged adds the sidecar's options that say which nodes are fake.
@@ -41,8 +46,10 @@ func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedN
 		return nil, err
 	}
 	var nodes []*corev1.Node
+	others := map[string]int{}
 	for _, object := range objects {
 		if object.GetKind() != "Node" {
+			others[object.GetKind()]++
 			continue
 		}
 		node := &corev1.Node{}
@@ -54,7 +61,27 @@ func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedN
 		}
 		nodes = append(nodes, node)
 	}
+	if len(nodes) == 0 {
+		return nil, noNodes(files.Paths, others)
+	}
 	return fake(nodes, managed)
+}
+
+// noNodes is the error for files without nodes.
+func noNodes(paths []string, others map[string]int) error {
+	only := ""
+	if len(others) > 0 {
+		only = ", only " + check.Counted(others)
+	}
+	return fmt.Errorf("read nodes from %s: there is no Node in it%s: give a file of Nodes; generate --profile NAME --nodes N makes some",
+		strings.Join(paths, ", "), only)
+}
+
+// TellUnselected says which templates select no node, and by what they miss.
+func TellUnselected(streams cli.Streams, templates []*devices.Template, nodes []*corev1.Node) {
+	for _, unselected := range selection.Of(templates, nodes) {
+		streams.Tell("%s\n", unselected.String())
+	}
 }
 
 // FromCluster lists the fake nodes.

@@ -116,6 +116,7 @@ func (c *command) preview(ctx context.Context, client kubernetes.Interface, set 
 	if err != nil {
 		return nil, err
 	}
+	fleet.TellUnselected(c.streams, set.Templates, nodes)
 	renderer, err := c.server.Renderer(c.streams, client)
 	if err != nil {
 		return nil, err

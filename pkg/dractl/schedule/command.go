@@ -3,15 +3,13 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
@@ -205,6 +203,9 @@ func (c *command) render(ctx context.Context, in *input) error {
 	if err != nil {
 		return err
 	}
+	if len(c.nodes) == 0 {
+		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)
+	}
 	renderer, err := c.server.Renderer(c.streams, nil)
 	if err != nil {
 		return err
@@ -218,12 +219,8 @@ func (c *command) render(ctx context.Context, in *input) error {
 }
 
 func (c *command) tellSkipped(skipped map[string]int) {
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(skipped)) {
-		kinds = append(kinds, fmt.Sprintf("%d %s", skipped[kind], kind))
-	}
-	if len(kinds) > 0 {
-		c.streams.Tell("not looked at: %s\n", strings.Join(kinds, ", "))
+	if len(skipped) > 0 {
+		c.streams.Tell("not looked at: %s\n", check.Counted(skipped))
 	}
 }
 

@@ -31,11 +31,12 @@ func New(streams cli.Streams, _ *cluster.Flags) *cobra.Command {
 KwokDRAConfigurations, ConfigMaps that carry them, the ConfigMap
 dra-kwok-configmap, Karpenter's DRAConfigs and NodeOverlays, and KWOK's Stages.
 
-Each mistake is a line, file:line: object: field: message. What contradicts
-another document is one too, such as a field of KwokDRAConfigurations that is set
-twice. Other kinds are skipped, and that is said. It asks no cluster.
+Each mistake is a line: file:line: object: field: message. A document that
+contradicts another is a mistake too, such as a field of KwokDRAConfigurations that
+is set twice. Objects of other kinds are skipped; the last line counts them. The
+command needs no cluster.
 
-The exit code is 1 where there are mistakes.`,
+The exit code is 1 if there are mistakes.`,
 		Example: `  # Check a file
   kwok-dractl validate -f templates.yaml
 
@@ -66,6 +67,7 @@ func (c *command) run() error {
 	result := check.Documents(all)
 	if err := result.Err(); err != nil {
 		c.tell(result.Notes)
+		c.tellSkipped(result)
 		return fmt.Errorf("check %s: %w", strings.Join(c.files.Paths, ", "), err)
 	}
 	if err := c.print(result); err != nil {
@@ -99,7 +101,15 @@ func (c *command) print(result *check.Result) error {
 	if len(result.Problems) == 0 {
 		c.streams.Tell("%d valid\n", len(result.Checked))
 	}
+	c.tellSkipped(result)
 	return nil
+}
+
+// tellSkipped says in one line what was not checked.
+func (c *command) tellSkipped(result *check.Result) {
+	if len(result.Skipped) > 0 {
+		c.streams.Tell("skipped what kwok-dra does not read: %s\n", check.Counted(result.Skipped))
+	}
 }
 
 func (c *command) tell(findings []check.Finding) {
