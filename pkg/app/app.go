@@ -53,7 +53,7 @@ func Version() string {
 // Run runs the sidecar until ctx ends. The options must be completed.
 func Run(ctx context.Context, o *Options) error {
 	limitGarbage()
-	store, err := newStore(o)
+	store, err := newStore(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 // newStore makes the store with the configuration files in it.
-func newStore(o *Options) (*config.Store, error) {
+func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 	carriers := []string{config.FilesCarrier}
 	if o.configMap != nil {
 		carriers = append(carriers, config.ConfigMapCarrier(*o.configMap))
@@ -98,7 +98,7 @@ func newStore(o *Options) (*config.Store, error) {
 		carriers = append(carriers, config.ObjectsCarrier)
 	}
 	store := config.NewStore(carriers...)
-	documents, err := config.ReadFiles(o.Config)
+	documents, err := config.ReadFiles(ctx, o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func Collectors() ([]prometheus.Collector, error) {
 		return nil, err
 	}
 	options := NewOptions()
-	store, err := newStore(options)
+	store, err := newStore(context.Background(), options)
 	if err != nil {
 		return nil, err
 	}

@@ -250,7 +250,7 @@ func TestSidecar(t *testing.T) {
 		)
 		o := parsed(t, "--config-map kube-system/kwok-dra --server-address=")
 		require.NoError(t, o.Complete())
-		store, err := newStore(o)
+		store, err := newStore(t.Context(), o)
 		require.NoError(t, err)
 		documents, err := config.Decode("file", []byte(strings.ReplaceAll(document, "NAME", "of-the-file")))
 		require.NoError(t, err)
@@ -276,7 +276,7 @@ func TestSidecar(t *testing.T) {
 
 func TestNewStoreRefusesABadFile(t *testing.T) {
 	t.Parallel()
-	_, err := newStore(&Options{Config: []string{"/does/not/exist.yaml"}})
+	_, err := newStore(t.Context(), &Options{Config: []string{"/does/not/exist.yaml"}})
 	require.ErrorContains(t, err, "read configuration: open /does/not/exist.yaml")
 }
 

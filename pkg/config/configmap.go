@@ -156,6 +156,16 @@ func (c *ConfigMap) takeNone(ctx context.Context, optional bool) {
 	klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
 }
 
+// CheckConfigMap tells whether a ConfigMap of kwok-dra's own documents would be
+// taken by itself.
+func CheckConfigMap(configMap *corev1.ConfigMap) error {
+	documents, err := decodeConfigMap(configMap)
+	if err == nil {
+		_, err = NewSet(documents)
+	}
+	return err
+}
+
 // decodeConfigMap reads a ConfigMap of kwok-dra's own documents.
 func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	carrier := ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name})

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 const header = "apiVersion: dra.kwok.x-k8s.io/v1alpha1\n"
@@ -57,7 +59,7 @@ func TestDecode(t *testing.T) {
 		"ended document":        {template("a") + "...\n---\n" + template("b"), []string{"a", "b"}, 0},
 		"ended file":            {template("a") + "...\n", []string{"a"}, 0},
 		"ended with a comment":  {template("a") + "...  \n\n  # done\n", []string{"a"}, 0},
-		"dots in a text":        {template("a", "  poolName: a.b # ...\n"), []string{"a"}, 0},
+		"dots in a text":        {template("a", "  poolName: a.b/{{ .Node.metadata.name }} # ...\n"), []string{"a"}, 0},
 		"both kinds":            {configured("c", "") + "---\n" + template("a"), []string{"a"}, 1},
 		"JSON":                  {"{\"apiVersion\": \"dra.kwok.x-k8s.io/v1alpha1\",\n\t\"kind\": \"ResourcePoolTemplate\", \"metadata\": {\"name\": \"a\"},\n\t\"spec\": {\"driver\": \"d\", \"devices\": [{\"name\": \"gpu\"}]}}", []string{"a"}, 0},
 		"anchors":               {template("a", "  publishWhen: &x {matchLabels: {a: b}}\n  retireWhen: *x\n"), []string{"a"}, 0},
@@ -140,17 +142,31 @@ func TestReadFiles(t *testing.T) {
 	a, b := file("a.yaml", template("a")), file("b.yaml", template("b")+"---\n"+configured("c", ""))
 	bad, worse := file("bad.yaml", "kind: Pod\n"), file("worse.yaml", "[")
 
-	documents, err := ReadFiles([]string{a, b})
+	documents, err := ReadFiles(t.Context(), []string{a, b})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, templateNames(documents))
 	require.Len(t, documents.configurations, 1)
 
-	_, err = ReadFiles([]string{bad, a, filepath.Join(folder, "none.yaml"), worse})
+	_, err = ReadFiles(t.Context(), []string{bad, a, filepath.Join(folder, "none.yaml"), worse})
 	require.ErrorContains(t, err, bad+", document 1: apiVersion")
 	require.ErrorContains(t, err, "read configuration: open "+filepath.Join(folder, "none.yaml"))
 	require.ErrorContains(t, err, worse+", document 1: ")
 
-	documents, err = ReadFiles(nil)
+	documents, err = ReadFiles(t.Context(), nil)
 	require.NoError(t, err)
 	require.Empty(t, documents.templates)
+}
+
+// TestEmptyFileWarns: it is mostly the wrong file, or one that was cut off.
+func TestEmptyFileWarns(t *testing.T) {
+	t.Parallel()
+	for text, warns := range map[string]bool{"": true, "# nothing\n---\n": true, template("a"): false, configured("c", ""): false} {
+		path := filepath.Join(t.TempDir(), "a.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		_, err := ReadFiles(klog.NewContext(t.Context(), logger), []string{path})
+		require.NoError(t, err)
+		logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+		require.Equal(t, warns, strings.Contains(logged, "A configuration file has no documents, so it configures nothing") && strings.Contains(logged, path), "%q: %s", text, logged)
+	}
 }

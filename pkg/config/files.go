@@ -1,17 +1,20 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+
+	"k8s.io/klog/v2"
 )
 
 // FilesCarrier is the carrier of the configuration files.
 const FilesCarrier = "files"
 
-// ReadFiles reads the documents of all files. The error names every problem of
-// every file.
-func ReadFiles(paths []string) (*Documents, error) {
+// ReadFiles reads the documents of all files, and warns of a file that has none.
+// The error names every problem of every file.
+func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	documents := &Documents{}
 	var errs []error
 	for _, path := range paths {
@@ -24,6 +27,9 @@ func ReadFiles(paths []string) (*Documents, error) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
+		}
+		if len(read.templates)+len(read.configurations) == 0 {
+			klog.FromContext(ctx).Error(nil, "A configuration file has no documents, so it configures nothing", "file", path)
 		}
 		documents.merge(read)
 	}

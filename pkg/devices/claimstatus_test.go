@@ -85,9 +85,9 @@ func TestRenderFails(t *testing.T) {
 	for name, test := range map[string]struct{ claimStatus, want string }{
 		"missing in data":         {`{data: {a: {b: ['{{ .Node.metadata.labels.rack }}']}}}`, "spec.claimStatus.data[a][b][0]: Invalid value: \"{{ .Node.metadata.labels.rack }}\": " + lacks},
 		"missing in YAML":         {`{data: "zone: {{ .Node.metadata.labels.rack }}"}`, "spec.claimStatus.data: Invalid value: \"zone: {{ .Node.metadata.labels.rack }}\": " + lacks},
-		"missing in network data": {`{networkData: {interfaceName: '{{ .Claim.nickname }}'}}`, "spec.claimStatus.networkData.interfaceName: Invalid value: \"{{ .Claim.nickname }}\": " + lacks},
-		"missing in CDI id":       {`{cdiDeviceIDs: ['{{ .Claim.nickname }}']}`, "spec.claimStatus.cdiDeviceIDs[0]: Invalid value: \"{{ .Claim.nickname }}\": " + lacks},
-		"field of nothing":        {`{data: {a: '{{ .Claim.name.first }}'}}`, `at <.Claim.name.first>`},
+		"missing in network data": {`{networkData: {interfaceName: '{{ .Device.attributes.nickname }}'}}`, "spec.claimStatus.networkData.interfaceName: Invalid value: \"{{ .Device.attributes.nickname }}\": " + lacks},
+		"missing in CDI id":       {`{cdiDeviceIDs: ['{{ .Device.attributes.nickname }}']}`, "spec.claimStatus.cdiDeviceIDs[0]: Invalid value: \"{{ .Device.attributes.nickname }}\": " + lacks},
+		"field of nothing":        {`{data: {a: '{{ (index .Pods 0).name.first }}'}}`, `can't evaluate field first`},
 		"index out of range":      {`{data: {a: '{{ (index .Pods 7).name }}'}}`, `error calling index`},
 		"invalid address":         {`{networkData: {ips: ['{{ .Claim.name }}']}}`, `spec.claimStatus.networkData.ips[0]: Invalid value: "c": must be a valid address in CIDR form`},
 		"address without mask":    {`{networkData: {ips: ['10.0.0.{{ len .Pods }}']}}`, `spec.claimStatus.networkData.ips[0]: Invalid value: "10.0.0.2": must be a valid address in CIDR form`},
@@ -99,7 +99,7 @@ func TestRenderFails(t *testing.T) {
 		"no YAML":                 {`{data: '{{ .Claim.name }}: ['}`, `must yield an object in YAML or JSON`},
 		"NUL":                     {`{data: {a: '{{ printf "a%cb" 0 }}'}}`, `a value rendered a NUL character`},
 		"too large":               {`{data: {a: '{{ repeat 10240 "x" }}'}}`, `spec.claimStatus.data: Too long: may not be more than 10240 bytes`},
-		"all problems at once":    {`{data: {a: '{{ .Claim.x }}'}, cdiDeviceIDs: ['{{ .Claim.y }}']}`, `spec.claimStatus.cdiDeviceIDs[0]: Invalid value: "{{ .Claim.y }}": ` + lacks},
+		"all problems at once":    {`{data: {a: '{{ .Device.attributes.x }}'}, cdiDeviceIDs: ['{{ .Device.attributes.y }}']}`, `spec.claimStatus.cdiDeviceIDs[0]: Invalid value: "{{ .Device.attributes.y }}": ` + lacks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +163,7 @@ func TestReads(t *testing.T) {
 		`{{ (index .Pods 0).name }}`:                   "Pods",
 		`{{ $.Device.name }}`:                          "Device",
 		`{{ .Node.metadata.name }}`:                    "Node",
-		`{{ range .Pods }}{{ $.Node.a }}{{ end }}`:     "Pods Node",
+		`{{ range .Pods }}{{ $.Node.spec }}{{ end }}`:  "Pods Node",
 		`{{ toJson . }}`:                               "Device Pods Node",
 		`{{toJson .}}`:                                 "Device Pods Node",
 		`{{.|toJson}}`:                                 "Device Pods Node",

@@ -81,7 +81,7 @@ func TestStanding(t *testing.T) {
 // of its devices in another either.
 func TestStandingLeavesOtherPoolsAlone(t *testing.T) {
 	t.Parallel()
-	elsewhere := compile(t, "b.q", namedDevices("x")+"poolName: other")
+	elsewhere := compile(t, "b.q", namedDevices("x")+"poolName: other-{{ .Node.metadata.name }}")
 	elsewhere.Origin = Origin{Document: "Config b", Created: time.Unix(2, 0)}
 	pools, refusals, err := Standing([]*Template{part(t, "a", "p", 1, "x"), part(t, "b", "p", 2, "x"), elsewhere}, lifecycle.NodeObject(newNode("n", nil)))
 	require.NoError(t, err)

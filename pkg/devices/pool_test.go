@@ -60,11 +60,11 @@ func TestPools(t *testing.T) {
 	}{
 		"one":                       {[]*Template{compile(t, "a", namedDevices("x"))}, map[string][]string{"n": {"x"}}},
 		"two form one pool":         {[]*Template{compile(t, "a", namedDevices("x", "w")), compile(t, "b", namedDevices("z"))}, map[string][]string{"n": {"x", "w", "z"}}},
-		"two pools":                 {[]*Template{compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("x")+"poolName: other")}, map[string][]string{"n": {"x"}, "other": {"x"}}},
-		"first and third":           {[]*Template{compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("x")+"poolName: other"), compile(t, "c", namedDevices("w"))}, map[string][]string{"n": {"x", "w"}, "other": {"x"}}},
+		"two pools":                 {[]*Template{compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("x")+"poolName: other-{{ .Node.metadata.name }}")}, map[string][]string{"n": {"x"}, "other-n": {"x"}}},
+		"first and third":           {[]*Template{compile(t, "a", namedDevices("x")), compile(t, "b", namedDevices("x")+"poolName: other-{{ .Node.metadata.name }}"), compile(t, "c", namedDevices("w"))}, map[string][]string{"n": {"x", "w"}, "other-n": {"x"}}},
 		"name by template":          {[]*Template{compile(t, "a", namedDevices("x")+`poolName: "{{ .Node.metadata.name }}/{{ .Node.metadata.uid }}"`)}, map[string][]string{"n/uid-of-n": {"x"}}},
 		"default beside a template": {[]*Template{compile(t, "a", oneGPU(`a: "{{ .Index }}"`))}, map[string][]string{"n": {"gpu"}}},
-		"literal with templates":    {[]*Template{compile(t, "a", oneGPU(`a: "{{ .Index }}"`)+"poolName: fixed")}, map[string][]string{"fixed": {"gpu"}}},
+		"literal with templates":    {[]*Template{compile(t, "a", oneGPU(`a: "{{ .Index }}"`)+"sharedWith: {allNodes: true}\npoolName: fixed")}, map[string][]string{}},
 		"none":                      {nil, map[string][]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,8 +140,8 @@ func TestPoolsAreTainted(t *testing.T) {
 		"one":                               {[]string{plain}, "a-1:k=v:NoExecute", []string{"d/n/a-0", "d/n/a-1 k=v:NoExecute"}},
 		"of the driver":                     {[]string{plain}, "d/a-0:k:None", []string{"d/n/a-0 k:None", "d/n/a-1"}},
 		"of another driver":                 {[]string{plain}, "e/a-0:k:None", []string{"d/n/a-0", "d/n/a-1"}},
-		"in every pool":                     {[]string{plain, plain + "\npoolName: q"}, "a-0:k:None", []string{"d/n/a-0 k:None", "d/n/a-1", "d/q/a-0 k:None", "d/q/a-1"}},
-		"in one pool only":                  {[]string{plain, "driver: d\npoolName: q\ndevices: [{name: b}]"}, "b:k:None", []string{"d/n/a-0", "d/n/a-1", "d/q/b k:None"}},
+		"in every pool":                     {[]string{plain, plain + "\npoolName: q-{{ .Node.metadata.name }}"}, "a-0:k:None", []string{"d/n/a-0 k:None", "d/n/a-1", "d/q-n/a-0 k:None", "d/q-n/a-1"}},
+		"in one pool only":                  {[]string{plain, "driver: d\npoolName: q-{{ .Node.metadata.name }}\ndevices: [{name: b}]"}, "b:k:None", []string{"d/n/a-0", "d/n/a-1", "d/q-n/b k:None"}},
 		"two on a device":                   {[]string{plain}, "a-0:k:None,a-0:l:None", []string{"d/n/a-0 k:None l:None", "d/n/a-1"}},
 		"beside another key":                {[]string{tainted}, "a-0:l:NoSchedule", []string{"d/n/a-0 k=v:NoSchedule l:NoSchedule", "d/n/a-1 k=v:NoSchedule"}},
 		"beside another effect":             {[]string{tainted}, "a-0:k=v:NoExecute", []string{"d/n/a-0 k=v:NoSchedule k=v:NoExecute", "d/n/a-1 k=v:NoSchedule"}},
@@ -190,7 +190,7 @@ func TestPoolsRefuseABadAnnotation(t *testing.T) {
 
 func TestMissing(t *testing.T) {
 	t.Parallel()
-	pools := render(t, newNode("n", nil), compile(t, "a", namedDevices("x", "w")), compile(t, "b", namedDevices("z")+"poolName: q"))
+	pools := render(t, newNode("n", nil), compile(t, "a", namedDevices("x", "w")), compile(t, "b", namedDevices("z")+"poolName: q-{{ .Node.metadata.name }}"))
 	const prefix, hint = "annotation dra.kwok.x-k8s.io/device-taints: ", "the node has no such device; it has, for example, d/x"
 	for name, test := range map[string]struct {
 		text  string

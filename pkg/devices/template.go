@@ -73,6 +73,9 @@ func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	text, problems := newText(poolName, compiled.labels, compiled.groups)
 	compiled.text = text
 	errs = append(errs, problems...)
+	if len(problems) == 0 {
+		errs = append(errs, checkPoolName(&t.Spec, poolName)...)
+	}
 	compiled.ClaimStatus, problems = newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
 	errs = append(errs, problems...)
 	return compiled, append(errs, compiled.compileSelectors(t, spec)...)

@@ -191,11 +191,10 @@ func TestRenderErrors(t *testing.T) {
 		"too long":          {oneGPU(`a: "{{ repeat 65 .Node.metadata.name }}"`), "must be at most 64 bytes, is 130"},
 		"no quantity":       {"driver: d\ndevices: [{name: gpu, capacity: {a: '{{ .Node.metadata.name }}'}}]", `"n1": must be a quantity`},
 		"fails":             {oneGPU(`a: "{{ fail .Node.metadata.name }}"`), "n1"},
-		"reads into a text": {oneGPU(`a: "{{ .Node.metadata.name.first }}"`), "can't evaluate field first"},
-		"NUL":               {oneGPU(`a: '{{ "\x00" }}'`), "NUL"},
+		"NUL":               {oneGPU(`a: '{{ .Node.metadata.name }}{{ "\x00" }}'`), "NUL"},
 		"bad pool name":     {"driver: d\npoolName: '{{ .Node.metadata.name }}_'\ndevices: [{name: gpu}]", `spec.poolName: Invalid value: "n1_"`},
 		"no pool name":      {"driver: d\npoolName: '{{ .Node.metadata.labels.pool }}'\ndevices: [{name: gpu}]", "spec.poolName: Invalid value"},
-		"empty pool name":   {"driver: d\npoolName: '{{ \"\" }}'\ndevices: [{name: gpu}]", "spec.poolName: Invalid value"},
+		"empty pool name":   {"driver: d\npoolName: '{{ with .Node.metadata.labels.pool }}{{ . }}{{ end }}'\ndevices: [{name: gpu}]", "spec.poolName: Invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -214,7 +213,7 @@ func TestRenderErrorNamesTheField(t *testing.T) {
 driver: d
 devices:
 - name: nic
-- {name: gpu, count: 3, attributes: {x: {int: "{{ if lt .Index 2 }}1{{ end }}"}}}
+- {name: gpu, count: 3, attributes: {x: {int: "{{ if .Node.metadata.name | and (lt .Index 2) }}1{{ end }}"}}}
 `)
 	_, err := Pools([]*Template{compiled}, lifecycle.NodeObject(newNode("n1", nil)))
 	require.EqualError(t, err, `render template mine: device gpu-2: spec.devices[1].attributes[x]: Invalid value: "": must be an integer of 64 bits, for example 42`)

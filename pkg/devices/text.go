@@ -51,30 +51,23 @@ func newText(poolName place, labels []place, groups []group) (*text, field.Error
 	for _, p := range places {
 		body.WriteString(call(p.path))
 	}
-	for _, group := range groups {
+	c := &checker{renderer: newRenderer(), checked: map[string]bool{}}
+	c.places(places, sampleNode)
+	for i := range groups {
+		group := &groups[i]
 		if len(group.places) == 0 {
 			continue
 		}
+		c.group(group)
 		var each strings.Builder
 		for _, p := range group.places {
 			each.WriteString(call(p.path))
 		}
 		body.WriteString(group.context(each.String()))
-		places = append(places, group.places...)
 		t.count += len(group.devices) * len(group.places)
 	}
-	var errs field.ErrorList
-	var definitions strings.Builder
-	defined := map[string]bool{}
-	for _, p := range places {
-		if path := p.path.String(); !defined[path] {
-			defined[path] = true
-			errs = append(errs, check(t.renderer, sampleDevice, p)...)
-			definitions.WriteString(define(p))
-		}
-	}
-	t.source = definitions.String() + body.String()
-	return t, errs
+	t.source = c.definitions.String() + body.String()
+	return t, c.errs
 }
 
 func rendersAny(labels []place, groups []group) bool {
@@ -106,8 +99,8 @@ var sample = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 	Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 }}
 
-// sampleDevice is what values of devices see of the sample.
-var sampleDevice = map[string]any{"Node": sample, "Index": 0, "Partition": 0, "Placement": 0}
+// sampleNode is what the name of a pool and labels see of the sample.
+var sampleNode = map[string]any{"Node": sample}
 
 // readsNode finds an action that reads the Node.
 var readsNode = regexp.MustCompile(`{{[^}]*\.Node\b`)
@@ -145,6 +138,9 @@ func check(renderer *renderer, sample map[string]any, p place) field.ErrorList {
 	errs := try(renderer, sample, p, p.value)
 	if len(errs) == 0 {
 		errs = try(renderer, sample, p, define(p)+call(p.path))
+	}
+	if len(errs) == 0 {
+		errs = checkFields(sample, p)
 	}
 	return errs
 }

@@ -40,6 +40,7 @@ func TestExamples(t *testing.T) {
 	}
 	s.must("kwok-dractl validate -f fleet.yaml")
 	s.plugin()
+	s.keepsKeys()
 }
 
 // examplesOf are the lines of all examples of a command and its sub-commands.

@@ -85,7 +85,7 @@ func classesOf(t *testing.T, profile string) []*resourcev1.DeviceClass {
 
 func rendered(t *testing.T, profile string, nodes []*corev1.Node) []*resourcev1.ResourceSlice {
 	t.Helper()
-	read, err := config.ReadFiles([]string{filepath.Join(kustomize, "profiles", profile, "template.yaml")})
+	read, err := config.ReadFiles(t.Context(), []string{filepath.Join(kustomize, "profiles", profile, "template.yaml")})
 	require.NoError(t, err)
 	set, err := config.NewSet(read)
 	require.NoError(t, err)

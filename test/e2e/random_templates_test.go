@@ -40,7 +40,7 @@ func (r *random) poolName(spec object) {
 		spec["poolName"], r.shared = pick(r, "", "shared", "rack/1"), true
 		return
 	}
-	spec["poolName"] = pick(r, "", "fixed", "a.b/c", r.letters(253), "{{ .Node.metadata.name }}/{{ .Node.metadata.uid }}")
+	spec["poolName"] = pick(r, "", "fixed-{{ .Node.metadata.name }}", "a.b/{{ .Node.metadata.name }}", r.letters(246)+"-{{ .Node.metadata.name }}", "{{ .Node.metadata.name }}/{{ .Node.metadata.uid }}")
 }
 
 // term draws the term of a node selector that the only node fits.

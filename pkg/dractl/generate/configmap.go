@@ -1,23 +1,40 @@
 package generate
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// carried puts the templates into a ConfigMap, each under a key of its own.
-func carried(objects []*unstructured.Unstructured, name string) ([]*unstructured.Unstructured, error) {
-	namespace, name, is := strings.Cut(name, "/")
+// readLimit bounds how long a cluster that does not answer is asked.
+const readLimit = 10 * time.Second
+
+// carried puts the templates into the ConfigMap, each under a key of its own,
+// beside the keys that the ConfigMap has in the cluster. What kubectl applies
+// server-side takes away the keys that it applied before and that are left out
+// now, so a ConfigMap with nothing but the new templates would cost the others.
+func (c *command) carried(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	namespace, name, is := strings.Cut(c.configMap, "/")
 	if !is || namespace == "" || name == "" {
-		return nil, fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", strings.Trim(namespace+"/"+name, "/"))
+		return nil, fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", c.configMap)
 	}
-	data := map[string]any{}
-	var others []*unstructured.Unstructured
+	data, err := c.keys(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	others := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, object := range objects {
 		if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
 			others = append(others, object)
@@ -29,7 +46,50 @@ func carried(objects []*unstructured.Unstructured, name string) ([]*unstructured
 		}
 		data[object.GetName()+".yaml"] = string(text)
 	}
+	// The sidecar refuses the ConfigMap whole where two keys have the same template.
+	if err := config.CheckConfigMap(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}); err != nil {
+		return nil, fmt.Errorf("add the templates to the ConfigMap: %w", err)
+	}
+	inner := map[string]any{}
+	for key, text := range data {
+		inner[key] = text
+	}
 	return append(others, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name}, "data": data,
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name}, "data": inner,
 	}}), nil
+}
+
+// keys are those that the ConfigMap has in the cluster. A copy of a cluster is
+// mostly for another one, and without a cluster nothing is known; then the user is
+// told how the other keys are kept.
+func (c *command) keys(ctx context.Context, namespace, name string) (map[string]string, error) {
+	if c.fromCluster {
+		c.tellAlone("the copy may be for another cluster")
+		return map[string]string{}, nil
+	}
+	client, err := c.reach.Client()
+	if err != nil {
+		c.tellAlone(err)
+		return map[string]string{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	live, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	var answered apierrors.APIStatus
+	switch {
+	case apierrors.IsNotFound(err):
+	case errors.As(err, &answered):
+		return nil, fmt.Errorf("read ConfigMap %s, whose other keys are to stay: %w", c.configMap, err)
+	case err != nil:
+		c.tellAlone(err)
+	case live.Data != nil:
+		return live.Data, nil
+	}
+	return map[string]string{}, nil
+}
+
+// tellAlone tells that the ConfigMap has no keys but the new ones.
+func (c *command) tellAlone(why any) {
+	c.streams.Tell("ConfigMap %s is printed without the keys that it may have in the cluster (%v): apply it with --field-manager=kwok-dra-%s, or kubectl may remove them\n",
+		c.configMap, why, cmp.Or(c.profile, "copy"))
 }

@@ -54,7 +54,7 @@ func (c *command) copy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.print(objects, copied.nodes)
+	return c.print(ctx, objects, copied.nodes)
 }
 
 // read reads the nodes and the slices of the cluster, or of files.

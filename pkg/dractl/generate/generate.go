@@ -51,12 +51,13 @@ what differs from node to node one of the node's name or labels, or else of an
 annotation that the copied node gets.
 
 Templates are custom resources, for a sidecar with --enable-crds, or with
---config-map in a ConfigMap.`,
+--config-map keys of a ConfigMap, one for each. The keys that the ConfigMap has in
+the cluster are printed as well, so that kubectl apply keeps them.`,
 		Example: `  # A hundred nodes with eight H100 each
   kwok-dractl generate --profile nvidia-h100 --nodes 100 | kubectl apply --server-side -f -
 
   # The same, with the templates in the ConfigMap that the sidecar watches
-  kwok-dractl generate --profile nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra
+  kwok-dractl generate --profile nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra | kubectl apply --server-side -f -
 
   # What is in the catalogue?
   kwok-dractl generate --list-profiles
@@ -97,12 +98,12 @@ func (c *command) run(ctx context.Context) error {
 		}
 		return err
 	case c.profile != "":
-		return c.fromProfile()
+		return c.fromProfile(ctx)
 	}
 	return c.copy(ctx)
 }
 
-func (c *command) fromProfile() error {
+func (c *command) fromProfile(ctx context.Context) error {
 	if c.nodes < 0 || c.first < 0 {
 		return errors.New("parse --nodes and --first: must not be negative")
 	}
@@ -118,14 +119,14 @@ func (c *command) fromProfile() error {
 	if prefix == "" {
 		prefix = c.profile
 	}
-	return c.print(objects, profileNodes(c.profile, prefix, c.first, c.nodes))
+	return c.print(ctx, objects, profileNodes(c.profile, prefix, c.first, c.nodes))
 }
 
 // print prints what nodes need, and the nodes.
-func (c *command) print(objects []*unstructured.Unstructured, nodes []*corev1.Node) error {
+func (c *command) print(ctx context.Context, objects []*unstructured.Unstructured, nodes []*corev1.Node) error {
 	if c.configMap != "" {
 		var err error
-		if objects, err = carried(objects, c.configMap); err != nil {
+		if objects, err = c.carried(ctx, objects); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,12 @@ func (d *draft) poolName() string {
 	if own {
 		return ""
 	}
-	return d.values.text(fmt.Sprintf("%d.pool", d.number), d.members, rows)
+	key := fmt.Sprintf("%d.pool", d.number)
+	text := d.values.text(key, d.members, rows)
+	if !v1alpha1.IsTemplate(text) { // it must differ from node to node
+		text = d.values.keep(key, d.members, rows)
+	}
+	return text
 }
 
 // run are devices side by side that differ in names and values of attributes

@@ -1,6 +1,8 @@
 package instancetypes
 
 import (
+	"context"
+
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
@@ -8,7 +10,7 @@ import (
 // ReadTemplates reads the ResourcePoolTemplates of files, which may be those that
 // kwok-dra has with --config.
 func ReadTemplates(paths ...string) ([]*devices.Template, error) {
-	documents, err := config.ReadFiles(paths)
+	documents, err := config.ReadFiles(context.Background(), paths)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,284 @@
+package devices
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template/parse"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+// checkFields refuses a template that reads a field which what it is given never
+// has, such as .Indx or .Node.metadata.lables. The types of the sample say which
+// fields there are. Keys of labels, annotations and other maps are the node's own,
+// so every key is fine. What has no known type, such as the result of a function,
+// is not checked.
+func checkFields(sample map[string]any, p place) field.ErrorList {
+	tree := parse.New(root)
+	tree.Mode = parse.SkipFuncCheck
+	if _, err := tree.Parse(p.value, "", "", map[string]*parse.Tree{}); err != nil || tree.Root == nil {
+		return nil // what is no template is refused elsewhere
+	}
+	r := &reader{assigned: map[string]bool{}}
+	r.findAssigned(tree.Root)
+	r.list(tree.Root, given(sample), map[string]kind{"$": given(sample)})
+	if r.problem == "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p.path, p.value, r.problem)}
+}
+
+// kind is what is known of a value: its type, or, of what a template is given,
+// the fields. It is empty where nothing is known.
+type kind struct {
+	typ    reflect.Type
+	fields map[string]reflect.Type
+	// name is how a template reads the value, where it can be told.
+	name string
+	// keyed tells that it is what a map has for a key.
+	keyed bool
+}
+
+// given is the kind of what a template is given.
+func given(sample map[string]any) kind {
+	k := kind{fields: map[string]reflect.Type{}}
+	for name, value := range sample {
+		k.fields[name] = reflect.TypeOf(value)
+	}
+	return k
+}
+
+// reader goes through a template and stops at the first field that cannot be.
+type reader struct {
+	// assigned are the variables whose value changes.
+	assigned map[string]bool
+	problem  string
+}
+
+// findAssigned finds the variables whose value changes; nothing is known of them.
+func (r *reader) findAssigned(list *parse.ListNode) {
+	each(list, func(pipe *parse.PipeNode) {
+		for _, variable := range pipe.Decl {
+			if pipe.IsAssign {
+				r.assigned[variable.Ident[0]] = true
+			}
+		}
+	})
+}
+
+// each calls f for all pipelines of a list and of the lists in it.
+func each(list *parse.ListNode, f func(*parse.PipeNode)) {
+	if list == nil {
+		return
+	}
+	for _, node := range list.Nodes {
+		if action, is := node.(*parse.ActionNode); is {
+			f(action.Pipe)
+		}
+		if branch := branchOf(node); branch != nil {
+			f(branch.Pipe)
+			each(branch.List, f)
+			each(branch.ElseList, f)
+		}
+	}
+}
+
+// branchOf is what if, with and range have in common, or nil for anything else.
+func branchOf(node parse.Node) *parse.BranchNode {
+	switch n := node.(type) {
+	case *parse.IfNode:
+		return &n.BranchNode
+	case *parse.WithNode:
+		return &n.BranchNode
+	case *parse.RangeNode:
+		return &n.BranchNode
+	}
+	return nil
+}
+
+// list goes through nodes that see dot. Variables that they declare end with them.
+func (r *reader) list(list *parse.ListNode, dot kind, variables map[string]kind) {
+	if list == nil {
+		return
+	}
+	variables = maps.Clone(variables)
+	for _, node := range list.Nodes {
+		if action, is := node.(*parse.ActionNode); is {
+			r.declare(action.Pipe, r.pipe(action.Pipe, dot, variables), variables)
+		}
+		if branch := branchOf(node); branch != nil {
+			r.branch(branch, dot, variables)
+		}
+	}
+}
+
+func (r *reader) branch(branch *parse.BranchNode, dot kind, variables map[string]kind) {
+	inner, inside := maps.Clone(variables), dot
+	value := r.pipe(branch.Pipe, dot, inner)
+	switch branch.NodeType {
+	case parse.NodeWith:
+		inside = value
+		r.declare(branch.Pipe, value, inner)
+	case parse.NodeRange:
+		inside = value.element()
+		r.declareRange(branch.Pipe, inside, inner)
+	default:
+		r.declare(branch.Pipe, value, inner)
+	}
+	r.list(branch.List, inside, inner)
+	r.list(branch.ElseList, dot, variables)
+}
+
+func (r *reader) declare(pipe *parse.PipeNode, value kind, variables map[string]kind) {
+	for _, variable := range pipe.Decl {
+		variables[variable.Ident[0]] = value
+		if r.assigned[variable.Ident[0]] {
+			variables[variable.Ident[0]] = kind{}
+		}
+	}
+}
+
+// declareRange declares the variables of a loop, of which the last is the element.
+func (r *reader) declareRange(pipe *parse.PipeNode, element kind, variables map[string]kind) {
+	r.declare(pipe, kind{}, variables)
+	if n := len(pipe.Decl); n > 0 && !r.assigned[pipe.Decl[n-1].Ident[0]] {
+		variables[pipe.Decl[n-1].Ident[0]] = element
+	}
+}
+
+// pipe checks a pipeline. Only the value of one without functions is known.
+func (r *reader) pipe(pipe *parse.PipeNode, dot kind, variables map[string]kind) kind {
+	var value kind
+	for _, command := range pipe.Cmds {
+		for _, argument := range command.Args {
+			value = r.argument(argument, dot, variables)
+		}
+		if len(command.Args) > 1 {
+			value = kind{}
+		}
+	}
+	if len(pipe.Cmds) > 1 {
+		return kind{}
+	}
+	return value
+}
+
+func (r *reader) argument(node parse.Node, dot kind, variables map[string]kind) kind {
+	switch n := node.(type) {
+	case *parse.DotNode:
+		return dot
+	case *parse.FieldNode:
+		return r.fields(dot, n.Ident)
+	case *parse.VariableNode:
+		return r.fields(variables[n.Ident[0]], n.Ident[1:])
+	case *parse.ChainNode:
+		return r.fields(r.argument(n.Node, dot, variables), n.Field)
+	case *parse.PipeNode:
+		return r.pipe(n, dot, variables)
+	}
+	return kind{}
+}
+
+// fields follows names from a value.
+func (r *reader) fields(of kind, names []string) kind {
+	for _, name := range names {
+		next, problem := of.field(name)
+		if problem != "" && r.problem == "" {
+			r.problem = problem
+		}
+		of = next
+	}
+	return of
+}
+
+// field is the kind of a field, or why there is no such field.
+func (k kind) field(name string) (kind, string) {
+	typ := known(k.typ)
+	read := k.name + "." + name
+	switch {
+	case k.fields != nil:
+		if typ, is := k.fields[name]; is {
+			return kind{typ: typ, name: read}, ""
+		}
+		return kind{}, k.missing(name, slices.Collect(maps.Keys(k.fields)))
+	case typ == nil:
+		return kind{}, ""
+	case typ.Kind() == reflect.Struct:
+		fields := map[string]reflect.Type{}
+		addFields(fields, typ)
+		if typ, is := fields[name]; is {
+			return kind{typ: typ, name: read}, ""
+		}
+		return kind{}, k.missing(name, slices.Collect(maps.Keys(fields)))
+	case typ.Kind() == reflect.Map:
+		return kind{typ: typ.Elem(), name: read, keyed: true}, ""
+	case typ.Kind() == reflect.Slice:
+		return kind{}, fmt.Sprintf("%s is a list, which has no field %s; use range or index", k.name, name)
+	}
+	if k.keyed {
+		return kind{}, fmt.Sprintf("%s has no field %s; read a key with dots by index, for example {{ index .Node.metadata.labels %q }}", k.name, name, corev1.LabelTopologyZone)
+	}
+	return kind{}, fmt.Sprintf("%s has no field %s", k.name, name)
+}
+
+// missing says that there is no such field, and which may be meant.
+func (k kind) missing(name string, fields []string) string {
+	slices.Sort(fields)
+	problem := fmt.Sprintf("there is no %s.%s here", k.name, name)
+	if nearest := suggest.Nearest(name, fields); nearest != "" {
+		return fmt.Sprintf("%s; did you mean %s.%s?", problem, k.name, nearest)
+	}
+	for i := range fields {
+		fields[i] = k.name + "." + fields[i]
+	}
+	return fmt.Sprintf("%s; there is %s", problem, listed(fields))
+}
+
+// element is the kind of what range yields.
+func (k kind) element() kind {
+	typ := known(k.typ)
+	if typ == nil || typ.Kind() != reflect.Slice && typ.Kind() != reflect.Map {
+		return kind{}
+	}
+	return kind{typ: typ.Elem(), name: k.name + "[]"}
+}
+
+var ownEncodings = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
+
+// known is a type without pointers, or nil where it does not say which fields
+// there are in JSON.
+func known(typ reflect.Type) reflect.Type {
+	for typ != nil && typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if typ == nil || typ.Kind() == reflect.Interface {
+		return nil
+	}
+	for _, own := range ownEncodings {
+		if typ.Implements(own) || reflect.PointerTo(typ).Implements(own) {
+			return nil
+		}
+	}
+	return typ
+}
+
+// addFields adds the fields of a struct by their names in JSON.
+func addFields(fields map[string]reflect.Type, typ reflect.Type) {
+	for f := range typ.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && f.Anonymous, options == "inline":
+			addFields(fields, known(f.Type))
+		case name != "" && name != "-":
+			fields[name] = f.Type
+		}
+	}
+}
