@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/test/release/image"
+	"github.com/kwok-dra/kwok-dra/test/release/source"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -19,11 +21,11 @@ func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	dockerfile := readDockerfile(t, "amd64")
 	root := t.TempDir()
-	s := &source{root: root, version: "unknown", revision: "unknown"}
+	s := &source.Source{Root: root, Version: "unknown", Revision: "unknown"}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "kwok-dra"), []byte("binary"), 0o600))
-	image, err := s.image("amd64", filepath.Join(root, "kwok-dra"))
+	built, err := image.For(s, "amd64", filepath.Join(root, "kwok-dra"))
 	require.NoError(t, err)
-	config, err := image.ConfigFile()
+	config, err := built.ConfigFile()
 	require.NoError(t, err)
 
 	require.Equal(t, []string{"scratch"}, dockerfile["FROM"])

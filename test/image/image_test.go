@@ -19,14 +19,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/release/snapshot"
 )
 
 const testVersion = "v1.2.3-test"
 
 func TestImage(t *testing.T) {
 	t.Parallel()
-	clone := commitWorkTree(t)
+	clone := snapshot.Commit(t)
 	output := build(t, clone)
 	index := readArchive(t, filepath.Join(clone, archivePath(testVersion)))
 	images := imagesOf(t, index)
@@ -49,7 +49,7 @@ func TestImage(t *testing.T) {
 	t.Run("says what it is and runs as nobody special", func(t *testing.T) {
 		t.Parallel()
 		for platform, image := range images {
-			checkConfig(t, platform, image, gitOutput(t, clone, "rev-parse", "HEAD"))
+			checkConfig(t, platform, image, snapshot.Git(t, clone, "rev-parse", "HEAD"))
 		}
 	})
 	t.Run("has one static binary", func(t *testing.T) {
@@ -76,9 +76,7 @@ func TestImage(t *testing.T) {
 	})
 	t.Run("is the same from another clone", func(t *testing.T) {
 		t.Parallel()
-		other := filepath.Join(t.TempDir(), "elsewhere")
-		gitOutput(t, clone, "clone", "--quiet", clone, other)
-		require.NoError(t, os.WriteFile(filepath.Join(other, "notes.txt"), nil, 0o600))
+		other := snapshot.Clone(t, clone)
 		require.Equal(t, output, build(t, other))
 		same := bytes.Equal(readFile(t, clone, archivePath(testVersion)), readFile(t, other, archivePath(testVersion)))
 		require.True(t, same, "the archives have the same digests, and yet they differ")
@@ -118,7 +116,7 @@ func checkConfig(t *testing.T, platform string, image v1.Image, revision string)
 		"org.opencontainers.image.revision":    revision,
 		"org.opencontainers.image.version":     testVersion,
 	}, config.Config.Labels)
-	require.Equal(t, commitDate, config.Created.UTC().Format("2006-01-02T15:04:05Z"))
+	require.Equal(t, snapshot.Date, config.Created.UTC().Format("2006-01-02T15:04:05Z"))
 }
 
 // checkStatic requires a program that needs no other file, not even a loader.
@@ -201,7 +199,7 @@ func untar(t *testing.T, archive io.Reader) map[string][]byte {
 		}
 		require.NoError(t, err)
 		require.Less(t, last, header.Name, "entries are not sorted")
-		require.Equal(t, commitDate, header.ModTime.UTC().Format("2006-01-02T15:04:05Z"))
+		require.Equal(t, snapshot.Date, header.ModTime.UTC().Format("2006-01-02T15:04:05Z"))
 		require.Zero(t, header.Uid+header.Gid)
 		last = header.Name
 		if header.Typeflag == tar.TypeDir {
@@ -216,39 +214,4 @@ func readFile(t *testing.T, elements ...string) []byte {
 	content, err := os.ReadFile(filepath.Join(elements...))
 	require.NoError(t, err)
 	return content
-}
-
-// commitDate is long ago, so that no clock could be taken for it.
-const commitDate = "2001-02-03T04:05:06Z"
-
-// commitWorkTree makes a repository with one commit, which has what the work
-// tree of this one has right now.
-func commitWorkTree(t *testing.T) string {
-	from, to := sidecar.Root(), filepath.Join(t.TempDir(), "clone")
-	list := gitOutput(t, from, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	for name := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
-		content, err := os.ReadFile(filepath.Join(from, name))
-		if errors.Is(err, os.ErrNotExist) { // git still knows a file that is deleted
-			continue
-		}
-		require.NoError(t, err)
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(to, name), content, 0o600))
-	}
-	gitOutput(t, to, "init", "--quiet")
-	gitOutput(t, to, "add", "--all")
-	gitOutput(t, to, "commit", "--quiet", "--message", "Snapshot")
-	return to
-}
-
-// gitOutput runs git without the settings of the user.
-func gitOutput(t *testing.T, dir string, arguments ...string) string {
-	command := exec.CommandContext(t.Context(), "git", arguments...)
-	command.Dir = dir
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_AUTHOR_DATE="+commitDate,
-		"GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com", "GIT_COMMITTER_DATE="+commitDate)
-	output, err := command.Output()
-	require.NoError(t, err, "git %v: %v", arguments, withStderr(err))
-	return strings.TrimSpace(string(output))
 }

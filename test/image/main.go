@@ -14,15 +14,12 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/google/go-containerregistry/pkg/name"
-
+	"github.com/kwok-dra/kwok-dra/test/release/image"
+	"github.com/kwok-dra/kwok-dra/test/release/source"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
-// repository is the name of the image, without a registry.
-const repository = "kwok-dra/kwok-dra"
-
-// architectures of the image, in the order of its index. All are of Linux.
+// architectures of the image. All are of Linux.
 var architectures = []string{"amd64", "arm64"}
 
 func main() {
@@ -42,23 +39,25 @@ func run(ctx context.Context, root, version string, out io.Writer) error {
 	if err := checkTag(version); err != nil {
 		return err
 	}
-	s, err := readSource(ctx, root, version)
+	s, err := source.Read(ctx, root, version)
 	if err != nil {
 		return err
 	}
 	binaries := map[string]string{}
 	for _, architecture := range architectures {
 		fmt.Fprintf(out, "Compiling for linux/%s (a minute or two for the first time, seconds later) ...\n", architecture)
-		if binaries[architecture], err = s.compile(ctx, architecture); err != nil {
+		// Where the Dockerfile looks for it.
+		binaries[architecture] = filepath.Join(root, "bin", "linux", architecture, "kwok-dra")
+		if err := s.Compile(ctx, source.Platform{OS: "linux", Architecture: architecture}, "kwok-dra", binaries[architecture]); err != nil {
 			return err
 		}
 	}
-	index, err := s.index(binaries)
+	index, err := image.Index(s, binaries)
 	if err != nil {
-		return fmt.Errorf("make the image: %w", err)
+		return err
 	}
 	file := archivePath(version)
-	if err := writeArchive(s, index, filepath.Join(root, file)); err != nil {
+	if err := image.Write(s, index, filepath.Join(root, file)); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return report(out, root, version, index)
@@ -69,12 +68,11 @@ func archivePath(version string) string {
 	return filepath.Join("bin", "kwok-dra-"+version+".tar")
 }
 
-// checkTag is there because git allows more in a tag than images do.
 func checkTag(version string) error {
 	if version == "" {
 		return errors.New("no version: build in a git clone, or give one, as in: make image VERSION=v1.2.3")
 	}
-	if _, err := name.NewTag(repository + ":" + version); err != nil {
+	if err := image.CheckTag(version); err != nil {
 		return fmt.Errorf("version %q cannot be the tag of an image, give another, as in make image VERSION=v1.2.3: %w", version, err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/release/image"
 )
 
 // loadCommands take an archive for several platforms; all but the last need no
@@ -35,26 +37,26 @@ func report(out io.Writer, root, version string, index v1.ImageIndex) error {
 	if err != nil {
 		return fmt.Errorf("read the index: %w", err)
 	}
-	fmt.Fprintf(out, "\nImage    %s:%s\nDigest   %s\nArchive  %s (%s, OCI image layout)\n",
-		repository, version, digest, file, megabytes(info.Size()))
+	fmt.Fprintf(out, "\nImage    %s\nDigest   %s\nArchive  %s (%s, OCI image layout)\n",
+		image.Name(version), digest, file, megabytes(info.Size()))
 	for _, platform := range manifest.Manifests {
-		image, err := index.Image(platform.Digest)
+		one, err := index.Image(platform.Digest)
 		if err != nil {
 			return fmt.Errorf("read the image for %s: %w", platform.Platform, err)
 		}
-		size, err := pullSize(image)
+		size, err := pullSize(one)
 		if err != nil {
 			return fmt.Errorf("measure the image for %s: %w", platform.Platform, err)
 		}
 		fmt.Fprintf(out, "         %s: %s to pull, %s\n", platform.Platform, megabytes(size), platform.Digest)
 	}
-	fmt.Fprint(out, "\n", strings.NewReplacer("ARCHIVE", file, "IMAGE", repository+":"+version).Replace(loadCommands))
+	fmt.Fprint(out, "\n", strings.NewReplacer("ARCHIVE", file, "IMAGE", image.Name(version)).Replace(loadCommands))
 	return nil
 }
 
 // pullSize is the size of the compressed layers.
-func pullSize(image v1.Image) (int64, error) {
-	manifest, err := image.Manifest()
+func pullSize(one v1.Image) (int64, error) {
+	manifest, err := one.Manifest()
 	if err != nil {
 		return 0, err
 	}

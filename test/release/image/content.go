@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"archive/tar"
@@ -6,13 +6,17 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/kwok-dra/kwok-dra/test/release/source"
 )
 
 // What the image runs, and as whom. The Dockerfile says the same.
@@ -22,25 +26,25 @@ const (
 )
 
 // labels of the image. The Dockerfile has the same.
-func (s *source) labels() map[string]string {
+func labels(s *source.Source) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       "kwok-dra",
 		"org.opencontainers.image.description": "Gives the fake nodes of KWOK fake devices",
 		"org.opencontainers.image.source":      "https://github.com/kwok-dra/kwok-dra",
 		"org.opencontainers.image.licenses":    "Apache-2.0",
-		"org.opencontainers.image.revision":    s.revision,
-		"org.opencontainers.image.version":     s.version,
+		"org.opencontainers.image.revision":    s.Revision,
+		"org.opencontainers.image.version":     s.Version,
 	}
 }
 
-// index is the image for all platforms. It takes the paths of the binaries by
-// their architectures.
-func (s *source) index(binaries map[string]string) (v1.ImageIndex, error) {
+// Index is the image for all platforms. It takes the paths of the binaries by
+// their architectures; all are of Linux.
+func Index(s *source.Source, binaries map[string]string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, architecture := range architectures {
-		image, err := s.image(architecture, binaries[architecture])
+	for _, architecture := range slices.Sorted(maps.Keys(binaries)) {
+		image, err := For(s, architecture, binaries[architecture])
 		if err != nil {
-			return nil, fmt.Errorf("for linux/%s: %w", architecture, err)
+			return nil, fmt.Errorf("make the image for linux/%s: %w", architecture, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
 			Add:        image,
@@ -50,9 +54,9 @@ func (s *source) index(binaries map[string]string) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// image is the image for one architecture: the binary and nothing else.
-func (s *source) image(architecture, binary string) (v1.Image, error) {
-	content, err := s.layer(binary)
+// For is the image for one architecture: the binary and nothing else.
+func For(s *source.Source, architecture, binary string) (v1.Image, error) {
+	content, err := layerOf(s, binary)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +66,13 @@ func (s *source) image(architecture, binary string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compress the layer: %w", err)
 	}
-	created := v1.Time{Time: s.date}
+	created := v1.Time{Time: s.Date}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
 		OS:           "linux",
 		Architecture: architecture,
 		Created:      created,
-		Config:       v1.Config{Entrypoint: []string{entrypoint}, User: user, Labels: s.labels()},
+		Config:       v1.Config{Entrypoint: []string{entrypoint}, User: user, Labels: labels(s)},
 		RootFS:       v1.RootFS{Type: "layers"},
 	})
 	if err != nil {
@@ -77,16 +81,16 @@ func (s *source) image(architecture, binary string) (v1.Image, error) {
 	return mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: created, CreatedBy: "make image"}})
 }
 
-// layer is a tar of the binary, which belongs to root, so that the sidecar
+// layerOf is a tar of the binary, which belongs to root, so that the sidecar
 // cannot change it.
-func (s *source) layer(binary string) ([]byte, error) {
+func layerOf(s *source.Source, binary string) ([]byte, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, fmt.Errorf("read the binary: %w", err)
 	}
 	var layer bytes.Buffer
 	writer := tar.NewWriter(&layer)
-	header := &tar.Header{Name: entrypoint[1:], Mode: 0o755, Size: int64(len(content)), ModTime: s.date}
+	header := &tar.Header{Name: entrypoint[1:], Mode: 0o755, Size: int64(len(content)), ModTime: s.Date}
 	if err := writer.WriteHeader(header); err != nil {
 		return nil, fmt.Errorf("write the layer: %w", err)
 	}
