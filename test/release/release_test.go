@@ -41,7 +41,7 @@ func TestRelease(t *testing.T) {
 
 	t.Run("has these files", func(t *testing.T) {
 		t.Parallel()
-		require.ElementsMatch(t, []string{archive, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", "SHA256SUMS"},
+		require.ElementsMatch(t, []string{archive, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", "SHA256SUMS", "install.yaml", "kwok-dra-1.2.3-test.tgz"},
 			names(t, filepath.Join(clone, "dist")))
 	})
 	t.Run("has checksums of all", func(t *testing.T) {

@@ -1,0 +1,80 @@
+package overlay
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// Object is an object of Kubernetes.
+type Object map[string]any
+
+// Kind is the kind of the object.
+func (o Object) Kind() string { return text(o["kind"]) }
+
+// Name is the name of the object.
+func (o Object) Name() string {
+	metadata, _ := o["metadata"].(map[string]any)
+	return text(metadata["name"])
+}
+
+// ID tells objects of a cluster apart.
+func (o Object) ID() string {
+	metadata, _ := o["metadata"].(map[string]any)
+	return strings.Join([]string{text(o["apiVersion"]), o.Kind(), text(metadata["namespace"]), o.Name()}, "/")
+}
+
+func text(value any) string {
+	text, _ := value.(string)
+	return text
+}
+
+// Variant is what a user chooses: an overlay, components beside it, and the image
+// of kwok-dra.
+type Variant struct {
+	Overlay    string
+	Components []string
+	// Tag is that of the image.
+	Tag string
+}
+
+// Render returns the objects of a variant, in the order in which they are applied.
+func (c *Checkout) Render(v Variant) ([]Object, error) {
+	dir, err := os.MkdirTemp(c.Dir, "variant-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(v.kustomization()), 0o600); err != nil {
+		return nil, err
+	}
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy
+	rendered, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return nil, fmt.Errorf("render kustomize/%s: %w", v.Overlay, err)
+	}
+	var objects []Object
+	for _, resource := range rendered.Resources() {
+		object, err := resource.Map()
+		if err != nil {
+			return nil, fmt.Errorf("render kustomize/%s: %w", v.Overlay, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// kustomization is what the user would write in a directory beside kustomize.
+func (v Variant) kustomization() string {
+	lines := []string{"resources: [../kustomize/" + v.Overlay + "]"}
+	if len(v.Components) > 0 {
+		lines = append(lines, "components: [../kustomize/"+strings.Join(v.Components, ", ../kustomize/")+"]")
+	}
+	lines = append(lines, "images: [{name: kwok-dra/kwok-dra, newTag: "+v.Tag+"}]")
+	return strings.Join(lines, "\n") + "\n"
+}
