@@ -13,7 +13,7 @@ VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
 VULNERABILITIES ?= https://vuln.go.dev
 HOT = ./pkg/claims ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/renewals ./pkg/slices
-MODULES = . test/cluster test test/dashboards test/karpenter
+MODULES = . test/cluster test test/dashboards test/helm test/karpenter
 
 .DEFAULT_GOAL := help
 
@@ -50,6 +50,10 @@ build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a
 image: ## Build bin/kwok-dra-VERSION.tar, an image for amd64 and arm64.
 	@echo "Building the image of kwok-dra $(VERSION) ..."
 	@cd test && $(GO) run ./image -version '$(VERSION)'
+
+.PHONY: release
+release: ## Make dist/, all that users install: make release VERSION=v1.2.3.
+	@cd test && $(GO) run ./release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
 
 .PHONY: control-plane
 control-plane: ## Build the control plane for tests and demo, once.
@@ -129,4 +133,4 @@ soak: control-plane ## Have nodes, Pods, templates and taints come and go for an
 
 .PHONY: clean
 clean: ## Remove what was built in the work tree.
-	rm -rf bin
+	rm -rf bin dist

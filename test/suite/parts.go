@@ -21,7 +21,7 @@ import (
 const repository = "github.com/kwok-dra/kwok-dra"
 
 // modules are the modules of the repository that have tests, as directories.
-var modules = []string{".", "test/cluster", "test", "test/dashboards", "test/karpenter"}
+var modules = []string{".", "test/cluster", "test", "test/dashboards", "test/helm", "test/karpenter"}
 
 // clusterPrograms is a dependency of each test that needs a cluster.
 const clusterPrograms = repository + "/test/cluster/build"
