@@ -13,9 +13,9 @@ import (
 
 // Certificate is what TLS connections are served with.
 type Certificate struct {
-	// CertFile and KeyFile are PEM files. They are read anew when they change, as
-	// those of a mounted Secret do. Both empty: a certificate for localhost, signed
-	// by nobody, is made at the start.
+	// CertFile and KeyFile are PEM files. They are read again when they change, as
+	// those of a mounted Secret do. If both are empty, a self-signed certificate for
+	// localhost is made at the start.
 	CertFile, KeyFile string
 
 	mu       sync.Mutex

@@ -1,4 +1,5 @@
-// Package access serves over TLS, and only to those whom the API server lets
-// read: as other components of Kubernetes do, it asks who a bearer token is
-// (TokenReview), and whether that user may get the path (SubjectAccessReview).
+// Package access serves over TLS, and only to users that the API server
+// authorizes. As other components of Kubernetes do, it asks to whom a bearer token
+// belongs (TokenReview), and whether that user may get the path
+// (SubjectAccessReview).
 package access

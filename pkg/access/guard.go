@@ -17,8 +17,8 @@ import (
 )
 
 // An answer of the API server is good for a while: a Prometheus that asks every
-// few seconds does not cost two requests each time, and one whose right is taken
-// away is soon shut out. The defaults of the kubelet's webhooks are of this order.
+// few seconds does not cost two requests each time, and a user that loses the
+// right is soon shut out. The defaults of the kubelet's webhooks are of this order.
 const (
 	goodFor     = 10 * time.Second
 	mostAnswers = 1024
@@ -36,13 +36,13 @@ func NewGuard(client kubernetes.Interface) *Guard {
 	return &Guard{client: client, answers: cache.NewLRUExpireCache(mostAnswers)}
 }
 
-// question is what is asked, and never more than a hash of the token is kept.
+// question is what is asked. Of the token only a hash is kept.
 type question struct {
 	token      [sha256.Size]byte
 	verb, path string
 }
 
-// answer is what to tell who asked.
+// answer is the response to a request.
 type answer struct {
 	status int
 	text   string

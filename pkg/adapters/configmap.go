@@ -100,8 +100,8 @@ func ConfigMap(data string) (*Adapted, error) {
 }
 
 // writtenInMappings are the attributes of each mapping's devices as they are
-// written. The text is known to be valid YAML; what is of another form has been
-// told of, or will be.
+// written. The text is known to be valid YAML; what has another form has been
+// reported, or will be.
 func writtenInMappings(data string) []written {
 	var document struct {
 		Mappings []struct {

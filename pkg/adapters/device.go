@@ -13,7 +13,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// device reads a Device of resource.k8s.io/v1, and tells whether it could.
+// device reads a Device of resource.k8s.io/v1, and reports whether it could.
 func (p *problems) device(raw json.RawMessage, path *field.Path) (v1alpha1.DeviceTemplate, bool) {
 	var device v1alpha1.DeviceTemplate
 	if !p.decode(raw, &device, path) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// adapter collects what becomes of a document.
+// adapter collects what a document is turned into.
 type adapter struct {
 	problems problems
 	drafts   []*draft
@@ -56,8 +56,8 @@ type draft struct {
 	// origins maps fields of the template to those of the document that they are
 	// from.
 	origins map[string]string
-	// incomplete tells that a part could not be read, so that there is no telling
-	// what else is wrong.
+	// incomplete says that a part could not be read, so that further problems may
+	// only follow from that.
 	incomplete bool
 }
 
@@ -86,8 +86,8 @@ func (d *draft) add(device v1alpha1.DeviceTemplate, origin *field.Path) {
 // devicePath finds the paths of devices in the text of an error.
 var devicePath = regexp.MustCompile(`\bspec\.devices\[\d+\][\w.\[\]]*`)
 
-// check validates the template as the configuration does, and tells of fields of
-// the document.
+// check validates the template as the configuration does, and names fields of the
+// document.
 func (d *draft) check(p *problems) {
 	d.template.SetDefaults()
 	_, errs := devices.Compile(&d.template)

@@ -32,7 +32,7 @@ func literal(text string) string {
 	return strings.ReplaceAll(text, "{{", `{{"{{"}}`)
 }
 
-// driverName is the name of a driver as the API server takes it. It has no "/",
+// driverName is the name of a driver as the API server accepts it. It has no "/",
 // which names of extended resources have.
 func (a *adapter) driverName(given, path string) string {
 	name := strings.ReplaceAll(given, "/", ".")
@@ -43,7 +43,7 @@ func (a *adapter) driverName(given, path string) string {
 }
 
 // attributeNames maps the names of attributes to those that the API server
-// takes: a C identifier has no "-". Two that become one are refused.
+// accepts: a C identifier has no "-". Two that become one are refused.
 func (a *adapter) attributeNames(given []string, path *field.Path) map[string]string {
 	published, taken := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(slices.Values(given)) {

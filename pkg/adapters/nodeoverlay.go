@@ -88,7 +88,7 @@ func (o *nodeOverlay) annotated(text string, path *field.Path) []json.RawMessage
 	var all []struct {
 		Spec written `yaml:"spec"`
 	}
-	_ = yaml.Unmarshal([]byte(text), &all) // valid, or else told of already
+	_ = yaml.Unmarshal([]byte(text), &all) // valid, or else reported already
 	for i := range all {
 		o.written = append(o.written, all[i].Spec)
 	}

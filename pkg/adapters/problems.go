@@ -82,7 +82,7 @@ func (p problems) err() error {
 }
 
 // decode reads an object of a document. Fields that it does not know are
-// problems, and so are values of another form. It tells whether there were none.
+// problems, and so are values of another form. It reports whether there were none.
 func (p *problems) decode(data json.RawMessage, into any, path *field.Path) bool {
 	if len(data) == 0 {
 		return true
@@ -126,12 +126,12 @@ func (p *problems) addUnknown(err error, into any, path *field.Path) {
 	p.add(within(path, name), text)
 }
 
-// addMisfit tells of a value of the wrong form. JSON libraries give up at the
+// addMisfit reports a value of the wrong form. JSON libraries give up at the
 // first.
 func (p *problems) addMisfit(err error, data json.RawMessage, path *field.Path) {
 	var misfit *json.UnmarshalTypeError
 	if errors.Is(err, resource.ErrFormatWrong) {
-		p.add(path.String(), "Invalid value: "+shown(data)+": has something else in place of a quantity, for example 80Gi")
+		p.add(path.String(), "Invalid value: "+shown(data)+": must be a quantity, for example 80Gi")
 		return
 	}
 	if !errors.As(err, &misfit) {

@@ -81,7 +81,7 @@ var operators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
 }
 
-// isFake tells whether a requirement is one that every fake node meets.
+// isFake reports whether a requirement is one that every fake node meets.
 func isFake(requirement corev1.NodeSelectorRequirement) bool {
 	if !fake.Has(requirement.Key) {
 		return false

@@ -142,7 +142,7 @@ func tune(c *rest.Config, qps float32) *rest.Config {
 	return c
 }
 
-// sidecar is all that runs, and what it runs with.
+// sidecar has the controllers of the program, and what they work with.
 type sidecar struct {
 	options   *Options
 	client    kubernetes.Interface
@@ -194,8 +194,7 @@ func newSidecar(o *Options, client clients, store *config.Store, owner *shard.Ow
 	return s, err
 }
 
-// addCustomResources has templates read from the cluster, and their status
-// written.
+// addCustomResources reads templates from the cluster, and writes their status.
 func (s *sidecar) addCustomResources() error {
 	rest, err := s.options.restConfig()
 	if err != nil {
@@ -260,7 +259,7 @@ func (s *sidecar) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.preparer.Metrics(), inventory.NewCollector(s.source())}
 }
 
-// source is what the page and the metrics of devices are made from.
+// source is the source of the page and of the metrics of devices.
 func (s *sidecar) source() *inventory.Source {
 	return &inventory.Source{
 		Nodes:       s.publisher.Nodes,
@@ -332,8 +331,9 @@ func (s *sidecar) listen(ctx context.Context, registry *prometheus.Registry, syn
 // askAgain is how long after a failure the API server is asked again.
 const askAgain = 5 * time.Second
 
-// tellUnreachable says so until the API server has answered once. The caches
-// would wait in silence: client-go does not tell of connections that are refused.
+// tellUnreachable logs that the API server does not answer, until it has answered
+// once. Without it the caches would wait in silence: client-go does not report
+// connections that are refused.
 func (s *sidecar) tellUnreachable(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, err := s.client.Discovery().ServerVersionWithContext(ctx)

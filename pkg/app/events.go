@@ -11,9 +11,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// onceSink gives events that tell of the content of an object names that are made
-// of what they say. So the API server refuses the same one after a restart, as
-// long as it has the first.
+// onceSink names events about the content of an object by a hash of their message.
+// So the API server refuses the same event after a restart, as long as it keeps the
+// first one.
 type onceSink struct{ record.EventSink }
 
 // Create implements record.EventSink.

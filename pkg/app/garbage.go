@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// How much garbage is left before a collection. A fleet that comes up makes much
-// garbage beside a small heap, and at Go's default of as much garbage as heap a
-// fifth of the CPU goes into collecting it. A large fleet's heap is large, and as
-// much garbage beside it would be most of the memory that it takes.
+// How much garbage may accumulate before a collection. A fleet that comes up makes
+// much garbage beside a small heap; at Go's default, as much garbage as heap, the
+// collector uses a fifth of the CPU. The heap of a large fleet is large, and as
+// much garbage beside it would double the memory.
 const (
 	mostGarbage = 200 // percent of the live heap
 	headroom    = 18 << 20
@@ -35,9 +35,9 @@ var limitGarbage = sync.OnceFunc(func() {
 	afterCollections(func() { debug.SetGCPercent(garbage(liveHeap())) })
 })
 
-// afterCollections has f called after each collection.
+// afterCollections calls f after each collection.
 func afterCollections(f func()) {
-	// An object of which nobody knows is collected at once.
+	// An object without references is collected at once.
 	runtime.AddCleanup(new(*byte), func(f func()) {
 		f()
 		afterCollections(f)

@@ -114,7 +114,7 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
 	}
 	if o.KubeAPIQPS == 0 {
-		return errors.New("parse --kube-api-qps 0: client-go takes that for its default of 5; give a limit, or a negative number for none")
+		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")
 	}
 	if !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "" {
 		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
@@ -126,7 +126,7 @@ func (o *Options) Complete() error {
 	return o.Managed.Complete()
 }
 
-// secure is what makes serving secure, or nothing.
+// secure returns the TLS configuration and the guard of secure serving, or nil.
 func (o *Options) secure(client kubernetes.Interface) (*tls.Config, *access.Guard, error) {
 	if !o.SecureServing {
 		return nil, nil, nil
@@ -135,7 +135,7 @@ func (o *Options) secure(client kubernetes.Interface) (*tls.Config, *access.Guar
 	return secure, access.NewGuard(client), err
 }
 
-// completeCarriers fills in what carries the configuration.
+// completeCarriers fills in the sources of configuration.
 func (o *Options) completeCarriers() error {
 	var err error
 	if o.configMap, err = parseName("config-map", o.ConfigMap); err != nil {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The API server is asked again after one to two of these by what fills the
-// caches. client-go's reflectors wait longer with each failure, after half a
-// minute without an API server up to a minute, and have no setting for it: as long
-// the caches would stay out of date once it is back.
+// Requests that fill the caches are repeated after one to two of these intervals.
+// client-go's reflectors wait longer with each failure, up to a minute, and have no
+// setting for it: the caches would remain out of date for as long once the API
+// server is back.
 const reconnectPeriod = time.Second
 
 // reconnecting is the transport of requests to the API server.
@@ -20,8 +20,8 @@ type reconnecting struct{ http.RoundTripper }
 
 func reconnect(next http.RoundTripper) http.RoundTripper { return reconnecting{next} }
 
-// RoundTrip implements http.RoundTripper. What a reflector asks fails only where
-// the API server says so; where there is none to say anything, it is asked again
+// RoundTrip implements http.RoundTripper. A request of a reflector fails only if
+// the API server refuses it; if no API server answers, the request is repeated
 // until the reflector ends.
 func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 	for first := true; ; first = false {
@@ -47,12 +47,12 @@ func fillsCache(request *http.Request) bool {
 	return request.Method == http.MethodGet && (query.Has("watch") || query.Has("resourceVersion") || query.Has("limit"))
 }
 
-// away tells whether there is nobody to answer, or nobody behind who answers.
+// away reports whether no API server answers, or only a proxy without one behind it.
 func away(response *http.Response, err error) bool {
 	return err != nil || response.StatusCode >= http.StatusInternalServerError
 }
 
-// pause tells whether the context lasts.
+// pause reports whether the context lasts.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

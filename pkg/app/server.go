@@ -28,7 +28,7 @@ type server struct {
 	http     *http.Server
 }
 
-// site is what is served: the page is what is not anything else.
+// site is what is served. The page gets all paths that nothing else has.
 type site struct {
 	registry *prometheus.Registry
 	synced   []cache.DoneChecker

@@ -10,7 +10,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// newOwner makes what decides of which nodes this replica acts for.
+// newOwner makes the Owner, which decides which nodes this replica acts for.
 func newOwner(o *Options) (*shard.Owner, error) {
 	if o.shardMode == shard.None {
 		return shard.New(shard.Options{Mode: shard.None})

@@ -25,7 +25,7 @@ func Get[T any](store cache.Store, key string) *T {
 	return object.(*T)
 }
 
-// Older tells whether one resource version is older than another. Those that
+// Older reports whether one resource version is older than another. Those that
 // are not numbers, as no API server's, count as equal.
 func Older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)

@@ -43,7 +43,7 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 		return err
 	}
 	if !beingBound(claim, pods) && len(p.consumers(claim)) == 0 {
-		return nil // nobody waits for them, and they would be withdrawn again
+		return nil // no Pod waits for them, and they would be withdrawn again
 	}
 	failure, err := bindingFailure(ctx, set, pods)
 	if err != nil {
@@ -105,7 +105,7 @@ func pendingBindings(claim *resourcev1.ResourceClaim, named func(driver string) 
 }
 
 // bindingEntry sets all conditions, or with a failure the first of those that
-// tell of one.
+// report one.
 func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
 	entry := entryFor(result)
 	kinds, reason, message := result.BindingConditions, reasonBound, "device is ready to be bound"
@@ -134,7 +134,7 @@ func bindingFailure(ctx context.Context, set *config.Set, pods []*corev1.Pod) (s
 	return "", nil
 }
 
-// beingBound tells whether the scheduler may be about to bind a Pod that uses the
+// beingBound reports whether the scheduler may be about to bind a Pod that uses the
 // claim: one of its consumers that are not bound, or one of a PodGroup.
 func beingBound(claim *resourcev1.ResourceClaim, unbound []*corev1.Pod) bool {
 	return len(unbound) > 0 || slices.ContainsFunc(claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !isPod(c) })

@@ -125,7 +125,7 @@ func checkDrivers(claim *resourcev1.ResourceClaim, v view) error {
 	return nil
 }
 
-// skipsPrepare tells whether the kubelet leaves a claim's driver alone: all of
+// skipsPrepare reports whether the kubelet leaves a claim's driver alone: all of
 // its devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
 func skipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {

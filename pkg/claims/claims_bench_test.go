@@ -49,7 +49,7 @@ func BenchmarkObserveClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkPreparePlan makes the kubelet's checks of a Pod and works out what its
+// BenchmarkPreparePlan performs the kubelet's checks of a Pod and works out what its
 // claims are to show.
 func BenchmarkPreparePlan(b *testing.B) {
 	f := newFixture()

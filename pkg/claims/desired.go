@@ -27,7 +27,7 @@ const (
 type desired struct {
 	claim   *resourcev1.ResourceClaim
 	entries []resourcev1.AllocatedDeviceStatus
-	// namesPods tells that the entries name the Pods, and change with them.
+	// namesPods says that the entries name the Pods, and change with them.
 	namesPods bool
 }
 
@@ -74,7 +74,7 @@ func entryFor(result *resourcev1.DeviceRequestAllocationResult) resourcev1.Alloc
 // source is what the entries of a claim are made from.
 type source struct {
 	lookup *devices.Lookup
-	// named tells whether any template is of the driver.
+	// named reports whether any template is of the driver.
 	named func(driver string) bool
 	pods  []devices.Object
 }
@@ -133,7 +133,7 @@ func (s source) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devic
 
 // configOf lists the opaque parameters for the driver of a result and its
 // request. The scheduler puts those of the class before those of the claim
-// (DeviceAllocationResult.Config); so do we, whoever allocated.
+// (DeviceAllocationResult.Config); so does kwok-dra, whatever allocated.
 func configOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
 	configs := resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result)
 	slices.SortStableFunc(configs, func(a, b resourcev1.DeviceAllocationConfiguration) int {
@@ -166,14 +166,14 @@ func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *device
 	return entry
 }
 
-// managedBy tells whether a field manager has entries in the claim.
+// managedBy reports whether a field manager has entries in the claim.
 func managedBy(claim *resourcev1.ResourceClaim, manager string) bool {
 	return len(claim.Status.Devices) > 0 && slices.ContainsFunc(claim.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager
 	})
 }
 
-// shows tells whether the claim shows what is wanted. Once an entry is there it
+// shows reports whether the claim shows what is wanted. Once an entry is there it
 // is not written again, unless it names Pods: a driver prepares a claim once.
 func (d *desired) shows() bool {
 	if len(d.entries) == 0 {

@@ -1,12 +1,12 @@
 // Package claims prepares and unprepares the ResourceClaims of Pods on fake
-// nodes, in place of the kubelet and of the drivers whose templates there are.
+// nodes. It stands in for the kubelet, and for the drivers that have templates.
 //
-// Two loops do it. The one for Pods makes the kubelet's checks, has the claims of
-// a Pod prepared, all or none, and tells so in the Pod's condition
-// PodReadyToStartContainers. The one for claims withdraws what is no longer used,
-// keeps the Pods in reports that name them, and sets binding conditions.
+// It has two loops. The one for Pods performs the kubelet's checks, prepares the
+// claims of a Pod, all or none, and reports it in the Pod's condition
+// PodReadyToStartContainers. The one for claims withdraws entries that are no
+// longer used, updates entries that name their Pods, and sets binding conditions.
 //
-// All that is known is in the API objects: a claim is prepared if kwok-dra has
+// All state is in the API objects: a claim is prepared if kwok-dra has
 // entries in its status.devices, a Pod if PodReadyToStartContainers is True. So a
 // restart prepares what is owed and writes nothing else.
 package claims

@@ -8,9 +8,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// actsFor tells whether this replica acts for a Pod with those claims: for one
-// with a claim that Pods on several nodes can use the leader does, for others
-// whoever acts for the node. So nobody else writes to a claim.
+// actsFor reports whether this replica acts for a Pod with those claims: for one
+// with a claim that Pods on several nodes can use the leader acts, for others the
+// replica that acts for the node. So only one replica writes to a claim.
 func (p *Preparer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
 	if slices.ContainsFunc(claims, ofSeveralNodes) {
 		return p.owner.Leads()
@@ -31,8 +31,8 @@ func (p *Preparer) follow(a *attempt, claims []*resourcev1.ResourceClaim) {
 	p.release(a.state)
 }
 
-// take queues what is of a node that this replica begins to act for, also the
-// claims that no Pod uses yet or any more.
+// take queues the Pods and claims of a node that this replica begins to act for,
+// including claims that no Pod uses.
 func (p *Preparer) take(node string) {
 	p.enqueueNode(node)
 	claims, err := p.claims.GetTypedIndexer().ByTypedIndex(byNode, node)

@@ -25,10 +25,10 @@ type healthFields struct {
 	dropped atomic.Bool
 }
 
-// showHealth has the Pod's containers show the health of their devices
+// showHealth shows the health of devices in the Pod's containers
 // (KEP-4680, Manager.UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). KWOK
 // and its Stages write whole lists of container statuses without it, so it is
-// looked after at every change of the Pod.
+// checked at every change of the Pod.
 func (p *Preparer) showHealth(ctx context.Context, a *attempt) error {
 	if p.health.dropped.Load() || a.pod.Status.Phase != corev1.PodRunning || !a.showsHealth() {
 		return nil
@@ -53,7 +53,7 @@ func (p *Preparer) showHealth(ctx context.Context, a *attempt) error {
 	return err
 }
 
-// showsHealth tells whether Pods may have any health to show: with minimal status
+// showsHealth reports whether Pods may have any health to show: with minimal status
 // only where a driver reports it.
 func (a *attempt) showsHealth() bool {
 	return a.set.Faithful || slices.ContainsFunc(a.set.Templates, func(t *devices.Template) bool { return t.ReportsHealth })
@@ -131,7 +131,7 @@ func (h *healthReport) container(container *corev1.Container) ([]corev1.Resource
 	return statuses, nil
 }
 
-// isFor tells whether a device is for a request, or for any where none is named.
+// isFor reports whether a device is for a request, or for any where none is named.
 func isFor(result *resourcev1.DeviceRequestAllocationResult, request string) bool {
 	return request == "" || resourceclaim.BaseRequestRef(result.Request) == resourceclaim.BaseRequestRef(request)
 }
@@ -221,8 +221,8 @@ func healthPatch(pod *corev1.Pod, want map[string][]corev1.ResourceStatus) ([]by
 	return encoded, nil
 }
 
-// mergeResources puts what is wanted in place of what is there, and keeps what
-// is not about it.
+// mergeResources replaces the health of the wanted resources, and keeps all other
+// entries.
 func mergeResources(have, want []corev1.ResourceStatus) []corev1.ResourceStatus {
 	merged := slices.Clone(want)
 	for _, status := range have {

@@ -108,7 +108,7 @@ func observePod(object any) (any, error) {
 type observedClaim struct {
 	cached.Object[resourcev1.ResourceClaim, *resourcev1.ResourceClaim]
 	node string
-	// ours tells of a claim that kwok-dra has written to, or may have to before a Pod
+	// ours marks a claim that kwok-dra has written to, or may have to before a Pod
 	// is bound.
 	ours bool
 }
@@ -156,7 +156,7 @@ func slimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	return slim
 }
 
-// ownsEntries tells whether a field manager of kwok-dra has entries. One that has
+// ownsEntries reports whether a field manager of kwok-dra has entries. One that has
 // withdrawn them all is still listed, without fields.
 func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
 	if field.Subresource != "status" || field.Manager != fieldManager && field.Manager != bindingManager {
@@ -249,7 +249,7 @@ func (p *Preparer) nodeChanged(update lifecycle.Update) {
 	p.enqueueNode(update.Name)
 }
 
-// sameToPods tells whether a change of a node matters to none of its Pods.
+// sameToPods reports whether a change of a node matters to none of its Pods.
 func (p *Preparer) sameToPods(old, node *corev1.Node) bool {
 	return old.UID == node.UID && p.nodes.Fake(old) == p.nodes.Fake(node) && pluginOf(old) == pluginOf(node) &&
 		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]

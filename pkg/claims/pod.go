@@ -11,7 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// usesClaims tells whether the kubelet would prepare anything for the Pod.
+// usesClaims reports whether the kubelet would prepare anything for the Pod.
 func usesClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 }
@@ -53,17 +53,17 @@ func readyToStart(pod *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// terminal tells whether the Pod's phase is final.
+// terminal reports whether the Pod's phase is final.
 func terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ending tells whether the kubelet would start no container of the Pod any more.
+// ending reports whether the kubelet would start no container of the Pod any more.
 func ending(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || terminal(pod) || completed(pod)
 }
 
-// completed tells whether all containers have ended and none is started again.
+// completed reports whether all containers have ended and none is started again.
 func completed(pod *corev1.Pod) bool {
 	statuses := pod.Status.ContainerStatuses
 	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {
@@ -85,7 +85,7 @@ func restarts(policy corev1.RestartPolicy, exitCode int32) bool {
 	return true
 }
 
-// waiting tells whether no container of the Pod has been started.
+// waiting reports whether no container of the Pod has been started.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodPending || pod.Status.Phase == ""
 }

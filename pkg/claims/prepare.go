@@ -122,7 +122,7 @@ func (p *Preparer) desire(a *attempt, claim *resourcev1.ResourceClaim) (*desired
 	return desire(claim, source{lookup: a.lookup, named: a.set.Names, pods: p.users(claim, a.pod.UID)})
 }
 
-// start tells that the Pod's containers can be started.
+// start reports that the Pod's containers can be started.
 func (p *Preparer) start(ctx context.Context, a *attempt) error {
 	if err := p.patchStatus(ctx, a, "ready", startStatus(a.pod, corev1.ConditionTrue, time.Now())); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *Preparer) showWaiting(ctx context.Context, a *attempt) error {
 	return p.patchStatus(ctx, a, "waiting", waitingStatus(a.pod, a.node, time.Now()))
 }
 
-// report tells of what went wrong, and says when it is tried again.
+// report reports a failure, and sets when the Pod is tried again.
 func (p *Preparer) report(ctx context.Context, a *attempt, err error) error {
 	var failure *prepareError
 	switch {
@@ -160,13 +160,14 @@ func (p *Preparer) report(ctx context.Context, a *attempt, err error) error {
 	return err
 }
 
-// forbidden tells an answer that more of the same will not change. What a status
-// may not say for lack of permission is refused as invalid.
+// forbidden reports whether an answer remains the same however often the request
+// is repeated. The API server refuses as invalid what a status may not contain for
+// lack of permission.
 func forbidden(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 }
 
-// fail has the Pod wait as the kubelet would.
+// fail makes the Pod wait as the kubelet would.
 func (p *Preparer) fail(ctx context.Context, a *attempt, failure *prepareError) error {
 	p.metrics.failures.WithLabelValues(failure.reason).Inc()
 	p.event(a, failure)

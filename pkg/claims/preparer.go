@@ -55,7 +55,7 @@ type Options struct {
 	// Nodes and Owner are run by the caller.
 	Nodes *lifecycle.Nodes
 	Owner *shard.Owner
-	// Published tells whether a driver has a pool on a node by what the cache says.
+	// Published reports whether a driver has a pool on a node by what the cache says.
 	Published func(node, driver string) bool
 	Events    record.EventBroadcaster
 }
@@ -122,7 +122,7 @@ func (a *attempt) see(pod *corev1.Pod) {
 	a.pod, a.object = pod, lifecycle.PodObject(pod)
 }
 
-// reconcilePod brings a Pod as far as it can come now.
+// reconcilePod does for a Pod all that can be done now.
 func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) error {
 	pod := p.pod(key)
 	if pod == nil {
@@ -218,7 +218,7 @@ func (p *Preparer) live(ctx context.Context, a *attempt) view {
 	}
 }
 
-// registered tells whether a driver has registered with the node's kubelet: one
+// registered reports whether a driver has registered with the node's kubelet: one
 // that no template names always has, others are known by their slices.
 func (p *Preparer) registered(a *attempt, driver string, published func() (bool, error)) (bool, error) {
 	if !a.set.Names(driver) {
@@ -248,7 +248,7 @@ func (p *Preparer) publishedLive(ctx context.Context, a *attempt, driver string)
 	return false, nil
 }
 
-// check makes the kubelet's checks, by the caches first.
+// check performs the kubelet's checks, on the caches first.
 func (p *Preparer) check(ctx context.Context, a *attempt) ([]*resourcev1.ResourceClaim, error) {
 	claims, err := check(a.pod, p.cached(a))
 	if _, failed := errors.AsType[*prepareError](err); failed {

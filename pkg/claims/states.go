@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// states is what is remembered of Pods and claims between two looks at them. All
+// states is what is remembered of Pods and claims between two reconciliations. All
 // of it can be lost: it keeps writes from being repeated before the cache has
 // seen them, and failures from being retried too early.
 type states struct {
@@ -42,9 +42,9 @@ type podState struct {
 // failure is a prepare that failed.
 type failure struct {
 	retry time.Time
-	// simulated tells that failWhen made it fail.
+	// simulated says that failWhen made it fail.
 	simulated bool
-	// version tells a Pod that has been edited since.
+	// version differs once the Pod has been edited.
 	version podVersion
 }
 
@@ -128,7 +128,7 @@ func (s *states) forgetClaim(uid types.UID) {
 	delete(s.claims, uid)
 }
 
-// use notes that a claim is prepared for a Pod, and tells whether it is the
+// use notes that a claim is prepared for a Pod, and reports whether it is the
 // claim's first one.
 func (s *states) use(claim, pod types.UID) bool {
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *states) use(claim, pod types.UID) bool {
 	return len(s.users[claim]) == 1
 }
 
-// unuse notes that a claim is no longer prepared for a Pod, and tells whether it
+// unuse notes that a claim is no longer prepared for a Pod, and reports whether it
 // was the claim's last one.
 func (s *states) unuse(claim, pod types.UID) bool {
 	s.mu.Lock()
@@ -155,14 +155,14 @@ func (s *states) unuse(claim, pod types.UID) bool {
 	return true
 }
 
-// uses tells whether a claim is prepared for a Pod.
+// uses reports whether a claim is prepared for a Pod.
 func (s *states) uses(claim, pod types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.users[claim], pod)
 }
 
-// isPrepared tells whether a claim is prepared for any Pod.
+// isPrepared reports whether a claim is prepared for any Pod.
 func (s *states) isPrepared(claim types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ const withdrawDelay = 5 * time.Second
 const bindingPatience = time.Minute
 
 // unprepare unprepares the claims of a Pod that ends. As a driver, it writes
-// nothing to the claims; the kubelet tells so in the Pod's status.
+// nothing to the claims; the kubelet reports it in the Pod's status.
 func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
 	ready := readyToStart(a.pod) == corev1.ConditionTrue
 	if ready {
@@ -186,8 +186,8 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 }
 
 // usedLive asks whether a Pod uses the claim that the cache does not have yet:
-// another kwok-dra may have prepared it, and whoever runs with entries gets them
-// once only.
+// another kwok-dra may have prepared it, and a Pod that runs gets its entries only
+// once.
 func (p *Preparer) usedLive(ctx context.Context, claim *resourcev1.ResourceClaim) (bool, error) {
 	for _, consumer := range claim.Status.ReservedFor {
 		known := p.observed(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name})
@@ -222,7 +222,7 @@ func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimStat
 	return p.writeLocked(ctx, state, want)
 }
 
-// namesPods tells whether any template has claims name their Pods.
+// namesPods reports whether any template has claims name their Pods.
 func namesPods(set *config.Set) bool {
 	return slices.ContainsFunc(set.Templates, func(t *devices.Template) bool { return t.ClaimStatus.UsesPods })
 }

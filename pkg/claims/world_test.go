@@ -26,7 +26,7 @@ type world struct {
 	t       *testing.T
 	store   *config.Store
 	managed lifecycle.ManagedNodes
-	// published tells whether a driver has a pool on a node by the cache.
+	// published reports whether a driver has a pool on a node by the cache.
 	published func(node, driver string) bool
 	events    *eventLog
 	preparer  *Preparer
@@ -133,7 +133,7 @@ func (w *world) fail(refuse func(call string) error) {
 	w.refuse = refuse
 }
 
-// ready tells whether the containers of a Pod can be started.
+// ready reports whether the containers of a Pod can be started.
 func (w *world) ready(pod string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

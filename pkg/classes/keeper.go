@@ -1,9 +1,8 @@
-// Package classes keeps the DeviceClasses that other people's configuration wants
-// to be there.
+// Package classes keeps the DeviceClasses that adapted configuration needs.
 //
-// It observes DeviceClasses, asks config which there should be, plans what brings
-// one to that in a pure function, and does it in one API call. A DeviceClass that
-// kwok-dra has not made is never touched.
+// It observes DeviceClasses, asks config which ones should exist, plans the next
+// step in a pure function, and applies it in one API call. It never touches a
+// DeviceClass that kwok-dra has not created.
 package classes
 
 import (
@@ -29,8 +28,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// askAgain is how often the API server is asked whether it keeps by now what it
-// dropped.
+// askAgain is how often the API server is asked whether it now keeps a field that
+// it dropped.
 const askAgain = 30 * time.Second
 
 // Keeper keeps the DeviceClasses.
@@ -44,7 +43,7 @@ type Keeper struct {
 	loop     *loop.Loop[string]
 
 	mu sync.Mutex
-	// told maps classes to what was last told of them.
+	// told maps classes to the last message about them.
 	told map[string]string
 	// asked maps classes to when the API server last dropped something of them.
 	asked map[string]time.Time
@@ -131,7 +130,7 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 	case want == nil:
 		k.tell(nil, name, "", nil)
 	case next.verb == leave:
-		k.tell(want, name, v1alpha1.ReasonDeviceClassNotManaged, fmt.Errorf("DeviceClass %s is not kwok-dra's, which leaves it alone: Pods get what it selects; delete it to have kwok-dra make one", name))
+		k.tell(want, name, v1alpha1.ReasonDeviceClassNotManaged, fmt.Errorf("DeviceClass %s was not created by kwok-dra, which leaves it alone: Pods get what it selects; delete it, and kwok-dra creates its own", name))
 	case next.verb == update && k.waits(existing, next.class):
 		return nil
 	}
@@ -174,7 +173,7 @@ func preconditions(class *resourcev1.DeviceClass) *metav1.Preconditions {
 	return &metav1.Preconditions{UID: new(class.UID), ResourceVersion: new(class.ResourceVersion)}
 }
 
-// checkStored tells of what the API server drops, and has it asked again later.
+// checkStored reports a field that the API server drops, and asks again later.
 func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.DeviceClass) {
 	if !dropped(sent, stored) {
 		k.tell(nil, sent.Name, "", nil)
@@ -185,11 +184,11 @@ func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.Device
 	k.mu.Unlock()
 	k.loop.AddAfter(sent.Name, askAgain)
 	k.tell(want, sent.Name, v1alpha1.ReasonFieldsDropped, fmt.Errorf(
-		"the API server drops extendedResourceName %s of DeviceClass %s, so Pods that ask for it as an extended resource stay Pending: turn on its feature gate DRAExtendedResource, or use ResourceClaims",
+		"the API server drops extendedResourceName %s of DeviceClass %s, so Pods that ask for it as an extended resource remain Pending: turn on its feature gate DRAExtendedResource, or use ResourceClaims",
 		*sent.Spec.ExtendedResourceName, sent.Name))
 }
 
-// waits tells whether an update would only ask again for what the API server has
+// waits reports whether an update would only ask again for what the API server has
 // just dropped.
 func (k *Keeper) waits(existing, wanted *resourcev1.DeviceClass) bool {
 	if !dropped(wanted, existing) {
@@ -202,8 +201,8 @@ func (k *Keeper) waits(existing, wanted *resourcev1.DeviceClass) bool {
 	return plan(&config.Class{DeviceClass: *kept}, existing).verb == nothing && time.Since(k.asked[existing.Name]) < askAgain
 }
 
-// tell tells the object that wants a class of a problem with it, once. Without a
-// problem, the next one is told of anew.
+// tell writes an event about a problem on the object that needs the class, once.
+// Without a problem, the next one is reported again.
 func (k *Keeper) tell(want *config.Class, name, reason string, problem error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

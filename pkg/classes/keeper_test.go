@@ -183,7 +183,7 @@ func TestKeeperLeavesOthers(t *testing.T) {
 		w.wrote()
 		events := w.events()
 		require.Len(t, events, 1)
-		require.Contains(t, events[0], "Warning DeviceClassNotManaged DeviceClass gpu.example.com is not kwok-dra's")
+		require.Contains(t, events[0], "Warning DeviceClassNotManaged DeviceClass gpu.example.com was not created by kwok-dra")
 		w.edit(func(class *resourcev1.DeviceClass) { class.Labels = map[string]string{"a": "b"} })
 		w.wrote()
 		require.Empty(t, w.events(), "once is enough")

@@ -10,7 +10,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// verb is what is to be done with a DeviceClass.
+// verb is what to do with a DeviceClass.
 type verb string
 
 const (
@@ -18,7 +18,7 @@ const (
 	create  verb = "create"
 	update  verb = "update"
 	remove  verb = "delete"
-	// leave is to leave a class alone that is someone else's.
+	// leave means that the class belongs to someone else.
 	leave verb = "leave"
 )
 
@@ -50,7 +50,7 @@ func plan(want *config.Class, existing *resourcev1.DeviceClass) step {
 	return step{update, changed}
 }
 
-// ours tells whether kwok-dra has made a class.
+// ours reports whether kwok-dra has made a class.
 func ours(class *resourcev1.DeviceClass) bool {
 	return class.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
@@ -64,7 +64,7 @@ func labelled(class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
 	return made
 }
 
-// dropped tells whether the API server has dropped the name of the extended
+// dropped reports whether the API server has dropped the name of the extended
 // resource.
 func dropped(sent, stored *resourcev1.DeviceClass) bool {
 	return sent.Spec.ExtendedResourceName != nil && stored.Spec.ExtendedResourceName == nil

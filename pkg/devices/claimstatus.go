@@ -22,7 +22,7 @@ import (
 
 // ClaimStatus is the claimStatus of a ResourcePoolTemplate made ready for use.
 type ClaimStatus struct {
-	// Ready tells whether prepared devices have the condition Ready.
+	// Ready reports whether prepared devices have the condition Ready.
 	Ready bool
 	// UsesDevice and UsesPods tell whether a template reads .Device and .Pods.
 	UsesDevice, UsesPods bool
@@ -54,7 +54,7 @@ type Allocated struct {
 	Pods   []Object
 }
 
-// Report is what a claim, and the kubelet, are told of a prepared device.
+// Report is what a claim, and the kubelet, learn about a prepared device.
 type Report struct {
 	Data         *runtime.RawExtension
 	NetworkData  *resourcev1.NetworkDeviceData
@@ -103,7 +103,7 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatu
 // range and with, a part of it.
 var everything = regexp.MustCompile(`(^|[\s({|=])[.$]($|[\s)}|])`)
 
-// reads tells whether a template may read a field of what it is given. Rather
+// reads reports whether a template may read a field of what it is given. Rather
 // yes than no: that costs time, and no write.
 func reads(template, name string) bool {
 	return strings.Contains(template, name) || everything.MatchString(template)
@@ -156,7 +156,7 @@ func walkList(values []string, path *field.Path, each func(path *field.Path, val
 	return list
 }
 
-// Writes tells whether a claim shows anything of a prepared device.
+// Writes reports whether a claim shows anything of a prepared device.
 func (c *ClaimStatus) Writes() bool {
 	return c.Ready || c.data != nil || c.source.NetworkData != nil
 }

@@ -61,7 +61,7 @@ func (p *Pool) Labels(of *Slice) map[string]string {
 	return labels
 }
 
-// Holds tells whether a slice of the pool has devices or counter sets of a
+// Holds reports whether a slice of the pool has devices or counter sets of a
 // template.
 func (p *Pool) Holds(of *Slice, t *Template) bool {
 	return len(p.Templates) == 1 ||

@@ -95,7 +95,7 @@ func hasAdvancedFeatures(device resourcev1.Device) bool {
 	return HasListAttribute(&device)
 }
 
-// HasListAttribute tells whether an attribute of the device is a list.
+// HasListAttribute reports whether an attribute of the device is a list.
 func HasListAttribute(device *resourcev1.Device) bool {
 	for _, attribute := range device.Attributes {
 		if IsList(attribute) {
@@ -105,7 +105,7 @@ func HasListAttribute(device *resourcev1.Device) bool {
 	return false
 }
 
-// IsList tells whether an attribute is a list.
+// IsList reports whether an attribute is a list.
 func IsList(a resourcev1.DeviceAttribute) bool {
 	return len(a.StringValues)+len(a.IntValues)+len(a.BoolValues)+len(a.VersionValues) > 0
 }
@@ -210,7 +210,7 @@ func (s Slice) with(other Slice) Slice {
 	}
 }
 
-// fits tells whether Kubernetes 1.34 takes the slice.
+// fits reports whether Kubernetes 1.34 takes the slice.
 func (s Slice) fits() bool {
 	counters, consumed := s.counters()
 	return counters <= maxCounters && consumed <= maxConsumed && len(s.Devices) <= maxDevices(s.Devices)

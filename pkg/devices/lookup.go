@@ -100,7 +100,7 @@ func notAllocatable(result *resourcev1.DeviceRequestAllocationResult) error {
 	return fmt.Errorf("requested device is not allocatable: %s in pool %s of driver %s", result.Device, result.Pool, result.Driver)
 }
 
-// has tells whether a device of that name is made from the template.
+// has reports whether a device of that name is made from the template.
 func (t *Template) has(device string) bool {
 	return t.names[device]
 }

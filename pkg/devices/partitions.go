@@ -43,7 +43,7 @@ func takeSlots(counters map[string]resourcev1.Counter, slots *v1alpha1.Slots, fi
 	}
 }
 
-// partitionCount tells how many partitions a device has of a kind.
+// partitionCount is how many partitions of a kind a device has.
 func partitionCount(p *v1alpha1.PartitionTemplate) int {
 	if p.Count != nil {
 		return int(*p.Count)

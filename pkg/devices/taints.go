@@ -111,7 +111,7 @@ func (t nodeTaint) place() nodeTaint {
 	return nodeTaint{driver: t.driver, device: t.device, taint: resourcev1.DeviceTaint{Key: t.taint.Key, Effect: t.taint.Effect}}
 }
 
-// sameTaint tells whether one taint takes the place of the other, by the rule of
+// sameTaint reports whether one taint takes the place of the other, by the rule of
 // kubectl and the scheduler: key and effect are what counts.
 func sameTaint(a, b resourcev1.DeviceTaint) bool {
 	return a.Key == b.Key && a.Effect == b.Effect
@@ -174,7 +174,7 @@ func example(pools []Pool) string {
 	return fmt.Sprintf("; it has, for example, %s/%s", pools[0].Driver, pools[0].Devices[0].Name)
 }
 
-// Healthy tells whether a device has no taint that keeps Pods away from it, or
+// Healthy reports whether a device has no taint that keeps Pods away from it, or
 // ends them.
 func Healthy(device *resourcev1.Device) bool {
 	return !slices.ContainsFunc(device.Taints, func(taint resourcev1.DeviceTaint) bool {

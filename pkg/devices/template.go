@@ -27,7 +27,7 @@ type Template struct {
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus says what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
-	// ReportsHealth tells whether Pods show the health of the devices.
+	// ReportsHealth reports whether Pods show the health of the devices.
 	ReportsHealth bool
 	// Origin is the document that the template is from.
 	Origin Origin
@@ -122,7 +122,7 @@ func (t *Template) Selects(node *corev1.Node) bool {
 	return t.nodes == nil || t.nodes.Match(node)
 }
 
-// Uses tells whether used finds what it looks for in the template's pools, in
+// Uses reports whether used finds what it looks for in the template's pools, in
 // fields that are not rendered.
 func (t *Template) Uses(used func(pool *Pool) bool) bool {
 	pool := t.pool

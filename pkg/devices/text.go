@@ -32,7 +32,7 @@ const noValue = "<no value>"
 // the rest; so the values become named parts of a single Go template.
 type text struct {
 	renderer *renderer
-	// source is empty where nothing but the pool's name is to be had.
+	// source is empty where only the pool's name is needed.
 	source   string
 	poolName string
 	count    int

@@ -1,4 +1,4 @@
-// Package inventory tells what has become of each published device: whether it
-// is free, allocated, prepared or tainted, and by whom it is used. It keeps
-// nothing: an inventory is taken from the caches when someone asks for one.
+// Package inventory reports the state of each published device: whether it is
+// free, allocated, prepared or tainted, and who uses it. It keeps nothing: each
+// inventory is taken from the caches on request.
 package inventory

@@ -2,7 +2,7 @@ package inventory
 
 import "slices"
 
-// Equal tells whether two items say the same.
+// Equal reports whether two items say the same.
 func (i *Item) Equal(other *Item) bool {
 	return i.ID == other.ID && i.Node == other.Node && slices.EqualFunc(i.Pools, other.Pools, Pool.equal)
 }

@@ -38,7 +38,7 @@ type Pool struct {
 	Devices    []Device `json:"devices"`
 }
 
-// Complete tells whether all slices of the pool are there.
+// Complete reports whether all slices of the pool are there.
 func (p *Pool) Complete() bool {
 	return p.Slices == p.SliceCount
 }
@@ -56,11 +56,11 @@ type Device struct {
 type Claim struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Prepared tells whether the device is prepared for the claim.
+	// Prepared reports whether the device is prepared for the claim.
 	Prepared bool `json:"prepared"`
 	// ShareID tells shares of one device apart.
 	ShareID string `json:"shareID,omitempty"`
-	// AdminAccess tells that the claim only looks, and leaves the device to others.
+	// AdminAccess says that the claim only observes the device, which others may use.
 	AdminAccess bool `json:"adminAccess,omitempty"`
 	// Pods are those of the claim's namespace that it is reserved for.
 	Pods []string `json:"pods,omitempty"`
@@ -82,7 +82,7 @@ type Driver struct {
 	States          Counts `json:"states"`
 }
 
-// State is what has become of a device. It is one at a time: the first of
+// State is the state of a device. It has one at a time: the first of
 // Tainted, Prepared, Allocated and Free that is true of it.
 type State uint8
 

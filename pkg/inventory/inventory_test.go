@@ -117,7 +117,7 @@ func TestTakeOfNothing(t *testing.T) {
 }
 
 // TestTakeFollowsThePool: devices are those of the newest generation, in the
-// order of the slices' names, and the pool tells whether it has them all.
+// order of the slices' names, and the pool reports whether it has them all.
 func TestTakeFollowsThePool(t *testing.T) {
 	t.Parallel()
 	of := func(name string, generation int64, devices string) Slice {

@@ -184,7 +184,7 @@ func (d *Device) state() State {
 	return state
 }
 
-// keepsAway tells whether the taint has any effect on Pods.
+// keepsAway reports whether the taint has any effect on Pods.
 func (t Taint) keepsAway() bool {
 	return t.Effect == resourcev1.DeviceTaintEffectNoSchedule || t.Effect == resourcev1.DeviceTaintEffectNoExecute
 }

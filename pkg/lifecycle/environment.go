@@ -95,7 +95,7 @@ func (e *environment) compile(source string) (celgo.Program, error) {
 	return program, nil
 }
 
-// tooCostly tells whether an evaluation was stopped, since it cost too much.
+// tooCostly reports whether an evaluation was stopped, since it cost too much.
 func tooCostly(err error) bool {
 	var stopped interpreter.EvalCancelledError
 	return errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded

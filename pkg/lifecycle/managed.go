@@ -55,7 +55,7 @@ func (m *ManagedNodes) Complete() error {
 	return nil
 }
 
-// Matches tells whether a node that was listed with Tweak is fake. A node that
+// Matches reports whether a node that was listed with Tweak is fake. A node that
 // no longer matches must be treated as one that has gone: kwok gets no event
 // when a node loses its annotation.
 func (m *ManagedNodes) Matches(node *corev1.Node) bool {
@@ -70,8 +70,8 @@ func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
 	}
 }
 
-// Narrow tells whether the server is asked for some nodes only, so that one that
-// is not listed may exist all the same.
+// Narrow reports whether the server is asked for some nodes only, so that one that
+// is not listed may exist nevertheless.
 func (m *ManagedNodes) Narrow() bool {
 	return m.Labels != "" || m.Single != ""
 }

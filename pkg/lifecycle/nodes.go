@@ -70,7 +70,7 @@ func Slim(node *corev1.Node) {
 	}
 }
 
-// Update is what an event tells of a node.
+// Update is what an event says about a node.
 type Update struct {
 	Name string
 	// old and now are nil where the node was not, or is no longer, there.
@@ -131,7 +131,7 @@ func (n *Nodes) Get(name string) *corev1.Node {
 	return nil
 }
 
-// Has tells whether Get returns a node, which costs less than to get it.
+// Has reports whether Get returns a node, which costs less than to get it.
 func (n *Nodes) Has(name string) bool {
 	return n.get(name) != nil
 }
@@ -148,7 +148,7 @@ func (n *Nodes) observed(name string) *observedNode {
 	return cached.Get[observedNode](n.informer.GetStore(), name)
 }
 
-// Fake tells whether kwok manages the node.
+// Fake reports whether kwok manages the node.
 func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)
 }
@@ -158,7 +158,7 @@ func (n *Nodes) Names() []string {
 	return n.informer.GetStore().ListKeys()
 }
 
-// Known tells whether a node that Get does not return is known to be gone or not
+// Known reports whether a node that Get does not return is known to be gone or not
 // fake. Where only some nodes are listed, those that never were are someone
 // else's.
 func (n *Nodes) Known(name string) bool {

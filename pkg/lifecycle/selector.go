@@ -89,7 +89,7 @@ func describe(match kwokv1alpha1.MatchExpression) string {
 	return match.Key
 }
 
-// Matches tells whether the selector matches the object. A nil selector matches
+// Matches reports whether the selector matches the object. A nil selector matches
 // nothing, an empty one everything. An error is one of evaluation, for example
 // a CEL expression that reads a field which the object does not have.
 func (s *Selector) Matches(ctx context.Context, object *Object) (bool, error) {

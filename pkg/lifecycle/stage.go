@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
-// CheckStage tells of all that is wrong with a Stage. kwok takes any: one whose
+// CheckStage reports all mistakes in a Stage. kwok accepts any: one whose
 // selector does not compile matches everything, and a template that does not
 // parse is found out when the Stage is played.
 func CheckStage(stage *kwokv1alpha1.Stage) field.ErrorList {

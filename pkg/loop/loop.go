@@ -56,7 +56,7 @@ func (l *Loop[K]) AddAfter(key K, delay time.Duration) {
 	l.queue.AddAfter(key, delay)
 }
 
-// Failures tells how many times in a row the key has failed.
+// Failures is how many times in a row the key has failed.
 func (l *Loop[K]) Failures(key K) int {
 	return l.queue.NumRequeues(key)
 }
@@ -112,7 +112,7 @@ func (l *Loop[K]) settle(ctx context.Context, key K, err error) {
 	}
 }
 
-// LostRace tells whether a write failed because someone else was faster. The
+// LostRace reports whether a write failed because someone else was faster. The
 // cache will show it soon; it is nothing to alarm anyone about.
 func LostRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
@@ -129,7 +129,7 @@ func Result(err error) string {
 	return "error"
 }
 
-// Terminal marks an error that trying again cannot cure. The key waits until it
+// Terminal marks an error that a retry cannot fix. The key waits until it
 // is added again.
 func Terminal(err error) error {
 	if err == nil {

@@ -99,7 +99,7 @@ func (p *page) changes(w http.ResponseWriter, r *http.Request, since string) {
 
 func quoted(revision string) string { return `"` + revision + `"` }
 
-// write sends an answer. Where the client has gone there is nobody to tell.
+// write sends an answer. An error means that the client has gone.
 func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
 	body, err := json.Marshal(answer)
 	if err != nil {

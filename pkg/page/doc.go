@@ -1,3 +1,3 @@
-// Package page serves a page that shows what has become of each device, and the
-// JSON that it is made of. As long as nobody looks it does nothing.
+// Package page serves a page that shows the state of each device, and the JSON
+// behind it. Without viewers it does nothing.
 package page

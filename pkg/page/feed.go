@@ -14,7 +14,7 @@ import (
 const (
 	// interval is how often an inventory is taken at most, however many look.
 	interval = time.Second
-	// keep is how long the last one is kept when nobody looks any more.
+	// keep is how long the last one is kept without viewers.
 	keep = time.Minute
 	// maxRemoved bounds what is remembered of items that are gone.
 	maxRemoved = 10_000
@@ -22,7 +22,7 @@ const (
 
 // Answer is what there is, or what has changed.
 type Answer struct {
-	// Revision is another one whenever anything is another.
+	// Revision changes whenever anything changes.
 	Revision string `json:"revision"`
 	// Since is the revision that the caller has. Items and Removed are then only what
 	// is different now. Without it, Items are all.
@@ -33,9 +33,9 @@ type Answer struct {
 	Removed []string `json:"removed,omitempty"`
 }
 
-// feed takes inventories, no more than are asked for, and remembers at which
-// revision each item came to be what it is. So it can tell anyone what is new to
-// them, and knows of no one.
+// feed takes inventories on request, and remembers at which revision each item last
+// changed. So it can tell each viewer what is new, without keeping a list of
+// viewers.
 type feed struct {
 	source *inventory.Source
 	// epoch tells this process's revisions from those of others.

@@ -1,7 +1,7 @@
-// Package renewals leaves out of watches what is said only to show that someone
-// is still there: the heartbeats of Nodes, and the renewals of Leases. A fleet of
-// fake nodes does little else, and each such event takes ten times as long to be
-// decoded, queued and compared with the cache as to be recognized by its bytes.
+// Package renewals leaves signs of life out of watches: the heartbeats of Nodes,
+// and the renewals of Leases. A fleet of fake nodes does little else. To decode,
+// queue and compare such an event takes ten times as long as to recognize it by its
+// bytes.
 package renewals
 
 import (
@@ -22,8 +22,8 @@ import (
 
 // LeaveOut returns a client that does what the given one does, but for its
 // watches in protobuf: those of Nodes leave heartbeats out, those of Leases
-// renewals. So the resource version of what is watched may be older than the API
-// server's, and how old a heartbeat is cannot be told. Bookmarks come as ever.
+// renewals. So the resource version of a watched object may be older than the API
+// server's, and the age of a heartbeat is unknown. Bookmarks arrive as usual.
 // Requests for the core and the coordination group go by HTTP/1.1, each at a time
 // through a connection of its own, so the client is for informers of these.
 func LeaveOut(client kubernetes.Interface, config *rest.Config) (kubernetes.Interface, error) {

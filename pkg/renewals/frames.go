@@ -81,7 +81,7 @@ func (r *frameReader) frame() ([]byte, error) {
 	}
 }
 
-// renewal tells whether a frame says nothing that the watch has not said already.
+// renewal reports whether a frame says nothing that the watch has not said already.
 // What cannot be read is for the decoder to complain of.
 func (r *frameReader) renewal(frame []byte) bool {
 	event, err := readEvent(frame)

@@ -15,7 +15,7 @@ import (
 const (
 	// leaseDuration is how long the others wait for a leader that is silent.
 	leaseDuration = 15 * time.Second
-	// renewDeadline is how long a leader that cannot renew takes itself for one.
+	// renewDeadline is how long a leader that cannot renew still acts as one.
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )

@@ -1,9 +1,8 @@
 // Package shard decides which of several replicas of kwok-dra acts for what.
 //
 // Every replica watches everything, so that it can take over at once, and shows
-// everything on its page; it writes only what it is the Owner of. Ownership does
-// not fence: for a moment two replicas may each take themselves for the owner, so
-// all that they write must be the same from either.
+// everything on its page; it writes only what it owns. Ownership does not fence:
+// for a moment two replicas may both act as the owner, so both must write the same.
 package shard
 
 import (
@@ -20,12 +19,14 @@ import (
 type Mode string
 
 const (
-	// None has the one replica act for everything.
+	// None means that the only replica acts for everything.
 	None Mode = "none"
-	// Leader has an elected replica act for everything, and the others stand by.
+	// Leader means that an elected replica acts for everything, and the others stand
+	// by.
 	Leader Mode = "leader"
-	// Lease has each replica act for the nodes whose lease in kube-node-lease the
-	// kwok in its own Pod holds, and an elected one for what is of no single node.
+	// Lease means that each replica acts for the nodes whose lease in kube-node-lease
+	// the kwok in its own Pod holds, and an elected one for what belongs to no single
+	// node.
 	Lease Mode = "lease"
 )
 
@@ -53,7 +54,7 @@ type Options struct {
 	Namespace, Name string
 }
 
-// Owner tells what this replica acts for. A nil Owner acts for everything.
+// Owner decides what this replica acts for. A nil Owner acts for everything.
 type Owner struct {
 	mode     Mode
 	election *election
@@ -67,7 +68,7 @@ type Owner struct {
 	held map[string]bool
 }
 
-// New makes an Owner; Run has it take part.
+// New makes an Owner; Run starts it.
 func New(o Options) (*Owner, error) {
 	owner := &Owner{mode: o.Mode, leads: o.Mode == None, held: map[string]bool{}}
 	if o.Mode != None {
@@ -80,16 +81,16 @@ func New(o Options) (*Owner, error) {
 	return owner, err
 }
 
-// OnChange has node called with each node that this replica begins to act for,
-// and all when it begins to lead. Call it before Run.
+// OnChange calls node with each node that this replica begins to act for, and all
+// when it begins to lead. Call it before Run.
 func (o *Owner) OnChange(node func(name string), all func()) {
 	if o != nil {
 		o.taken, o.leading = append(o.taken, node), append(o.leading, all)
 	}
 }
 
-// Acts tells whether this replica acts for a node and for what is of it alone.
-// What is left of one that is not there, being gone or not fake, is the leader's.
+// Acts reports whether this replica acts for a node and for what belongs to it
+// alone. What is left of a node that is deleted, or not fake, is the leader's.
 func (o *Owner) Acts(node string, there bool) bool {
 	if o == nil || !there || o.mode != Lease {
 		return o.Leads()
@@ -99,7 +100,7 @@ func (o *Owner) Acts(node string, there bool) bool {
 	return o.held[node]
 }
 
-// Leads tells whether this replica acts for what is of no single node.
+// Leads reports whether this replica acts for what belongs to no single node.
 func (o *Owner) Leads() bool {
 	if o == nil {
 		return true
@@ -117,7 +118,7 @@ func (o *Owner) Synced() []cache.DoneChecker {
 	return []cache.DoneChecker{o.leases.synced}
 }
 
-// Run takes part until ctx ends, and gives up what it has then.
+// Run takes part in the election until ctx ends, and then releases what it holds.
 func (o *Owner) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	if o.election != nil {

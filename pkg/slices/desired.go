@@ -132,7 +132,7 @@ func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate)
 	return wanted, nil
 }
 
-// open tells whether the pool is to exist. Templates that form one pool share
+// open reports whether the pool is to exist. Templates that form one pool share
 // its fate: it is published when publishWhen of each of them matches, stays
 // whatever becomes of that, and is retired when retireWhen of any one matches.
 func (g gate) open(ctx context.Context, set *config.Set, templates []*devices.Template, published func() bool) (bool, error) {
@@ -161,7 +161,7 @@ func wrapTemplate(t *devices.Template, err error) error {
 	return fmt.Errorf("template %s: %w", t.Name, err)
 }
 
-// published tells whether the pool is published: it was to exist a moment ago,
+// published reports whether the pool is published: it was to exist a moment ago,
 // also where someone has deleted its last slice since, or, after a restart, any
 // slice of it exists. Slices of another node of the same name have other names.
 func (g gate) published(pool *devices.Pool) bool {
@@ -174,7 +174,7 @@ func (g gate) published(pool *devices.Pool) bool {
 	})
 }
 
-// isOf tells whether a name is that of a slice of the pool: it has the hash that
+// isOf reports whether a name is that of a slice of the pool: it has the hash that
 // goes with the index that it begins with.
 func (h holder) isOf(name string, pool *devices.Pool) bool {
 	var index int

@@ -164,7 +164,7 @@ func TestDroppedField(t *testing.T) {
 		w.wrote("dry-run 1, create 2")
 		events := w.events()
 		require.Len(t, events, 1)
-		require.Equal(t, "Warning FieldsDropped the API server drops taints of the devices of template a: turn on its feature gate DRADeviceTaints, or take the field away", events[0])
+		require.Equal(t, "Warning FieldsDropped the API server drops taints of the devices of template a: turn on its feature gate DRADeviceTaints, or remove the field", events[0])
 		require.InDelta(t, 1, testutil.ToFloat64(w.publisher.metrics.dropped.WithLabelValues("a", "taints")), 0)
 	})
 }

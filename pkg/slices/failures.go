@@ -52,10 +52,10 @@ func (p *Publisher) reportDropped(ctx context.Context, node *corev1.Node, source
 	if field.without != "" {
 		effect = ", and its pool is not published, since " + field.without
 	}
-	err := fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or take the field away",
+	err := fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or remove the field",
 		field.name, source, effect, field.gate)
 	if source == v1alpha1.DeviceTaintsAnnotation {
-		err = fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or take the annotation away",
+		err = fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or remove the annotation",
 			source, field.gate)
 	}
 	klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)

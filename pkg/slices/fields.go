@@ -83,7 +83,7 @@ func (s *serverFields) fitPool(ctx context.Context, node *corev1.Node, pool *dev
 	return fits, nil
 }
 
-// keeps tells whether the server keeps the field. The first caller asks; others
+// keeps reports whether the server keeps the field. The first caller asks; others
 // wait for the answer.
 func (s *serverFields) keeps(ctx context.Context, field *gatedField) (bool, error) {
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func sources(pool *devices.Pool, field *gatedField) []string {
 	return names
 }
 
-// forget has the API server asked anew.
+// forget makes kwok-dra ask the API server again.
 func (s *serverFields) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *serverFields) serverVersion(ctx context.Context, known string) string {
 	return info.String()
 }
 
-// keepsMore asks anew for the fields that were dropped: a feature gate may have
+// keepsMore asks again for the fields that were dropped: a feature gate may have
 // been turned on.
 func (s *serverFields) keepsMore(ctx context.Context) bool {
 	s.mu.Lock()

@@ -12,15 +12,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// gatedField is a field that an API server drops without a word when the
-// feature gate is off. Were it sent all the same, every slice would look edited
-// for ever.
+// gatedField is a field that an API server drops silently when the feature gate is
+// off. If it were sent nevertheless, every slice would always look edited.
 type gatedField struct {
 	name, gate string
 	// without is what would be wrong with a pool without the field; the pool is not
 	// published then. Where it is empty, the pool is published without the field.
 	without string
-	// used finds the field in a pool, and clear takes it away.
+	// used finds the field in a pool, and clear removes it.
 	used  func(pool *devices.Pool) bool
 	clear func(pool *devices.Pool)
 	// probe is the least of a slice that has the field, and kept finds it in the

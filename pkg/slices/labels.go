@@ -40,7 +40,7 @@ func ownLabelsOf(slice *resourcev1.ResourceSlice) ownLabels {
 	return ownLabels{labels: slice.Labels, names: names}
 }
 
-// match tells whether a slice has the labels that it should have. Others' labels
+// match reports whether a slice has the labels that it should have. Others' labels
 // are nobody's business.
 func (o ownLabels) match(want *resourcev1.ResourceSlice) bool {
 	if o.names != want.Annotations[labelsAnnotation] {
@@ -55,7 +55,7 @@ func (o ownLabels) match(want *resourcev1.ResourceSlice) bool {
 }
 
 // patch is what of the metadata makes the labels those that the slice should
-// have. Labels that templates had and have no more are taken away.
+// have. Labels that templates no longer have are removed.
 func (o ownLabels) patch(want *resourcev1.ResourceSlice) (labels, annotations map[string]any) {
 	labels, annotations = map[string]any{}, map[string]any{}
 	for key := range strings.SplitSeq(o.names, ",") {

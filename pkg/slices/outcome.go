@@ -8,7 +8,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// Outcome is what became of a template on a node, or of its pool that nodes
+// Outcome is the state of a template on a node, or of its pool that nodes
 // share.
 type Outcome struct {
 	// Slices is the number of slices that have devices or counter sets of the
@@ -20,7 +20,7 @@ type Outcome struct {
 	Problem error
 }
 
-// result is what became of a driver's pools in a scope.
+// result is the state of a driver's pools in a scope.
 type result struct {
 	wrote bool
 	// behind says that the slices are not yet what they should be: another replica
@@ -43,7 +43,7 @@ func (r results) wrote() bool {
 	return false
 }
 
-// settled tells whether there was nothing to write.
+// settled reports whether there was nothing to write.
 func (r results) settled() bool {
 	for _, one := range r {
 		if one.wrote || one.behind || one.err != nil {
@@ -64,7 +64,7 @@ func (r results) err() error {
 // errDropped is the problem of a pool that is not published for want of a field.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
-// outcome tells what became of a template.
+// outcome returns the state of a template.
 func (d *desired) outcome(t *devices.Template, r results) Outcome {
 	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
 	driver := r[t.Driver]
@@ -91,7 +91,7 @@ func (d *desired) outcome(t *devices.Template, r results) Outcome {
 	return Outcome{}
 }
 
-// report hands on what became of each of the templates in a scope.
+// report passes on the state of each template in a scope.
 func (p *Publisher) report(of scope, want *desired, templates []*devices.Template, r results) {
 	if p.outcomes == nil {
 		return

@@ -9,7 +9,7 @@ import (
 
 // pendingLimit bounds how long the cache is waited for. A write whose event
 // never comes (the watch broke, and the slice was deleted before it was back)
-// must not block its scope for ever.
+// must not block its scope forever.
 const pendingLimit = 30 * time.Second
 
 // pending remembers the writes that the cache has not seen yet. A plan made
@@ -52,7 +52,7 @@ func (p *pending) begin(of scope, slice string) {
 }
 
 // end notes the resource version that the API server gave the slice, or "" if
-// the write failed. It tells whether the scope must be reconciled again: someone
+// the write failed. It reports whether the scope must be reconciled again: someone
 // else has changed the slice meanwhile.
 func (p *pending) end(of scope, slice, version string) bool {
 	p.mu.Lock()
@@ -70,7 +70,7 @@ func (p *pending) end(of scope, slice, version string) bool {
 	return w.seen != version
 }
 
-// saw notes an event. It tells whether the scope must be reconciled: the event
+// saw notes an event. It reports whether the scope must be reconciled: the event
 // is others', not that of one's own write, or a reconciliation waits for it.
 func (p *pending) saw(of scope, slice, version string) (again, others bool) {
 	p.mu.Lock()
@@ -92,7 +92,7 @@ func (p *pending) saw(of scope, slice, version string) (again, others bool) {
 	return others || last && state.waited, others
 }
 
-// sawDeleted notes that a slice has gone from the cache, and tells whether it was
+// sawDeleted notes that a slice has gone from the cache, and reports whether it was
 // being written.
 func (p *pending) sawDeleted(of scope, slice string) bool {
 	p.mu.Lock()
@@ -105,7 +105,7 @@ func (p *pending) sawDeleted(of scope, slice string) bool {
 	return true
 }
 
-// blocks tells how much longer the scope must wait for the cache at most, or 0.
+// blocks returns how much longer the scope must wait for the cache at most, or 0.
 func (p *pending) blocks(of scope) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *pending) blocks(of scope) time.Duration {
 	return left
 }
 
-// forget drops a write, and tells whether it was the scope's last.
+// forget drops a write, and reports whether it was the scope's last.
 func (p *pending) forget(of scope, slice string) bool {
 	state := p.scopes[of]
 	delete(state.writes, slice)

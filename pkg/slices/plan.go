@@ -25,7 +25,7 @@ type Update struct {
 	Slice    *resourcev1.ResourceSlice
 }
 
-// Empty tells whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (w *Writes) Empty() bool {
 	return len(w.Delete)+len(w.Update)+len(w.Create) == 0
 }
@@ -149,7 +149,7 @@ func (s *poolState) countChanged() (int, error) {
 	return changed, nil
 }
 
-// owns tells whether a slice has the owner that it should have.
+// owns reports whether a slice has the owner that it should have.
 func (h holder) owns(slice *Observed) bool {
 	if h.owner == nil {
 		return len(slice.OwnerReferences) == 0

@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// State is what a Publisher goes by.
+// State is what a Publisher works from.
 type State struct {
 	Config *config.Set
 	// Nodes are the fake nodes.
@@ -31,7 +31,7 @@ type Preview struct {
 	Problems []error
 }
 
-// Preview tells what a Publisher that starts now would write. The error is that
+// Preview returns what a Publisher that starts now would write. The error is that
 // of the API server.
 func (r *Renderer) Preview(ctx context.Context, state State) (*Preview, error) {
 	existing := map[scope][]*Observed{}
@@ -117,7 +117,7 @@ func (p *preview) addShared(ctx context.Context, existing map[scope][]*Observed)
 	return nil
 }
 
-// anyWants tells whether a node has the pool exist, as findWitness does.
+// anyWants reports whether a node has the pool exist, as findWitness does.
 func (p *preview) anyWants(ctx context.Context, template *devices.Template, published bool) (bool, error) {
 	var errs []error
 	for _, node := range p.Nodes {

@@ -64,7 +64,7 @@ type Options struct {
 	Nodes    *lifecycle.Nodes
 	Owner    *shard.Owner
 	Recorder record.EventRecorder
-	// Outcomes is told what became of the templates on a node, or of a pool that
+	// Outcomes gets the state of the templates on a node, or of a pool that
 	// nodes share, each time that it has been looked at.
 	Outcomes func(of string, templates map[string]Outcome)
 }
@@ -106,7 +106,7 @@ func (p *Publisher) Synced() []cache.DoneChecker {
 	return p.synced
 }
 
-// Published tells whether a driver has slices on a node, or in a pool that the
+// Published reports whether a driver has slices on a node, or in a pool that the
 // node shares, by what the cache says.
 func (p *Publisher) Published(node, driver string) bool {
 	if p.publishedIn(nodeScope(node), driver) {
@@ -141,7 +141,7 @@ func (p *Publisher) Run(ctx context.Context, workers int, others ...cache.DoneCh
 	running.Wait()
 }
 
-// serverChanged lays everything out anew.
+// serverChanged lays everything out again.
 func (p *Publisher) serverChanged() {
 	p.metrics.dropped.Reset()
 	p.enqueueAll()

@@ -79,7 +79,7 @@ func Releases() []string {
 	return versions
 }
 
-// has tells whether a feature gate is on.
+// has reports whether a feature gate is on.
 func (r Release) has(gate string) bool {
 	if on, given := r.gates[gate]; given {
 		return on

@@ -98,7 +98,7 @@ func (p *Publisher) setWitness(of scope, w witness) {
 	p.witnesses[of] = w
 }
 
-// wants tells whether a node has the shared pool of a template exist, by the
+// wants reports whether a node has the shared pool of a template exist, by the
 // rules by which it has its own pools.
 func wants(ctx context.Context, set *config.Set, t *devices.Template, node *corev1.Node, published bool) (bool, error) {
 	if !slices.Contains(devices.ForDriver(set.Templates, node)[t.Driver], t) {
@@ -119,7 +119,7 @@ func (p *Publisher) tellShared(ctx context.Context, set *config.Set, node *corev
 		}
 		is := false
 		if node != nil {
-			is, _ = wants(ctx, set, t, node, w.found) // reconcileShared tells of errors
+			is, _ = wants(ctx, set, t, node, w.found) // reconcileShared reports errors
 		}
 		if is != w.found || w.node == name && !w.found {
 			p.contests.renew(of)

@@ -175,7 +175,7 @@ func TestWithoutCountersNothingIsPublished(t *testing.T) {
 		w.wrote("dry-run 1, create 1")
 		require.Equal(t, "e", w.list(t)[0].Spec.Driver)
 		require.Equal(t, []string{"Warning FieldsDropped the API server drops consumesCounters of the devices of template a, and its pool is not published, " +
-			"since devices that exclude each other could be allocated together: turn on its feature gate DRAPartitionableDevices, or take the field away"}, w.events())
+			"since devices that exclude each other could be allocated together: turn on its feature gate DRAPartitionableDevices, or remove the field"}, w.events())
 
 		w.turnOn()
 		time.Sleep(askAgain)

@@ -64,7 +64,7 @@ func newSlices(h holder, pool *devices.Pool, layout devices.Layout) ([]*resource
 	return made, nil
 }
 
-// consumes tells whether a device consumes counters. The API server takes
+// consumes reports whether a device consumes counters. The API server takes
 // partitionTypeAttribute only in a slice that has such a device.
 func consumes(device resourcev1.Device) bool {
 	return len(device.ConsumesCounters) > 0

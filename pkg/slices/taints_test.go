@@ -211,7 +211,7 @@ func TestDroppedAnnotation(t *testing.T) {
 		w.annotate("gpu-0:k:None")
 		w.wrote("dry-run 1")
 		require.Equal(t, []string{"Warning FieldsDropped the API server drops the taints of annotation dra.kwok.x-k8s.io/device-taints: " +
-			"turn on its feature gate DRADeviceTaints, or take the annotation away"}, w.events())
+			"turn on its feature gate DRADeviceTaints, or remove the annotation"}, w.events())
 		w.annotate("gpu-1:k:None")
 		w.wrote("")
 		require.Empty(t, w.events(), "once is enough, as for templates")

@@ -61,7 +61,7 @@ func timesOfPool(h holder, existing []*Observed) taintTimes {
 	return times
 }
 
-// isAnother tells whether a slice belongs to another object of the holder's name.
+// isAnother reports whether a slice belongs to another object of the holder's name.
 func (h holder) isAnother(slice *Observed) bool {
 	return h.owner != nil && slices.ContainsFunc(slice.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return owner.Kind == h.owner.Kind && owner.UID != h.uid

@@ -47,7 +47,7 @@ func formsOf(kinds []config.Kind) []form {
 
 // planDRAConfig makes the write that the status of a DRAConfig needs. A status of
 // which someone else has written any part that kwok-dra would write is theirs, and
-// stays as it is: two who write it would do so for ever.
+// remains as it is: two writers would overwrite each other forever.
 func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) write {
 	if isForeign(object.Source) {
 		return nil
@@ -98,7 +98,7 @@ func ownConditions(all []metav1.Condition) []metav1.Condition {
 	})
 }
 
-// isForeign tells whether another field manager has written something that
+// isForeign reports whether another field manager has written something that
 // kwok-dra would write.
 func isForeign(source *unstructured.Unstructured) bool {
 	for _, entry := range source.GetManagedFields() {
@@ -136,7 +136,7 @@ func validated(object config.Acceptance) metav1.Condition {
 	return condition
 }
 
-// ready tells whether all that is to be there is there. That no node is there yet
+// ready reports whether all that is to be there is there. That no node is there yet
 // is none of the object's failings: Karpenter makes nodes when they are wanted.
 func ready(object config.Acceptance, all totals) metav1.Condition {
 	condition := published(object, all)

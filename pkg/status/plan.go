@@ -44,7 +44,7 @@ const (
 // maxMessage is the API's limit on the message of a condition.
 const maxMessage = 32768
 
-// totals are what became of an object's templates on all nodes.
+// totals are the state of an object's templates on all nodes.
 type totals struct {
 	published, waiting, failing, slices, devices int64
 	// problem is that of the first node, by name, that has one.
@@ -53,7 +53,7 @@ type totals struct {
 	unselected string
 }
 
-// plus adds what became of them on one more node, or of a pool that nodes share.
+// plus adds their state on one more node, or of a pool that nodes share.
 func (t totals) plus(of string, here publishing.Outcome) totals {
 	t.slices += int64(here.Slices)
 	t.devices += int64(here.Devices)
@@ -86,7 +86,7 @@ func planTemplate(template config.Acceptance, all totals, now metav1.Time) write
 	}
 }
 
-// plan works out the status that a template should have, and tells whether it
+// plan works out the status that a template should have, and reports whether it
 // differs from the one that it has.
 func plan(template config.Acceptance, all totals, now metav1.Time) (v1alpha1.ResourcePoolTemplateStatus, bool) {
 	status := v1alpha1.ResourcePoolTemplateStatus{

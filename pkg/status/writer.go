@@ -1,6 +1,5 @@
-// Package status tells in the status of ResourcePoolTemplates and DRAConfigs that
-// are objects in the cluster whether they are in force, and where they are
-// published.
+// Package status writes the status of ResourcePoolTemplates and DRAConfigs that are
+// objects in the cluster: whether they are in force, and where they are published.
 package status
 
 import (
@@ -30,10 +29,10 @@ const interval = time.Second
 type Writer struct {
 	client dynamic.Interface
 	owner  *shard.Owner
-	// acceptance tells of the objects of a kind that there are.
+	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	forms      []form
-	// changed has room for one, so that whoever signals never waits.
+	// changed has room for one, so that a sender never waits.
 	changed chan struct{}
 
 	mu sync.Mutex
@@ -44,7 +43,7 @@ type Writer struct {
 	unselected map[string]string
 }
 
-// form is how a kind shows what became of its objects.
+// form is how a kind shows the state of its objects.
 type form struct {
 	kind config.Kind
 	// plan makes the write that the status of an object needs, or nil.
@@ -69,8 +68,8 @@ func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind stri
 	return w
 }
 
-// Outcomes takes what became of the templates on a node, or of a pool that nodes
-// share, in place of what was known of it.
+// Outcomes replaces the state of the templates on a node, or of a pool that nodes
+// share.
 func (w *Writer) Outcomes(of string, templates map[string]publishing.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,14 +134,14 @@ func (w *Writer) write(ctx context.Context) {
 			}
 			err := write(ctx, client, name)
 			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", form.kind.Name, name, err), "Cannot tell what became of an object")
+				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", form.kind.Name, name, err), "Cannot write the status of an object")
 				w.Changed()
 			}
 		}
 	}
 }
 
-// totals adds up what became of each object's templates.
+// totals adds up the state of each object's templates.
 func (w *Writer) totals(objects map[string]config.Acceptance) map[string]totals {
 	owners := map[string]string{}
 	for name, object := range objects {

@@ -152,7 +152,7 @@ func testAdaptedClass(h *harness) {
 	_, err = classes.Create(h.Context(), mine, metav1.CreateOptions{})
 	require.NoError(h, err)
 	h.mappings(mapped(2))
-	h.told("karpenter", "dra-kwok-configmap", "DeviceClassNotManaged", "DeviceClass "+adaptedDriver+" is not kwok-dra's")
+	h.told("karpenter", "dra-kwok-configmap", "DeviceClassNotManaged", "DeviceClass "+adaptedDriver+" was not created by kwok-dra")
 	require.Equal(h, "false", h.class(adaptedDriver).Spec.Selectors[0].CEL.Expression)
 	require.NoError(h, classes.Delete(h.Context(), adaptedDriver, metav1.DeleteOptions{}))
 	h.eventually(patience, isBack)

@@ -236,7 +236,7 @@ func (a Attribute) elements() []string {
 	return strings.Split(strings.TrimSuffix(a.Value, ElementEnd), ElementEnd)
 }
 
-// IsTemplate tells whether text has template actions in it.
+// IsTemplate reports whether text has template actions in it.
 func IsTemplate(text string) bool {
 	return strings.Contains(text, "{{")
 }

@@ -111,7 +111,7 @@ func (c Capacity) Resolve(text string) (resourcev1.DeviceCapacity, error) {
 	return resourcev1.DeviceCapacity{Value: quantity, RequestPolicy: c.RequestPolicy}, err
 }
 
-// exponent finds exponents with which arithmetic would take for ever.
+// exponent finds exponents with which arithmetic would never end.
 var exponent = regexp.MustCompile(`[eE][-+]?\d{3,}$`)
 
 // ParseQuantity parses a quantity. The error says what text must be.

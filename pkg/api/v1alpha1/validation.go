@@ -123,7 +123,7 @@ func validateSliceLabels(labels map[string]string, path *field.Path) field.Error
 		at := path.Key(key)
 		errs = append(errs, labelKeyForm.check(key, at)...)
 		if key == ManagedByLabel {
-			errs = append(errs, field.Invalid(at, labels[key], "is kwok-dra's own label, which all its slices have: take it away"))
+			errs = append(errs, field.Invalid(at, labels[key], "is kwok-dra's own label, which all its slices have: remove it"))
 		}
 		if !IsTemplate(labels[key]) {
 			errs = append(errs, labelValueForm.check(labels[key], at)...)
@@ -132,7 +132,7 @@ func validateSliceLabels(labels map[string]string, path *field.Path) field.Error
 	return errs
 }
 
-// IsLabelValue tells whether a text can be the value of a label.
+// IsLabelValue reports whether a text can be the value of a label.
 func IsLabelValue(text string) bool {
 	return labelValueForm.fits(text)
 }

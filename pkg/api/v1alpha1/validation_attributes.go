@@ -67,7 +67,7 @@ func validateNumbers(attributes map[resourcev1.QualifiedName]Attribute, capaciti
 	return errs
 }
 
-// inherited tells that a partition has attributes that it does not show.
+// inherited says that a partition has attributes that its own list does not show.
 func inherited(path *field.Path) string {
 	if strings.Contains(path.String(), "partitions[") {
 		return ", those of the device included"

@@ -20,12 +20,12 @@ const (
 	maxCounters = resourcev1.ResourceSliceMaxCountersPerCounterSet
 )
 
-// hasOwnCounters tells whether each device of the group has a counter set.
+// hasOwnCounters reports whether each device of the group has a counter set.
 func (d *DeviceTemplate) hasOwnCounters() bool {
 	return len(d.Counters) > 0 || d.Slots != nil
 }
 
-// consumes tells whether the devices of the group consume counters.
+// consumes reports whether the devices of the group consume counters.
 func (d DeviceTemplate) consumes() bool {
 	return d.hasOwnCounters() || len(d.ConsumesCounters) > 0
 }
@@ -53,8 +53,8 @@ func validateCounters(counters map[string]resourcev1.Counter, path *field.Path) 
 	return errs
 }
 
-// notNegative is stricter than the API server for counters, with which nobody
-// could say what a negative one is.
+// notNegative is stricter than the API server for counters, for which negative
+// values have no meaning.
 func notNegative(quantity resource.Quantity, path *field.Path) field.ErrorList {
 	if quantity.Sign() < 0 {
 		return field.ErrorList{field.Invalid(path, quantity.String(), "must not be less than 0")}

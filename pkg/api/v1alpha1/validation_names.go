@@ -18,7 +18,7 @@ type form struct {
 	max int
 	// must says what the form is.
 	must string
-	// holds tells whether a name has the form.
+	// holds reports whether a name has the form.
 	holds func(name string) bool
 	// repair guesses a name that has the form.
 	repair func(name string) string
