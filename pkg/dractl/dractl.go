@@ -14,6 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/version"
 )
 
 // New makes the command under the name that the user types.
@@ -56,5 +57,6 @@ func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 		render.New(streams, reach),
 		diff.New(streams, reach),
 		generate.New(streams, reach),
+		version.New(streams, reach),
 	}
 }

@@ -29,6 +29,12 @@ func (f *Flags) config() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
 }
 
+// Configured reports whether a cluster is named at all, be it wrongly.
+func (f *Flags) Configured() bool {
+	_, err := f.config().ClientConfig()
+	return !clientcmd.IsEmptyConfig(err)
+}
+
 // RESTConfig is how the API server is reached.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	found, err := f.config().ClientConfig()

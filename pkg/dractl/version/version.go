@@ -1,0 +1,161 @@
+// Package version is the command kwok-dractl version.
+package version
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+const (
+	// timeout is how long the cluster may take to answer.
+	timeout = 10 * time.Second
+	// controllers selects the Pods of the kwok controller, and container is the name
+	// of the sidecar in them.
+	controllers = "app=kwok-controller"
+	container   = v1alpha1.ManagedByValue
+)
+
+type command struct {
+	streams cli.Streams
+	reach   *cluster.Flags
+	client  bool
+	output  output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this command, of Kubernetes and of the sidecar.",
+		Long: `Print the versions of this command, of Kubernetes and of the sidecar.
+
+The sidecar's version is the tag of its image, in the Pods of the kwok controller.
+It is not known if the sidecar runs beside the cluster. Without a kubeconfig only
+the version of this command is printed.`,
+		Example: `  # All versions
+  kwok-dractl version
+
+  # This command's only, without a cluster
+  kwok-dractl version --client
+
+  # For programs
+  kwok-dractl version -o json`,
+		Args: cli.NoArguments,
+		RunE: func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
+	}
+	made.Flags().BoolVar(&c.client, "client", false, "print the version of this command only")
+	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
+	return made
+}
+
+// Versions are what the command prints.
+type Versions struct {
+	Client   string `json:"clientVersion"`
+	Go       string `json:"goVersion"`
+	Platform string `json:"platform"`
+	// Kubernetes and Sidecars are left out without a cluster.
+	Kubernetes string    `json:"kubernetesVersion,omitempty"`
+	Sidecars   []Sidecar `json:"sidecars,omitempty"`
+}
+
+// Sidecar is one that runs in the cluster.
+type Sidecar struct {
+	Version   string `json:"version"`
+	Image     string `json:"image"`
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+}
+
+func (c *command) run(ctx context.Context) error {
+	found := &Versions{Client: app.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	var failure error
+	ask := !c.client && c.reach.Configured()
+	if ask {
+		failure = c.ask(ctx, found)
+	}
+	if c.output.Format != output.Table {
+		if err := output.Value(c.streams.Out, c.output.Format, found); err != nil {
+			return err
+		}
+		return failure
+	}
+	if err := c.print(found, ask && failure == nil); err != nil {
+		return err
+	}
+	return failure
+}
+
+// ask asks the cluster.
+func (c *command) ask(ctx context.Context, found *Versions) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	client, err := c.reach.Client()
+	if err != nil {
+		return err
+	}
+	return found.ask(ctx, client)
+}
+
+func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
+	server, err := client.Discovery().ServerVersionWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	v.Kubernetes = server.GitVersion
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: controllers})
+	if err != nil {
+		return fmt.Errorf("list the Pods of the kwok controller: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for j := range pod.Spec.Containers {
+			if pod.Spec.Containers[j].Name == container {
+				image := pod.Spec.Containers[j].Image
+				v.Sidecars = append(v.Sidecars, Sidecar{Version: tagOf(image), Image: image, Namespace: pod.Namespace, Pod: pod.Name})
+			}
+		}
+	}
+	return nil
+}
+
+// tagOf is the tag of an image, or else its digest.
+func tagOf(image string) string {
+	name, digest, _ := strings.Cut(image, "@")
+	last := name[strings.LastIndex(name, "/")+1:]
+	if _, tag, tagged := strings.Cut(last, ":"); tagged {
+		return tag
+	}
+	if digest != "" {
+		return digest
+	}
+	return "latest"
+}
+
+func (c *command) print(v *Versions, asked bool) error {
+	lines := []string{"Client Version: " + v.Client, "Go Version: " + v.Go, "Platform: " + v.Platform}
+	if asked {
+		lines = append(lines, "Kubernetes Version: "+v.Kubernetes)
+		if len(v.Sidecars) == 0 {
+			lines = append(lines, "Sidecar Version: unknown: no Pod of the kwok controller has the container "+container)
+		}
+	}
+	for _, sidecar := range v.Sidecars {
+		lines = append(lines, fmt.Sprintf("Sidecar Version: %s (Pod %s/%s)", sidecar.Version, sidecar.Namespace, sidecar.Pod))
+	}
+	_, err := fmt.Fprintln(c.streams.Out, strings.Join(lines, "\n"))
+	return err
+}
