@@ -43,7 +43,7 @@ differences, a Pod does not fit); 2 where a command could not do its work.`,
 	command.SetFlagErrorFunc(cli.FlagError)
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	reach := &cluster.Flags{}
-	reach.AddTo(command.PersistentFlags())
+	reach.AddTo(command)
 	command.AddCommand(subcommands(streams, reach)...)
 	cli.Rename(command, name)
 	return command

@@ -4,7 +4,7 @@ package cluster
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -16,11 +16,15 @@ type Flags struct {
 	Kubeconfig, Context, Namespace string
 }
 
-// AddTo adds the flags.
-func (f *Flags) AddTo(flags *pflag.FlagSet) {
+// AddTo adds the flags to a command and all below it.
+func (f *Flags) AddTo(command *cobra.Command) {
+	flags := command.PersistentFlags()
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG or ~/.kube/config")
 	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig; default: the current one")
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace; default: that of the context")
+	// They fail only for flags that do not exist.
+	_ = command.RegisterFlagCompletionFunc("context", f.completeContexts)
+	_ = command.RegisterFlagCompletionFunc("namespace", f.completeNamespaces)
 }
 
 func (f *Flags) config() clientcmd.ClientConfig {

@@ -63,7 +63,7 @@ watch them for --watch.`,
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
 	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show the tables again whenever they change")
-	c.filter.addTo(made)
+	c.filter.addTo(made, reach)
 	made.AddCommand(newNode(streams, reach), newClaim(streams, reach))
 	return made
 }
@@ -83,6 +83,8 @@ publishes under one of the names that drivers use for them.`,
   # With the driver, the pool and taints
   kwok-dractl status node h100-0 -o wide`,
 		Args: cli.OneArgument("NAME"),
+		ValidArgsFunction: reach.CompleteNodes,
+
 		RunE: func(made *cobra.Command, args []string) error { return c.node(made.Context(), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
@@ -106,6 +108,8 @@ the time at which the scheduler last wrote its status.`,
 
   kwok-dractl status claim training -n default -o json`,
 		Args: cli.OneArgument("NAME"),
+		ValidArgsFunction: reach.CompleteClaims,
+
 		RunE: func(made *cobra.Command, args []string) error { return c.claim(made.Context(), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)

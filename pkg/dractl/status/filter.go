@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 )
 
 // filter chooses what an overview has.
@@ -14,11 +16,13 @@ type filter struct {
 	problems bool
 }
 
-func (f *filter) addTo(command *cobra.Command) {
+func (f *filter) addTo(command *cobra.Command, reach *cluster.Flags) {
 	flags := command.Flags()
 	flags.StringSliceVar(&f.drivers, "driver", nil, "show the pools of these drivers only")
 	flags.StringSliceVar(&f.nodes, "node", nil, "show the pools of these nodes only")
 	flags.BoolVar(&f.problems, "problems", false, "show only pools that are incomplete or have tainted devices, and Pods that wait")
+	// It fails only for a flag that does not exist.
+	_ = command.RegisterFlagCompletionFunc("node", reach.CompleteNodes)
 }
 
 // chooses reports whether the filter chooses the pools of a driver on a node. The

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
+)
+
+// patience is how long who waits for a completion waits for the API server.
+const patience = 3 * time.Second
+
+// CompleteNodes completes the names of nodes.
+func (f *Flags) CompleteNodes(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return f.complete(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("nodes"), "")
+}
+
+// CompleteClaims completes the names of claims in the namespace.
+func (f *Flags) CompleteClaims(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	namespace, err := f.DefaultNamespace()
+	if err != nil {
+		return failed(err)
+	}
+	return f.complete(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), namespace)
+}
+
+func (f *Flags) completeNamespaces(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return f.complete(command, nil, typed, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+}
+
+func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	known, err := f.config().RawConfig()
+	if err != nil {
+		return failed(err)
+	}
+	names := make([]string, 0, len(known.Contexts))
+	for name := range known.Contexts {
+		names = append(names, name)
+	}
+	return matching(names, typed)
+}
+
+// complete completes the first argument, or the value of a flag, with the names of
+// a resource. Only metadata is read.
+func (f *Flags) complete(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource, namespace string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(arguments) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	config, err := f.RESTConfig()
+	if err != nil {
+		return failed(err)
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithTimeout(command.Context(), patience)
+	defer cancel()
+	list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return failed(err)
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return matching(names, typed)
+}
+
+// matching are the names that begin with what is typed. Of a list, it is the last
+// name that is completed.
+func matching(names []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var found []cobra.Completion
+	for _, name := range names {
+		if strings.HasPrefix(before+name, typed) {
+			found = append(found, before+name)
+		}
+	}
+	slices.SortFunc(found, natural.Compare)
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// failed says to who debugs completions why there are none.
+func failed(err error) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cobra.CompDebugln(fmt.Sprintf("complete: %v", err), false)
+	return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
+}
