@@ -82,7 +82,7 @@ publishes under one of the names that drivers use for them.`,
 
   # With the driver, the pool and taints
   kwok-dractl status node h100-0 -o wide`,
-		Args: cli.OneArgument("NAME"),
+		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteNodes,
 
 		RunE: func(made *cobra.Command, args []string) error { return c.node(made.Context(), args[0]) },
@@ -107,7 +107,7 @@ the time at which the scheduler last wrote its status.`,
   kwok-dractl status claim training
 
   kwok-dractl status claim training -n default -o json`,
-		Args: cli.OneArgument("NAME"),
+		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteClaims,
 
 		RunE: func(made *cobra.Command, args []string) error { return c.claim(made.Context(), args[0]) },
