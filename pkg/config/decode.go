@@ -90,6 +90,8 @@ func (d *Documents) add(source string, document []byte) error {
 		return refuse(source, "", "", "not an object with apiVersion and kind: %s", shown(value))
 	case apiVersion == nil:
 		return refuse(source, named(value), "apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
+	case isForeign(apiVersion, kind):
+		return refuse(source, named(value), "kind", "%s", whatToDo(plain(kind)))
 	case apiVersion != v1alpha1.APIVersion:
 		return refuse(source, named(value), "apiVersion", "Unsupported value: %s: must be %s", shown(apiVersion), v1alpha1.APIVersion)
 	case kind == v1alpha1.ResourcePoolTemplateKind:

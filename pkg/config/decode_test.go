@@ -86,7 +86,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"wrong kind":           {header + "kind: Pod\n", `file.yaml, document 1: kind: Unsupported value: "Pod": must be ResourcePoolTemplate or KwokDRAConfiguration`},
 		"kind in wrong case":   {header + "Kind: ResourcePoolTemplate\n", `file.yaml, document 1: kind: Required value: must be ResourcePoolTemplate or KwokDRAConfiguration`},
 		"kind as a list":       {header + "kind: [ResourcePoolTemplate]\n", `file.yaml, document 1: kind: Unsupported value: ["ResourcePoolTemplate"]: must be`},
-		"wrong apiVersion":     {"apiVersion: v1\nkind: Pod\n", `file.yaml, document 1: apiVersion: Unsupported value: "v1": must be dra.kwok.x-k8s.io/v1alpha1`},
+		"wrong apiVersion":     {"apiVersion: v1\nkind: Pod\n", "file.yaml, document 1: kind: this is a Pod: kubectl apply it"},
 		"empty object":         {"{}", `file.yaml, document 1: apiVersion: Required value: must be dra.kwok.x-k8s.io/v1alpha1`},
 		"list":                 {"[]", "file.yaml, document 1: not an object with apiVersion and kind: []"},
 		"text":                 {"hello", `file.yaml, document 1: not an object with apiVersion and kind: "hello"`},
