@@ -42,7 +42,7 @@ func adopt(origin devices.Origin, adapted *adapters.Adapted, part func(*v1alpha1
 
 // decodeAdapted decodes an object of someone else's kind.
 func decodeAdapted(source *unstructured.Unstructured, adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) (*Documents, error) {
-	origin := devices.Origin{Document: source.GetKind() + " " + source.GetName(), Created: source.GetCreationTimestamp().Time}
+	origin := devices.Origin{Document: source.GetKind() + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
 	adapted, err := adapt(source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin.Document, err)
@@ -76,7 +76,8 @@ func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	if !has && len(configMap.Data) > 0 {
 		return nil, fmt.Errorf("ConfigMap %s/%s: data: Required value: the key %s, with driver and mappings", configMap.Namespace, configMap.Name, adaptedKey)
 	}
-	origin := devices.Origin{Document: fmt.Sprintf("ConfigMap %s/%s", configMap.Namespace, configMap.Name)}
+	carrier := referToConfigMap(configMap)
+	origin := devices.Origin{Document: fmt.Sprintf("ConfigMap %s/%s", configMap.Namespace, configMap.Name), Carrier: carrier}
 	adapted, err := adapters.ConfigMap(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s, key %s: %w", origin.Document, adaptedKey, err)
@@ -86,9 +87,7 @@ func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 		return nil, err
 	}
 	for _, class := range adapted.Classes {
-		documents.classes = append(documents.classes, Class{DeviceClass: class, For: &corev1.ObjectReference{
-			APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID,
-		}})
+		documents.classes = append(documents.classes, Class{DeviceClass: class, For: carrier})
 	}
 	return documents, nil
 }

@@ -61,7 +61,7 @@ func TestAdaptedConfigMap(t *testing.T) {
 		c := watchingAdapted(t, map[string]string{"config.yaml": mappings})
 		set := c.store.Current()
 		require.Equal(t, []string{"file", "dra-kwok-configmap.t4"}, setNames(set))
-		require.Equal(t, devices.Origin{Document: "ConfigMap karpenter/dra-kwok-configmap", Part: "template dra-kwok-configmap.t4"}, set.Templates[1].Origin)
+		require.Equal(t, devices.Origin{Document: "ConfigMap karpenter/dra-kwok-configmap", Part: "template dra-kwok-configmap.t4", Carrier: &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "karpenter", Name: "dra-kwok-configmap", UID: "uid"}}, set.Templates[1].Origin)
 		require.Len(t, set.Classes, 1)
 		require.Equal(t, "gpu.example.com.v2", set.Classes[0].Name)
 		require.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "karpenter", Name: "dra-kwok-configmap", UID: "uid"}, set.Classes[0].For)

@@ -179,5 +179,10 @@ func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 		}
 		documents.merge(read)
 	}
+	documents.carriedBy(referToConfigMap(configMap))
 	return documents, errors.Join(errs...)
+}
+
+func referToConfigMap(configMap *corev1.ConfigMap) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name, UID: configMap.UID}
 }

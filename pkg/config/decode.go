@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -38,6 +39,13 @@ func (d *Documents) merge(other *Documents) {
 	d.configurations = append(d.configurations, other.configurations...)
 	d.classes = append(d.classes, other.classes...)
 	d.changes = append(d.changes, other.changes...)
+}
+
+// carriedBy notes the object that has the documents.
+func (d *Documents) carriedBy(carrier *corev1.ObjectReference) {
+	for i := range d.templates {
+		d.templates[i].value.Origin.Carrier = carrier
+	}
 }
 
 // sourced remembers where a document is from, for errors.

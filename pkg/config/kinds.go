@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -97,5 +98,11 @@ func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
 		return nil, fmt.Errorf("encode %s %q: %w", source.GetKind(), source.GetName(), err)
 	}
 	documents := &Documents{owned: true}
-	return documents, documents.add("custom resource", encoded)
+	err = documents.add("custom resource", encoded)
+	documents.carriedBy(referTo(source))
+	return documents, err
+}
+
+func referTo(source *unstructured.Unstructured) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: source.GetAPIVersion(), Kind: source.GetKind(), Name: source.GetName(), UID: source.GetUID()}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -17,6 +19,8 @@ type Origin struct {
 	Document string
 	// Part is what of the document the template is made from, such as "pool a".
 	Part string
+	// Carrier is the object in the cluster that has the document, or nil for a file.
+	Carrier *corev1.ObjectReference
 	// Created is when it was created in the cluster, or zero where it is no object
 	// of its own.
 	Created time.Time

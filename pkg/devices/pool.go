@@ -63,6 +63,23 @@ func ForDriver(templates []*Template, node *corev1.Node) map[string][]*Template 
 	return byDriver
 }
 
+// Hidden are the templates that select a node and do not count there, each with
+// one of those that ForDriver chose and that have a higher priority.
+func Hidden(templates []*Template, chosen map[string][]*Template, node *corev1.Node) map[*Template]*Template {
+	var hidden map[*Template]*Template
+	for _, t := range templates {
+		counts := chosen[t.Driver]
+		if len(counts) == 0 || t.Priority >= counts[0].Priority || !t.Selects(node) {
+			continue
+		}
+		if hidden == nil {
+			hidden = map[*Template]*Template{}
+		}
+		hidden[t] = counts[0]
+	}
+	return hidden
+}
+
 // Pools makes a driver's pools on a node from the templates that ForDriver
 // chose, but for those that nodes share. Templates with the same pool name form
 // one pool, their devices in the order of the templates' names. Two devices of

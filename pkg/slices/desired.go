@@ -26,6 +26,8 @@ type desired struct {
 	held map[string]error
 	// refused are documents that clash with others, of which nothing is published.
 	refused []devices.Refusal
+	// hidden are templates that select the node, with those of a higher priority.
+	hidden map[*devices.Template]*devices.Template
 	// taints is what is wrong with the node's annotation of device taints.
 	taints error
 }
@@ -46,6 +48,7 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
 		result.addTemplates(byDriver[driver])
 	}
+	result.hidden = devices.Hidden(set.Templates, byDriver, node)
 	taints, err := devices.TaintsOf(object)
 	if err != nil {
 		result.holdAll(byDriver, err)

@@ -15,6 +15,9 @@ type Outcome struct {
 	// template, and Devices that of its devices. Both are 0 where nothing is
 	// published.
 	Slices, Devices int
+	// HiddenBy is the template of a higher priority that counts in its place, if one
+	// does.
+	HiddenBy string
 	// Problem is why nothing is published, or not what the template says now. It is
 	// nil where the node does not let the pool be published yet.
 	Problem error
@@ -99,6 +102,9 @@ func (p *Publisher) report(of scope, want *desired, templates []*devices.Templat
 	all := map[string]Outcome{}
 	for _, t := range templates {
 		all[t.Name] = want.outcome(t, r)
+	}
+	for t, by := range want.hidden {
+		all[t.Name] = Outcome{HiddenBy: by.Name}
 	}
 	p.outcomes(of.String(), all)
 }

@@ -29,6 +29,8 @@ type Preview struct {
 	Writes
 	// Problems are what keeps slices as they are; each names its node or pool.
 	Problems []error
+	// Hidden are templates that are of no effect on nodes that they select.
+	Hidden []Hidden
 }
 
 // Preview returns what a Publisher that starts now would write. The error is that
@@ -47,6 +49,7 @@ func (r *Renderer) Preview(ctx context.Context, state State) (*Preview, error) {
 	for _, node := range state.Nodes {
 		of := nodeScope(node.Name)
 		want := desire(ctx, state.Config, node, existing[of], nil)
+		p.result.addHidden(want.hidden)
 		for _, problem := range want.problems() {
 			p.problem(of, problem)
 		}

@@ -53,6 +53,8 @@ type Publisher struct {
 	// witnesses maps the pools that nodes share, and that are to exist, to a node
 	// that has them exist.
 	witnesses map[scope]witness
+	// told are the templates that are hidden, and by which, of which an event tells.
+	told map[[2]string]bool
 }
 
 // Options are what a Publisher works with. All but Owner and Outcomes are
@@ -86,6 +88,7 @@ func New(o Options) (*Publisher, error) {
 		known:    map[string][]poolID{},
 
 		witnesses: map[scope]witness{},
+		told:      map[[2]string]bool{},
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.fields = &serverFields{client: p.client, version: o.Client.Discovery(), report: p.reportDropped}
@@ -191,6 +194,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	if to.watched {
 		return watchedErr(results.err())
 	}
+	p.tellHidden(node, want.hidden)
 	if err := results.err(); err != nil {
 		p.putBackChanged(of, since)
 		return p.failed(node, of, err)

@@ -35,6 +35,9 @@ const (
 	reasonFailing = "Failing"
 	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet.
 	reasonWaiting = "Waiting"
+	// `Published=False`. On all nodes that the template selects, another one of its
+	// driver has a higher priority; the message names the first of them.
+	reasonHidden = "Hidden"
 	// `Published=False`. The template selects no fake node.
 	reasonNoNode = "NoNode"
 	// `Published=False`. No version of the template has been accepted.
@@ -46,7 +49,9 @@ const maxMessage = 32768
 
 // totals are the state of an object's templates on all nodes.
 type totals struct {
-	published, waiting, failing, slices, devices int64
+	published, waiting, failing, hidden, slices, devices int64
+	// hiddenBy is the template of a higher priority on the first node that has one.
+	hiddenBy string
 	// problem is that of the first node, by name, that has one.
 	problem string
 	// unselected is why the first template selects no node, if that is known.
@@ -65,6 +70,9 @@ func (t totals) plus(of string, here publishing.Outcome) totals {
 		}
 	case here.Slices > 0:
 		t.published++
+	case here.HiddenBy != "":
+		t.hidden++
+		t.hiddenBy = cmp.Or(t.hiddenBy, here.HiddenBy)
 	default:
 		t.waiting++
 	}
@@ -131,8 +139,14 @@ func published(template config.Acceptance, all totals) metav1.Condition {
 		if all.waiting > 0 {
 			condition.Message += fmt.Sprintf(", waiting on %d", all.waiting)
 		}
+		if all.hidden > 0 {
+			condition.Message += fmt.Sprintf(", hidden on %d by template %s of a higher priority", all.hidden, all.hiddenBy)
+		}
 	case all.waiting > 0:
 		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that it selects", nodes(all.waiting))
+	case all.hidden > 0:
+		condition.Reason = reasonHidden
+		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.hiddenBy, nodes(all.hidden))
 	case template.Err != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:

@@ -25,6 +25,8 @@ func TestPlan(t *testing.T) {
 	}{
 		"published":        {nil, totals{published: 2, slices: 4, devices: 16}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
 		"on one":           {nil, totals{published: 1, waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
+		"hidden on one":    {nil, totals{published: 1, hidden: 2, hiddenBy: "a"}, "True", "True", "Published", "", "published on 1 node, hidden on 2 by template a of a higher priority"},
+		"hidden":           {nil, totals{hidden: 2, hiddenBy: "a"}, "True", "False", "Hidden", "", "template a has a higher priority on 2 nodes that this one selects"},
 		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that it selects"},
 		"no node":          {nil, totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
 		"a near miss":      {nil, totals{unselected: "template t selects 0 of 3 nodes"}, "True", "False", "NoNode", "", "template t selects 0 of 3 nodes"},

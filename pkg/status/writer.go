@@ -178,6 +178,7 @@ func together(outcomes map[string]publishing.Outcome, owners map[string]string) 
 		sum, outcome := all[name], outcomes[template]
 		sum.Slices += outcome.Slices
 		sum.Devices += outcome.Devices
+		sum.HiddenBy = cmp.Or(sum.HiddenBy, outcome.HiddenBy)
 		if sum.Problem == nil {
 			sum.Problem = outcome.Problem
 		}

@@ -25,6 +25,12 @@ const (
 	// failing. The node's slices remain as they are.
 	ReasonPublishFailed = "PublishFailed"
 
+	// ReasonTemplateHidden is on the custom resource or ConfigMap of a template. On
+	// nodes that it selects, another template of its driver has a higher priority, so
+	// its devices are not published there. The message names that template; change the
+	// priority or a nodeSelector, unless this is meant.
+	ReasonTemplateHidden = "TemplateHidden"
+
 	// ReasonFieldsDropped is on a Node or a ConfigMap. The API server drops a field
 	// because a feature gate is off. Turn on the gate that the message names, or remove
 	// the field.

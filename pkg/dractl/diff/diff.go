@@ -88,6 +88,9 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, hidden := range preview.Hidden {
+		c.streams.Tell("%v\n", hidden)
+	}
 	return c.tell(existing.changes(preview), preview.Problems)
 }
 
