@@ -1,5 +1,5 @@
 // Command demo shows kwok-dra at work on a real cluster that it starts, and
-// leaves it running to be looked at.
+// leaves it running.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/kwok-dra/kwok-dra/test/demo/show"
+	"github.com/kwok-dra/kwok-dra/test/demo/world"
 )
 
 func main() {
@@ -28,7 +29,7 @@ func main() {
 	}
 }
 
-// clean removes the cluster of an earlier run, and the sidecar with it.
+// clean removes the cluster of an earlier run, and kwok-dra with it.
 func clean(ctx context.Context, tell bool) error {
 	existed, err := show.Clear(ctx)
 	if tell && err == nil {
@@ -38,10 +39,6 @@ func clean(ctx context.Context, tell bool) error {
 }
 
 func play(ctx context.Context) error {
-	s := &story{}
-	err := show.Play(ctx, s.startCluster, s.startSidecar, s.createNodes, s.showSlices, s.runPods, s.deleteNode)
-	if err == nil {
-		s.sayWhatIsNext()
-	}
-	return err
+	s := &story{options: world.Options{Name: show.Name(), Output: os.Stdout}, out: os.Stdout}
+	return show.Play(ctx, s.acts()...)
 }

@@ -29,7 +29,7 @@ func ServiceAccount(ctx context.Context, c *cluster.Cluster) (string, error) {
 			return "", err
 		}
 	}
-	token, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "token", serviceAccount, "--duration=24h")
+	token, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "token", serviceAccount, "--duration=8760h")
 	if err != nil {
 		return "", err
 	}

@@ -6,22 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
-// name is that of the cluster of every demo: there is one demo at a time, and
-// "make demo-down" removes any.
-const name = "kwok-dra-demo"
-
-// Clear removes what an earlier demo has left running, and tells whether there
-// was one.
+// Clear removes what an earlier demo of this checkout has left running, and
+// reports whether there was one.
 func Clear(ctx context.Context) (bool, error) {
-	return cluster.Down(ctx, name)
+	return cluster.Down(ctx, Name())
 }
 
 // Play plays the acts of a demo. When one fails or is interrupted, nothing is
@@ -42,11 +40,19 @@ func Play(ctx context.Context, acts ...func(context.Context) error) (err error) 
 }
 
 // Chapter begins a part of the story.
-func Chapter(title string) {
-	fmt.Printf("\n==> %s\n\n", title)
+func Chapter(out io.Writer, title string) {
+	fmt.Fprintf(out, "\n==> %s\n\n", title)
 }
 
-// StartCluster starts the cluster of the demo, with kwok's fast Stages, but for
+// Compile runs a build, and shows progress.
+func Compile(out io.Writer, what string, build func() error) error {
+	step := progress.Start(out, "Compiling "+what)
+	err := build()
+	step.Finish(err)
+	return err
+}
+
+// StartCluster starts a cluster that stays, with kwok's fast Stages, but for
 // pod-ready the project's own, which holds back Pods until their claims are
 // prepared.
 func StartCluster(ctx context.Context) (*cluster.Cluster, error) {
@@ -55,7 +61,7 @@ func StartCluster(ctx context.Context) (*cluster.Cluster, error) {
 		return nil, err
 	}
 	stages := filepath.Join(kwok, "kustomize", "stage")
-	c, _, err := cluster.Up(ctx, cluster.Options{Name: name, Output: os.Stdout, Config: []string{
+	c, _, err := cluster.Up(ctx, cluster.Options{Name: Name(), Output: os.Stdout, Config: []string{
 		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
 		filepath.Join(stages, "node", "heartbeat-with-lease", "node-heartbeat-with-lease.yaml"),
 		filepath.Join(stages, "pod", "fast", "pod-complete.yaml"),

@@ -18,7 +18,7 @@ import (
 const fifty = 50
 
 func (s *story) runFifty(ctx context.Context) error {
-	show.Chapter("Fifty Pods at once that claim a GPU each, and what kwok-dra adds to their way")
+	show.Chapter(os.Stdout, "Fifty Pods at once that claim one GPU each, and the latency that kwok-dra adds")
 	created := time.Now()
 	if err := show.Apply(ctx, s.cluster, manifests, "inference.yaml"); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *story) runFifty(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	fmt.Printf("%d Pods run on %d nodes, %.1f s after they were created. Of that, kwok-dra took:\n\n", fifty, len(nodes.Items), last.Sub(created).Seconds())
+	fmt.Printf("%d Pods run on %d nodes, %.1f s after they were created. Of that time kwok-dra took:\n\n", fifty, len(nodes.Items), last.Sub(created).Seconds())
 	added, err := s.timeline.AddedTo(driver, func(pod string) bool { return strings.HasPrefix(pod, "inference-") })
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Command demo shows the closed loop with Karpenter on a real cluster that it
-// starts, and leaves it running to be looked at.
+// starts, and leaves it running.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 
 func play(ctx context.Context) error {
 	s := &story{}
-	err := show.Play(ctx, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty)
+	err := show.Play(ctx, s.compile, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty)
 	if err == nil {
 		s.sayWhatIsNext()
 	}

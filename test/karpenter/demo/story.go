@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -37,8 +38,19 @@ type story struct {
 	teller   teller
 }
 
+// compile comes first, so that no cluster waits for it.
+func (s *story) compile(context.Context) error {
+	return show.Compile(os.Stdout, "kwok-dra and Karpenter", func() error {
+		if _, err := sidecar.Programs(); err != nil {
+			return err
+		}
+		_, err := process.Binary()
+		return err
+	})
+}
+
 func (s *story) startCluster(ctx context.Context) error {
-	show.Chapter("A control plane with kwok, all of it real, on loopback, and not one node")
+	show.Chapter(os.Stdout, "A real control plane with kwok, on loopback, without nodes")
 	c, err := show.StartCluster(ctx)
 	if err != nil {
 		return err
@@ -48,7 +60,7 @@ func (s *story) startCluster(ctx context.Context) error {
 }
 
 // templates are the profiles of the catalogue that both kwok-dra and Karpenter
-// have.
+// read.
 func templates() []string {
 	var paths []string
 	for _, profile := range []string{"nvidia-h100", "nvidia-t4"} {
@@ -58,13 +70,9 @@ func templates() []string {
 }
 
 func (s *story) startSidecar(ctx context.Context) error {
-	show.Chapter("kwok-dra, with what H100 and T4 nodes have")
+	show.Chapter(os.Stdout, "kwok-dra, with the devices of H100 and T4 nodes")
 	kubeconfig, err := sidecar.ServiceAccount(ctx, s.cluster)
 	if err != nil {
-		return err
-	}
-	fmt.Println("Building kwok-dra (a minute or two for the first time, seconds later) ...")
-	if _, err := sidecar.Binary(); err != nil {
 		return err
 	}
 	arguments := []string{"--kubeconfig", kubeconfig}
@@ -79,11 +87,7 @@ func (s *story) startSidecar(ctx context.Context) error {
 }
 
 func (s *story) startKarpenter(ctx context.Context) error {
-	show.Chapter("Karpenter with its KWOK provider, whose instance types have the same devices")
-	fmt.Println("Building Karpenter (a few minutes for the first time, seconds later) ...")
-	if _, err := process.Binary(); err != nil {
-		return err
-	}
+	show.Chapter(os.Stdout, "Karpenter with its KWOK provider, whose instance types have the same devices")
 	types := filepath.Join(sidecar.Root(), "kustomize", "karpenter", "instance-types", "instance_types.json")
 	if err := process.Start(ctx, s.cluster, process.Options{InstanceTypes: types, Templates: templates()}); err != nil {
 		return err
@@ -109,7 +113,7 @@ func (s *story) startKarpenter(ctx context.Context) error {
 }
 
 func (s *story) closeLoop(ctx context.Context) error {
-	show.Chapter("A Pod that claims 8 GPUs, and a node that is made for it")
+	show.Chapter(os.Stdout, "A Pod that claims 8 GPUs, and the node that Karpenter creates for it")
 	const pod = "training"
 	s.teller.start()
 	defer s.teller.stop()
@@ -146,16 +150,21 @@ func (s *story) await(ctx context.Context, step timeline.Step, name string) (tim
 }
 
 func (s *story) sayWhatIsNext() {
-	show.Chapter("It is yours")
-	fmt.Printf(`Everything keeps running. Look around with:
+	show.Chapter(os.Stdout, "It is yours")
+	fmt.Printf(`Everything keeps running. To use kubectl, paste this into your shell:
 
   export KUBECONFIG=%s
   export PATH=%s:$PATH
+
+Look around:
+
   kubectl get nodepools,nodeclaims,nodes
   kubectl get resourceslices
-  kubectl scale deployment inference --replicas 5    # Karpenter removes 45 nodes, half a minute later
+  kubectl scale deployment inference --replicas 5    # half a minute later Karpenter removes 45 nodes
   tail -f %s
 
-Remove it all with:  make demo-down
+To remove all of it:
+
+  make demo-down
 `, s.cluster.Kubeconfig(), filepath.Dir(s.cluster.Binary("kubectl")), filepath.Join(s.cluster.Logs(), process.Component+".log"))
 }

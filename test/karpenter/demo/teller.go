@@ -9,12 +9,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 )
 
-// sentences say of each step what happens.
+// sentences describe each step.
 var sentences = map[timeline.Step]string{
-	timeline.PodCreated:           "Pod {name} is there and claims 8 GPUs, which no node has",
-	timeline.NodeClaimCreated:     "Karpenter makes NodeClaim {name}, and will wait for pools of {detail}",
+	timeline.PodCreated:           "Pod {name} is created and claims 8 GPUs, which no node has",
+	timeline.NodeClaimCreated:     "Karpenter creates NodeClaim {name}, and waits for pools of {detail}",
 	timeline.NodeClaimLaunched:    "NodeClaim {name} is launched",
-	timeline.NodeCreated:          "Node {name} is there, of type {detail}",
+	timeline.NodeCreated:          "Node {name} of type {detail} is created",
 	timeline.NodeReady:            "kwok makes the node Ready",
 	timeline.PoolComplete:         "kwok-dra has published {detail}: the pool is complete",
 	timeline.NodeClaimRegistered:  "NodeClaim {name} is registered",
@@ -23,27 +23,27 @@ var sentences = map[timeline.Step]string{
 	timeline.PodBound:             "Pod {name} is bound to the node",
 	timeline.PodPrepared:          "kwok-dra has prepared the claim",
 	timeline.PodRunning:           "Pod {name} runs",
-	timeline.PodGone:              "Pod {name} has been deleted and is gone",
-	timeline.NodeClaimDeleted:     "Karpenter gives up NodeClaim {name}: nobody needs the node",
-	timeline.NodeGone:             "the node is gone",
-	timeline.SlicesGone:           "kwok-dra has retired its slices",
+	timeline.PodGone:              "Pod {name} is deleted",
+	timeline.NodeClaimDeleted:     "Karpenter deletes NodeClaim {name}: no Pod needs the node",
+	timeline.NodeGone:             "the node is deleted",
+	timeline.SlicesGone:           "kwok-dra has deleted its slices",
 }
 
-// teller prints what happens, when it does.
+// teller prints what happens when it happens.
 type teller struct {
 	mu      sync.Mutex
 	telling bool
 	begin   time.Time
 }
 
-// start has what happens from now on told, from the first mark on.
+// start begins to print what happens, with the time since the first mark.
 func (t *teller) start() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.telling, t.begin = true, time.Time{}
 }
 
-// stop has nothing more told.
+// stop ends printing.
 func (t *teller) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
