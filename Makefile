@@ -5,9 +5,10 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 export GOWORK = off
-# Without paths of this machine in them, the packages that Go has compiled serve
-# all builds, whatever the module cache is.
-export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
+# All is compiled with the same flags, once: without paths of this machine, so that
+# the module cache may be anywhere, and without what only debuggers need.
+SAME := -trimpath -gcflags=all=-dwarf=false -ldflags=-w
+export GOFLAGS := $(strip $(filter-out $(SAME),$(shell $(GO) env GOFLAGS)) $(SAME))
 
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)

@@ -1,8 +1,8 @@
 // Package build makes the programs of a Kubernetes cluster from their Go
-// modules: etcd, the control plane, kubectl, kwok and kwokctl. They are kept in
-// a cache outside the work tree, one directory per version, and a directory is
-// there only when everything in it is. The first build takes minutes, every
-// later call finds the work done.
+// modules: etcd, the control plane, kubectl, kwok and kwokctl; or it downloads
+// their official release binaries. They are kept in a cache outside the work
+// tree, one directory per version, and a directory is there only when everything
+// in it is. The first build takes minutes, every later call finds the work done.
 package build
 
 import (
@@ -12,11 +12,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
+	"github.com/kwok-dra/kwok-dra/test/cluster/release"
 )
 
 // Options say what to build and where to tell about it.
@@ -69,6 +71,11 @@ func Ensure(ctx context.Context, o Options) (*Programs, error) {
 		return nil, err
 	}
 	wanted := units(versions)
+	if wantsRelease() {
+		if wanted, err = released(versions, release.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}); err != nil {
+			return nil, fmt.Errorf("%w: without %s they are built", err, ReleaseEnv)
+		}
+	}
 	if len(missing(cache, wanted)) > 0 {
 		if o.Output == nil {
 			o.Output = os.Stderr
@@ -78,6 +85,11 @@ func Ensure(ctx context.Context, o Options) (*Programs, error) {
 		}
 	}
 	return programs(cache, versions, wanted), nil
+}
+
+func wantsRelease() bool {
+	value := os.Getenv(ReleaseEnv)
+	return value != "" && value != "0" && value != "false"
 }
 
 func programs(cache string, versions Versions, wanted []unit) *Programs {
@@ -127,26 +139,34 @@ func buildMissing(ctx context.Context, cache string, wanted []unit, output io.Wr
 	if len(rest) == 0 {
 		return nil
 	}
-	fmt.Fprintf(output, "Building programs of the cluster into %s. On two cores this takes about %s, once.\n", cache, estimate(rest))
+	fmt.Fprintln(output, announcement(cache, rest, runtime.NumCPU()))
 	for i, u := range rest {
 		p := progress.Start(output, fmt.Sprintf("[%d/%d] %s", i+1, len(rest), u))
-		err := buildUnit(ctx, cache, u, p)
+		err := makeUnit(ctx, cache, u, p)
 		p.Finish(err)
-		if err != nil {
+		switch {
+		case err != nil && u.release != nil:
+			return fmt.Errorf("download %s: %w (without %s it is built)", u, err, ReleaseEnv)
+		case err != nil:
 			return fmt.Errorf("build %s: %w", u, err)
 		}
 	}
 	return nil
 }
 
-// estimate is how long a build takes when nothing of it was compiled before.
-func estimate(rest []unit) string {
-	for _, u := range rest {
-		if strings.HasPrefix(u.name, kubernetesPrefix) {
-			return "5 to 10 minutes"
-		}
+// announcement says what is about to happen and how long it takes, when nothing
+// was compiled before and nothing else runs. Machines differ by a factor of two.
+func announcement(cache string, rest []unit, cores int) string {
+	if rest[0].release != nil {
+		return fmt.Sprintf("Downloading release binaries of the cluster's programs into %s, once.", cache)
 	}
-	return "2 minutes"
+	seconds := 0
+	for _, u := range rest {
+		seconds += u.cpu
+	}
+	quick := max(1, (seconds+59)/60/cores)
+	return fmt.Sprintf("Building the cluster's programs into %s, once. With %d cores this takes %d to %d minutes; %s=1 downloads them instead.",
+		cache, cores, quick, 2*quick, ReleaseEnv)
 }
 
 const scratchPrefix = "building-"
@@ -160,9 +180,9 @@ func removeLeftovers(cache string) {
 	}
 }
 
-// buildUnit builds u in a directory of its own and moves the result into place
+// makeUnit makes u in a directory of its own and moves the result into place
 // in one step, so that nobody ever sees half of it.
-func buildUnit(ctx context.Context, cache string, u unit, p *progress.Step) error {
+func makeUnit(ctx context.Context, cache string, u unit, p *progress.Step) error {
 	scratch, err := os.MkdirTemp(cache, scratchPrefix)
 	if err != nil {
 		return fmt.Errorf("create scratch directory: %w", err)
@@ -175,15 +195,13 @@ func buildUnit(ctx context.Context, cache string, u unit, p *progress.Step) erro
 	defer guard.end()
 
 	w := workshop{dir: scratch, guard: guard}
-	source, err := w.writeModule(ctx, u)
-	if err != nil {
-		return err
-	}
 	made := filepath.Join(scratch, "bin")
-	if err := w.compile(ctx, made, u, p); err != nil {
-		return err
+	if u.release != nil {
+		err = w.download(ctx, filepath.Join(cache, "downloads"), made, u, p)
+	} else {
+		err = w.build(ctx, made, u, p)
 	}
-	if err := copyStages(source, made, u); err != nil {
+	if err != nil {
 		return err
 	}
 	if !complete(made, u) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/module"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/release"
 )
 
 // unit is what one run of the compiler makes: the programs of one module, in
@@ -20,6 +22,10 @@ type unit struct {
 	program string
 	// stages are the files of the module that are kept beside the programs, as one.
 	stages []string
+	// cpu is how many seconds of a processor the build takes on a fast machine.
+	cpu int
+	// release are the programs as they are downloaded instead of built.
+	release []release.File
 }
 
 // units are what the given versions consist of, the longest build first so
@@ -32,7 +38,34 @@ func units(v Versions) []unit {
 	return all
 }
 
-const kubernetesPrefix = "kubernetes-"
+// released are the units with release binaries instead of compiled ones. They
+// have directories of their own, so that each says by its name what is in it.
+func released(v Versions, p release.Platform) ([]unit, error) {
+	all := units(v)
+	for i := range all {
+		u := &all[i]
+		programs := u.programs()
+		switch _, version, _ := strings.Cut(u.name, "-"); {
+		case u.program == "etcd":
+			u.release = release.Etcd(version, p)
+		case u.source.Path == kwokModule:
+			u.release = release.Kwok(version, p, programs...)
+		default:
+			files, err := release.Kubernetes(version, p, programs...)
+			if err != nil {
+				return nil, err
+			}
+			u.release = files
+		}
+		u.name += "-release"
+	}
+	return all, nil
+}
+
+const (
+	kubernetesPrefix = "kubernetes-"
+	kwokModule       = "sigs.k8s.io/kwok"
+)
 
 func kubernetesUnit(version string) unit {
 	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
@@ -60,6 +93,7 @@ func kubernetesUnit(version string) unit {
 			"k8s.io/kubernetes/cmd/kubectl",
 		},
 		ldflags: ldflags,
+		cpu:     430,
 	}
 }
 
@@ -70,15 +104,17 @@ func etcdUnit() unit {
 		source:   module.Version{Path: server, Version: etcdVersion},
 		packages: []string{server},
 		program:  "etcd",
+		cpu:      60,
 	}
 }
 
 func kwokUnit(version string) unit {
 	u := unit{
 		name:     "kwok-" + version,
-		source:   module.Version{Path: "sigs.k8s.io/kwok", Version: version},
+		source:   module.Version{Path: kwokModule, Version: version},
 		packages: []string{"sigs.k8s.io/kwok/cmd/kwok"},
 		ldflags:  []string{stamp("sigs.k8s.io/kwok/pkg/consts", "Version", version)},
+		cpu:      130,
 	}
 	if version == kwokctlVersion {
 		u.packages = append(u.packages, "sigs.k8s.io/kwok/cmd/kwokctl")

@@ -13,6 +13,9 @@ const (
 	KubernetesVersionEnv = "KUBERNETES_VERSION"
 	KwokVersionEnv       = "KWOK_VERSION"
 	CacheEnv             = "KWOK_DRA_CACHE"
+	// ReleaseEnv has the official release binaries downloaded instead of programs
+	// built: any value but 0 and false.
+	ReleaseEnv = "RELEASE_BINARIES"
 )
 
 const (
@@ -32,7 +35,7 @@ var patches = map[string]string{
 	"v1.37": "v1.37.1",
 }
 
-var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+var releaseVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 // Versions names what to build.
 type Versions struct {
@@ -48,12 +51,12 @@ func (v Versions) Resolve() (Versions, error) {
 	if patch, ok := patches[kubernetes]; ok {
 		kubernetes = patch
 	}
-	if !release.MatchString(kubernetes) || !strings.HasPrefix(kubernetes, "v1.") {
+	if !releaseVersion.MatchString(kubernetes) || !strings.HasPrefix(kubernetes, "v1.") {
 		return Versions{}, fmt.Errorf("resolve Kubernetes version %q: want a release such as 1.36.3, or one of the minors %s",
 			kubernetes, strings.Join(minors(), ", "))
 	}
 	kwok := withV(firstSet(v.Kwok, os.Getenv(KwokVersionEnv), defaultKwok))
-	if !release.MatchString(kwok) {
+	if !releaseVersion.MatchString(kwok) {
 		return Versions{}, fmt.Errorf("resolve kwok version %q: want a release such as 0.8.0", kwok)
 	}
 	return Versions{Kubernetes: kubernetes, Kwok: kwok}, nil

@@ -20,7 +20,7 @@ import (
 
 const usage = `Runs real Kubernetes clusters with kwok's fake nodes on this machine, without
 root or containers. The programs are built from Go modules once, which takes
-about 5 to 10 minutes on two cores.
+minutes, or downloaded.
 
 Usage: cluster COMMAND [flags]
 
@@ -53,6 +53,10 @@ Environment:
 
   KUBERNETES_VERSION   1.34, 1.35, 1.36 (default), 1.37 or a release such as 1.36.3
   KWOK_VERSION         release of kwok (default 0.8.0)
+  RELEASE_BINARIES     1 downloads the official release binaries, verified, instead
+                       of building them, from where kwokctl's variables
+                       KWOK_KUBE_BINARY_PREFIX, KWOK_ETCD_BINARY_PREFIX and
+                       KWOK_BINARY_PREFIX say
   KWOK_DRA_CACHE       where programs and clusters are kept (default: kwok-dra in
                        the user's cache directory)
 `
