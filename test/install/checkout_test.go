@@ -6,49 +6,29 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+	"github.com/kwok-dra/kwok-dra/test/release/overlay"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
 // checkout is a copy of what users have of the repository, in which what the
-// kustomizations refer to on the network is on disk: the same files, out of the Go
-// modules of the same repositories.
+// kustomizations refer to on the network is on disk.
 type checkout struct {
 	*testing.T
-	dir string
+	copied *overlay.Checkout
+	dir    string
 }
-
-// The forms in which the kustomizations refer to other repositories: a directory
-// of kwok, and a file of Karpenter.
-var (
-	remoteDirectory = regexp.MustCompile(`"?https://github\.com/kubernetes-sigs/kwok/(kustomize/[^?\s]+)\?ref=(v[0-9.]+)"?`)
-	remoteFile      = regexp.MustCompile(`https://raw\.githubusercontent\.com/kubernetes-sigs/karpenter/(v[0-9.]+)/(\S+)`)
-)
 
 // newCheckout makes one in dir.
 func newCheckout(t *testing.T, dir string) *checkout {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(dir)
+	copied, err := overlay.Copy(t.Context(), sidecar.Root(), dir, "*")
 	require.NoError(t, err)
-	c := &checkout{T: t, dir: dir}
-	for _, tree := range []string{"kustomize", "stages"} {
-		require.NoError(t, os.CopyFS(c.path(tree), os.DirFS(filepath.Join(sidecar.Root(), tree))))
-	}
-	kustomizations, err := filepath.Glob(c.path("kustomize", "*", "*.yaml"))
-	require.NoError(t, err)
-	deeper, err := filepath.Glob(c.path("kustomize", "*", "*", "kustomization.yaml"))
-	require.NoError(t, err)
-	for _, file := range append(kustomizations, deeper...) {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, []byte(c.local(string(content), filepath.Dir(file))), 0o600))
-	}
-	return c
+	return &checkout{T: t, copied: copied, dir: copied.Dir}
 }
 
 func (c *checkout) path(elem ...string) string {
@@ -58,46 +38,25 @@ func (c *checkout) path(elem ...string) string {
 // local has a text that is read in a directory refer to files on disk.
 func (c *checkout) local(text, directory string) string {
 	c.Helper()
-	text = remoteDirectory.ReplaceAllStringFunc(text, func(found string) string {
-		match := remoteDirectory.FindStringSubmatch(found)
-		copied := c.path("remote", "kwok@"+match[2])
-		if _, err := os.Stat(copied); err != nil {
-			tree := filepath.Join(moduleDir(c.T, "sigs.k8s.io/kwok", match[2]), "kustomize")
-			require.NoError(c, os.CopyFS(filepath.Join(copied, "kustomize"), os.DirFS(tree)))
-		}
-		relative, err := filepath.Rel(directory, filepath.Join(copied, match[1]))
-		require.NoError(c, err)
-		return relative
-	})
-	return remoteFile.ReplaceAllStringFunc(text, func(found string) string {
-		match := remoteFile.FindStringSubmatch(found)
-		content, err := os.ReadFile(filepath.Join(moduleDir(c.T, "sigs.k8s.io/karpenter", match[1]), match[2]))
-		require.NoError(c, err)
-		name := filepath.Base(match[2])
-		require.NoError(c, os.WriteFile(filepath.Join(directory, name), content, 0o600))
-		return name
-	})
+	text, err := c.copied.Local(c.Context(), text, directory)
+	require.NoError(c, err)
+	return text
 }
-
-// moduleVersions are the modules of releases whose own cannot be had: kwok 0.6.0
-// has a tag and no module. Its directory kustomize is that of 0.6.1.
-var moduleVersions = map[string]string{"sigs.k8s.io/kwok@v0.6.0": "v0.6.1"}
-
-var downloading sync.Mutex
 
 // moduleDir is the directory of a module in the module cache, where it is put if
 // it is not there yet.
 func moduleDir(t *testing.T, path, version string) string {
 	t.Helper()
-	downloading.Lock()
-	defer downloading.Unlock()
-	if other := moduleVersions[path+"@"+version]; other != "" {
-		version = other
+	if path == "sigs.k8s.io/kwok" {
+		version = overlay.KwokModule(version)
 	}
 	module, err := gomod.Download(t.Context(), sidecar.Root(), path+"@"+version)
 	require.NoError(t, err)
 	return module.Dir
 }
+
+// remoteDirectory is how the kustomizations refer to a directory of kwok.
+var remoteDirectory = regexp.MustCompile(`https://github\.com/kubernetes-sigs/kwok/kustomize/[^?\s]+\?ref=(v[0-9.]+)`)
 
 // image is that of kwok-dra.
 var image = regexp.MustCompile(`kwok-dra/kwok-dra:\S+`)
@@ -117,7 +76,7 @@ func TestReferences(t *testing.T) {
 		content, err := fs.ReadFile(root, path)
 		require.NoError(t, err)
 		for _, match := range remoteDirectory.FindAllStringSubmatch(string(content), -1) {
-			kwoks[match[2]] = kwoks[match[2]] || !strings.HasPrefix(path, "karpenter/")
+			kwoks[match[1]] = kwoks[match[1]] || !strings.HasPrefix(path, "karpenter/")
 		}
 		for _, name := range image.FindAllString(string(content), -1) {
 			images[name] = true

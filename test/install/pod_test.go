@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/kwok-dra/kwok-dra/test/release/overlay"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -106,7 +107,7 @@ func (p *runningPod) program(image string) (string, error) {
 	case "registry.k8s.io/kwok/kwok:" + version:
 		return p.host.cluster.Binary("kwok"), nil
 	case "registry.k8s.io/kwok/kwok:v0.6.0":
-		if version == moduleVersions["sigs.k8s.io/kwok@v0.6.0"] {
+		if version == overlay.KwokModule("v0.6.0") {
 			return p.host.cluster.Binary("kwok"), nil
 		}
 	}

@@ -93,7 +93,7 @@ func (c *Checkout) Local(ctx context.Context, text, directory string) (string, e
 func (c *Checkout) kwok(ctx context.Context, path, version, directory string) (string, error) {
 	copied := filepath.Join(c.Dir, "remote", "kwok@"+version)
 	if _, err := os.Stat(copied); err != nil {
-		module, err := gomod.Download(ctx, c.root, "sigs.k8s.io/kwok@"+released(version))
+		module, err := gomod.Download(ctx, c.root, "sigs.k8s.io/kwok@"+KwokModule(version))
 		if err != nil {
 			return "", err
 		}
@@ -104,9 +104,9 @@ func (c *Checkout) kwok(ctx context.Context, path, version, directory string) (s
 	return filepath.Rel(directory, filepath.Join(copied, path))
 }
 
-// released is the version of the module of a release of kwok: 0.6.0 has a tag and
-// no module. The directory kustomize is that of 0.6.1.
-func released(version string) string {
+// KwokModule is the version of the module of a release of kwok: 0.6.0 has a tag and
+// no module. Its directory kustomize is that of 0.6.1.
+func KwokModule(version string) string {
 	if version == "v0.6.0" {
 		return "v0.6.1"
 	}
