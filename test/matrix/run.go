@@ -59,7 +59,7 @@ func (m *matrix) test(ctx context.Context, version string, results *results, log
 		args = append(args, "-run", m.only)
 	}
 	// One package after the other, for each has clusters of its own.
-	args = append(args, "-p=1", "./e2e", "./install")
+	args = append(args, "-p=1", "./e2e/...", "./install")
 	test := exec.CommandContext(ctx, "go", args...)
 	test.Dir = filepath.Join(sidecar.Root(), "test")
 	test.Env = append(os.Environ(), build.KubernetesVersionEnv+"="+version, "CGO_ENABLED=0", "GOWORK=off",

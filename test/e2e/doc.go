@@ -1,0 +1,17 @@
+// Package e2e holds the tests that prove on real clusters what kwok-dra promises:
+// a real API server, scheduler, controller manager and kwok, and the sidecar as
+// its own process. There is a package for each promise:
+//
+//   - publish: nodes get their ResourceSlices, which follow nodes and templates
+//   - devices: what devices can do, from taints to partitions and shared pools
+//   - prepare: claims of Pods are prepared and withdrawn, also over failures
+//   - stages: with the project's Stages, Pods and claims change as recorded ones
+//   - configuration: templates from files and custom resources, valid or not
+//   - adapters: the configuration of Karpenter's fake devices
+//   - profiles: every profile makes the devices that its sample claims
+//   - validation: templates are refused exactly where the API server would refuse
+//   - olderkwok: the oldest supported releases of kwok
+//
+// What they share is in package harness. This package has kubelet-specs.md, which
+// names the test for each spec of the kubelet.
+package e2e

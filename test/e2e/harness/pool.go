@@ -1,0 +1,146 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// DeviceNames returns the names of the devices of a pool, in order.
+func DeviceNames(pool []resourcev1.ResourceSlice) []string {
+	var names []string
+	for _, slice := range pool {
+		for _, device := range slice.Spec.Devices {
+			names = append(names, device.Name)
+		}
+	}
+	return names
+}
+
+// PoolWatcher watches the slices of a node, and fails the test if the highest
+// generation of its pool is ever complete and wrong.
+type PoolWatcher struct {
+	*H
+	watch watch.Interface
+	done  chan struct{}
+
+	mu      sync.Mutex
+	allowed []int
+	wrong   []string
+}
+
+// WatchPool starts to watch the slices of a node.
+func (h *H) WatchPool(node string) *PoolWatcher {
+	h.Helper()
+	stream, err := h.Client.ResourceV1().ResourceSlices().Watch(h.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(h, err)
+	w := &PoolWatcher{H: h, watch: stream, done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// Allow says that from now on the pool may have that many devices, or as many
+// as it was allowed last.
+func (w *PoolWatcher) Allow(devices int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.allowed = append(w.allowed[max(0, len(w.allowed)-1):], devices)
+}
+
+func (w *PoolWatcher) run() {
+	defer close(w.done)
+	pool := map[string]*resourcev1.ResourceSlice{}
+	for event := range w.watch.ResultChan() {
+		slice, ok := event.Object.(*resourcev1.ResourceSlice)
+		if !ok {
+			continue
+		}
+		if event.Type == watch.Deleted {
+			delete(pool, slice.Name)
+		} else {
+			pool[slice.Name] = slice
+		}
+		w.check(pool)
+	}
+}
+
+func (w *PoolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
+	var newest []*resourcev1.ResourceSlice
+	for _, slice := range pool {
+		if len(newest) > 0 && slice.Spec.Pool.Generation < newest[0].Spec.Pool.Generation {
+			continue
+		}
+		if len(newest) > 0 && slice.Spec.Pool.Generation > newest[0].Spec.Pool.Generation {
+			newest = nil
+		}
+		newest = append(newest, slice)
+	}
+	if len(newest) == 0 || int(newest[0].Spec.Pool.ResourceSliceCount) != len(newest) {
+		return
+	}
+	devices := 0
+	for _, slice := range newest {
+		devices += len(slice.Spec.Devices)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.allowed, devices) {
+		w.wrong = append(w.wrong, fmt.Sprintf("generation %d is complete with %d devices, allowed are %v",
+			newest[0].Spec.Pool.Generation, devices, w.allowed))
+	}
+}
+
+// Finish ends the watch and wants it to have seen whole pools only.
+func (w *PoolWatcher) Finish() {
+	w.Helper()
+	w.watch.Stop()
+	<-w.done
+	require.Empty(w, w.wrong)
+}
+
+// Allocate has the scheduler allocate all devices of the test's driver on the
+// node that a CEL expression selects, and returns the claim.
+func (h *H) Allocate(node, expression string) *resourcev1.ResourceClaim {
+	h.Helper()
+	h.DeviceClass(node, Driver)
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: node},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: "all",
+			Exactly: &resourcev1.ExactDeviceRequest{
+				DeviceClassName: node,
+				AllocationMode:  resourcev1.DeviceAllocationModeAll,
+				Selectors:       []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}},
+			},
+		}}}},
+	}
+	_, err := h.Client.ResourceV1().ResourceClaims("default").Create(h.Context(), claim, metav1.CreateOptions{})
+	require.NoError(h, err)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: node},
+		Spec: corev1.PodSpec{
+			NodeSelector:   map[string]string{"kind": node},
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "all", ResourceClaimName: &claim.Name}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "all"}}},
+			}},
+		},
+	}
+	_, err = h.Client.CoreV1().Pods("default").Create(h.Context(), pod, metav1.CreateOptions{})
+	require.NoError(h, err)
+	h.Eventually(Patience, func() string {
+		claim, err = h.Client.ResourceV1().ResourceClaims("default").Get(h.Context(), claim.Name, metav1.GetOptions{})
+		require.NoError(h, err)
+		if claim.Status.Allocation == nil {
+			return "the scheduler has not allocated the claim"
+		}
+		return ""
+	})
+	return claim
+}

@@ -1,0 +1,83 @@
+package harness
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Proxy stands between the sidecar and the API server, and answers for it.
+type Proxy struct {
+	forward http.Handler
+	Fault   atomic.Pointer[http.HandlerFunc]
+	Faults  atomic.Int64
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if fault := p.Fault.Load(); fault != nil && r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
+		p.Faults.Add(1)
+		(*fault)(w, r)
+		return
+	}
+	p.forward.ServeHTTP(w, r)
+}
+
+// Answer is a fault with a status as the API server writes it.
+func Answer(code int, reason metav1.StatusReason) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "injected",
+		})
+	}
+}
+
+// HangUp is no answer at all.
+func HangUp(w http.ResponseWriter, _ *http.Request) {
+	connection, _, err := w.(http.Hijacker).Hijack()
+	if err == nil {
+		_ = connection.Close()
+	}
+}
+
+// NewProxy returns a proxy to the cluster, and the sidecar's kubeconfig with it.
+func (h *H) NewProxy() (*Proxy, string) {
+	h.Helper()
+	config, err := clientcmd.LoadFromFile(h.Kubeconfig)
+	require.NoError(h, err)
+	admin, err := clientcmd.BuildConfigFromFlags("", h.Cluster.Kubeconfig())
+	require.NoError(h, err)
+	target, err := url.Parse(admin.Host)
+	require.NoError(h, err)
+	transport, err := rest.TransportFor(&rest.Config{Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData, CAFile: admin.CAFile}})
+	require.NoError(h, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	forward.Transport, forward.FlushInterval = transport, -1
+	p := &Proxy{forward: forward}
+	server := httptest.NewTLSServer(p) // a client sends its token over TLS only
+	h.Cleanup(server.Close)
+	for _, cluster := range config.Clusters {
+		cluster.Server = server.URL
+		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	}
+	path := filepath.Join(h.TempDir(), "kubeconfig.yaml")
+	require.NoError(h, clientcmd.WriteToFile(*config, path))
+	return p, path
+}

@@ -1,0 +1,304 @@
+package stages
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+// generalStages are the general and chaos Stages of nodes and Pods, with those of
+// kwok that they do not replace.
+func generalStages(t *testing.T) []string {
+	t.Helper()
+	files := []string{
+		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
+		harness.KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
+	}
+	for _, folder := range []string{"node/general", "node/chaos", "pod/general", "pod/chaos"} {
+		files = append(files, harness.StageFiles(t, folder)...)
+	}
+	return files
+}
+
+// TestFaithful tells the stories of a recorded kubelet and driver: what is written
+// to Pods and claims must be the same, in the same order.
+func TestFaithful(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t, harness.AllFeatures(cluster.Options{
+		Config: generalStages(t), Audit: true,
+		ExtraArgs: map[string][]string{cluster.Kwok: {"node-ip=10.1.2.3"}}, // or nodes have no address
+	}))
+	for _, folder := range []string{"node", "pod"} {
+		document, err := os.ReadFile(filepath.Join(sidecar.Root(), "stages", folder, "general", "kwok-dra-configuration.yaml"))
+		require.NoError(t, err)
+		h.Configure("general-"+folder, string(document))
+	}
+	h.Configure("retry", "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: retry}\nspec: {retryInterval: 4s}\n")
+	h.Sidecar()
+	for name, test := range map[string]func(*harness.H){
+		"StartAndDeletion": testStartAndDeletion,
+		"Sharing":          testSharing,
+		"Completion":       testCompletion,
+		"ForceDeletion":    testForceDeletion,
+		"DriverGoesAway":   testDriverGoesAway,
+		"KubeletRestart":   testKubeletRestartKeepsClaims,
+		"PrepareFail":      testPrepareFail,
+		"UnprepareFail":    testUnprepareFail,
+		"DeletedWaiting":   testDeletedWaiting,
+		"WithoutClaims":    testGeneralWithoutClaims,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(h.On(t))
+		})
+	}
+}
+
+// recordedDriver reports what the driver of the recording did.
+const recordedDriver = `claimStatus: {mode: None, data: {model: {string: H100}}, cdiDeviceIDs: [k8s.gpu.example.com/gpu=common]}`
+
+// recorded makes a scene whose node and Pods do in a moment what takes seconds by
+// default.
+func recorded(h *harness.H, name string) {
+	h.Helper()
+	h.Configure(name, harness.WithSpec(harness.Template(name, harness.Driver, name, harness.GPUs(4)), recordedDriver))
+	h.Namespace(name, harness.Driver)
+	h.StagedNode(name, name, 4)
+}
+
+func quickPod(name, kind string, claims ...string) *corev1.Pod {
+	pod := harness.NewPod(name, kind, claims...)
+	pod.Annotations = map[string]string{}
+	for _, stage := range []string{"pod-ready", "pod-complete", "pod-delete", "pod-create"} {
+		pod.Annotations[stage+".stage.kwok.x-k8s.io/delay"] = "100ms"
+		pod.Annotations[stage+".stage.kwok.x-k8s.io/jitter-delay"] = "100ms"
+	}
+	return pod
+}
+
+// The steps of the recording.
+func waits(pod string) step {
+	return step{"pod " + pod, []string{
+		"PodReadyToStartContainers=False", "Initialized=True", "Ready=False ContainersNotReady", "ContainersReady=False ContainersNotReady",
+		"c waiting ContainerCreating", "hostIP", "hostIPs", "observedGeneration", "startTime",
+	}}
+}
+
+func prepared(pool string) step {
+	return step{"claim", []string{"device of " + harness.Driver + " in pool " + pool + ` data {"model":{"string":"H100"}}`}}
+}
+
+func canStart(pod string) step {
+	return step{"pod " + pod, []string{"PodReadyToStartContainers=True"}}
+}
+
+func runs(pod string) step {
+	return step{"pod " + pod, []string{
+		"phase=Running", "Ready=True", "ContainersReady=True", "podIP", "c running", "c claim:claim-0 k8s.gpu.example.com/gpu=common Unknown",
+	}}
+}
+
+func succeeds(pod string) step {
+	return step{"pod " + pod, []string{
+		"phase=Succeeded", "PodReadyToStartContainers=False", "Initialized=True PodCompleted", "Ready=False PodCompleted", "ContainersReady=False PodCompleted", "c terminated 0",
+	}}
+}
+
+func startedBy(h *harness.H, pod string) []step {
+	return []step{
+		{"claim", []string{"created"}},
+		{"pod " + pod, []string{"resourceClaimStatuses"}},
+		{"claim", []string{"allocated", "reserved for 1"}},
+		waits(pod), prepared(pod), canStart(pod), runs(pod),
+	}
+}
+
+func testStartAndDeletion(h *harness.H) {
+	recorded(h, "start")
+	h.CreatePod("start", quickPod("start", "start", harness.FromTemplate))
+	shownHealth(h, "start", "start")
+	requireStory(h, "start", startedBy(h, "start")...)
+	h.DeletePod("start", "start", 30)
+	h.Gone("start", "start")
+	deleted := append(startedBy(h, "start"), succeeds("start"),
+		step{"claim", []string{"deallocated", "reserved for 0", "devices gone"}})
+	requireEnd(h, "start", deleted, step{"claim", []string{"deleted"}}, step{"pod start", []string{"deleted"}})
+}
+
+// requireEnd wants the steps, and then the claim's and the Pod's end, which the
+// claim controller and KWOK bring about side by side.
+func requireEnd(h *harness.H, namespace string, steps []step, ends ...step) {
+	h.Helper()
+	story := story(h, namespace)
+	require.Greater(h, len(story), len(ends))
+	require.ElementsMatch(h, ends, story[len(story)-len(ends):], tell(story))
+	requireStory(h, namespace, append(steps, story[len(story)-len(ends):]...)...)
+}
+
+// shownHealth waits for the last write to a Pod that starts.
+func shownHealth(h *harness.H, namespace, pod string) {
+	h.Helper()
+	h.PodEventually(namespace, pod, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses[0].AllocatedResourcesStatus) > 0
+	})
+}
+
+func testSharing(h *harness.H) {
+	recorded(h, "sharing")
+	h.CreateClaim("sharing", "shared", harness.ClaimSpec("sharing"))
+	h.CreatePod("sharing", quickPod("first", "sharing", "shared"))
+	shownHealth(h, "sharing", "first")
+	h.CreatePod("sharing", quickPod("second", "sharing", "shared"))
+	shownHealth(h, "sharing", "second")
+	first := []step{
+		{"claim", []string{"created"}},
+		{"claim", []string{"allocated", "reserved for 1"}},
+		waits("first"), prepared("sharing"), canStart("first"), runs("first"),
+	}
+	second := []step{{"claim", []string{"reserved for 2"}}, waits("second"), canStart("second"), runs("second")}
+	requireStory(h, "sharing", append(first, second...)...)
+	h.DeletePod("sharing", "first", 30)
+	h.Gone("sharing", "first")
+	require.Len(h, h.Claim("sharing", "shared").Status.Devices, 1, "the other Pod still uses it")
+}
+
+func testCompletion(h *harness.H) {
+	recorded(h, "completion")
+	pod := quickPod("", "completion", harness.FromTemplate)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	_, err := h.Client.BatchV1().Jobs("completion").Create(h.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "job"},
+		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}, Spec: pod.Spec}},
+	}, metav1.CreateOptions{})
+	require.NoError(h, err)
+	h.Eventually(harness.Patience, func() string {
+		claims, err := h.Client.ResourceV1().ResourceClaims("completion").List(h.Context(), metav1.ListOptions{})
+		require.NoError(h, err)
+		job, err := h.Client.BatchV1().Jobs("completion").Get(h.Context(), "job", metav1.GetOptions{})
+		require.NoError(h, err)
+		if job.Status.Succeeded == 1 && len(claims.Items) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%+v", job.Status)
+	})
+	pods, err := h.Client.CoreV1().Pods("completion").List(h.Context(), metav1.ListOptions{})
+	require.NoError(h, err)
+	name := pods.Items[0].Name
+	started := startedBy(h, name)
+	started[4] = prepared("completion")
+	requireStory(h, "completion", append(started,
+		step{"pod " + name, []string{"Ready=False PodCompleted", "ContainersReady=False PodCompleted", "Initialized=True PodCompleted", "c terminated 0"}},
+		step{"pod " + name, []string{"phase=Succeeded", "PodReadyToStartContainers=False"}},
+		step{"claim", []string{"deallocated", "reserved for 0", "devices gone"}},
+		step{"claim", []string{"deleted"}})...)
+}
+
+func testForceDeletion(h *harness.H) {
+	recorded(h, "force")
+	h.CreateClaim("force", "mine", harness.ClaimSpec("force"))
+	h.CreatePod("force", quickPod("force", "force", "mine"))
+	shownHealth(h, "force", "force")
+	h.DeletePod("force", "force", 0)
+	h.Entries("force", "mine", 0)
+	require.Nil(h, h.Claim("force", "mine").Status.Allocation)
+}
+
+func testDriverGoesAway(h *harness.H) {
+	recorded(h, "away")
+	// Long enough for a Pod to find the plugin crashed and its slices still there.
+	h.PatchMetadata("away", "annotations", "node-dra-plugin-crash.stage.kwok.x-k8s.io/delay", "15s")
+	h.Label("away", "node-dra-plugin-crash.stage.kwok.x-k8s.io", "true")
+	h.NodeCondition("away", "dra.kwok.x-k8s.io/PluginRegistered", corev1.ConditionUnknown)
+	h.CreatePod("away", quickPod("away", "away", harness.FromTemplate))
+	event := h.FailedPrepare("away", "away")
+	require.True(h, strings.HasPrefix(event.Message,
+		"Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources: rpc error: code = Unavailable"), event.Message)
+	requireStory(h, "away", startedBy(h, "away")[:4]...)
+	h.Retired("away")
+	failures := h.Events("away", "FailedPrepareDynamicResources")
+	h.Label("away", "node-dra-plugin-crash.stage.kwok.x-k8s.io", nil)
+	require.Equal(h, int64(1), harness.Generation(h.Published("away", harness.Driver, 4)))
+	shownHealth(h, "away", "away")
+	require.LessOrEqual(h, h.Events("away", "FailedPrepareDynamicResources"), failures+2)
+	requireStory(h, "away", startedBy(h, "away")...)
+}
+
+func testKubeletRestartKeepsClaims(h *harness.H) {
+	recorded(h, "kubelet")
+	h.CreatePod("kubelet", quickPod("kubelet", "kubelet", harness.FromTemplate))
+	shownHealth(h, "kubelet", "kubelet")
+	before := h.SlicesOf("kubelet")[0].UID
+	h.Label("kubelet", "node-kubelet-restart.stage.kwok.x-k8s.io", "true")
+	h.Eventually(harness.Patience, func() string {
+		if pool := h.SlicesOf("kubelet"); len(pool) == 1 && pool[0].UID != before {
+			return ""
+		}
+		return "the slice is still the old one"
+	})
+	harness.Wait(h.Context(), time.Second)
+	requireStory(h, "kubelet", startedBy(h, "kubelet")...)
+}
+
+func testPrepareFail(h *harness.H) {
+	recorded(h, "fail")
+	pod := quickPod("fail", "fail", harness.FromTemplate)
+	pod.Labels = map[string]string{"pod-prepare-fail.stage.kwok.x-k8s.io": "true"}
+	pod.Annotations["pod-prepare-fail.stage.kwok.x-k8s.io/message"] = "GPU is on fire"
+	h.CreatePod("fail", pod)
+	require.Contains(h, h.FailedPrepare("fail", "fail").Message, "NodePrepareResources failed for ResourceClaim "+h.ClaimOf("fail", "fail").Name+": GPU is on fire")
+	require.Empty(h, h.ClaimOf("fail", "fail").Status.Devices)
+	h.PatchPod("fail", "fail", `{"metadata": {"labels": {"pod-prepare-fail.stage.kwok.x-k8s.io": null}}}`)
+	shownHealth(h, "fail", "fail")
+	requireStory(h, "fail", startedBy(h, "fail")...)
+}
+
+func testUnprepareFail(h *harness.H) {
+	recorded(h, "stuck")
+	h.CreatePod("stuck", quickPod("stuck", "stuck", harness.FromTemplate))
+	shownHealth(h, "stuck", "stuck")
+	h.PatchPod("stuck", "stuck", `{"metadata": {"labels": {"pod-unprepare-fail.stage.kwok.x-k8s.io": "true"}}}`)
+	h.DeletePod("stuck", "stuck", 30)
+	pod := h.PodEventually("stuck", "stuck", func(pod *corev1.Pod) bool {
+		return harness.PodCondition(pod, "dra.kwok.x-k8s.io/UnprepareResources") == corev1.ConditionFalse
+	})
+	require.Equal(h, corev1.PodRunning, pod.Status.Phase)
+	require.True(h, harness.IsReady(pod), "terminating, and still prepared")
+	require.Len(h, h.ClaimOf("stuck", "stuck").Status.Devices, 1)
+	h.PatchPod("stuck", "stuck", `{"metadata": {"labels": {"pod-unprepare-fail.stage.kwok.x-k8s.io": null}}}`)
+	h.Gone("stuck", "stuck")
+}
+
+// testDeletedWaiting has a Pod deleted that never started.
+func testDeletedWaiting(h *harness.H) {
+	recorded(h, "early")
+	pod := quickPod("early", "early", harness.FromTemplate)
+	pod.Labels = map[string]string{"pod-prepare-fail.stage.kwok.x-k8s.io": "true"}
+	h.CreatePod("early", pod)
+	h.FailedPrepare("early", "early")
+	h.DeletePod("early", "early", 30)
+	h.Gone("early", "early")
+	for _, step := range story(h, "early") {
+		require.NotContains(h, strings.Join(step.changes, " "), "device of")
+	}
+}
+
+func testGeneralWithoutClaims(h *harness.H) {
+	recorded(h, "plain")
+	h.CreatePod("plain", quickPod("without-claims", "plain"))
+	h.Running("plain", "without-claims")
+	require.Empty(h, h.WritesTo("pods", "without-claims"))
+	h.DeletePod("plain", "without-claims", 1)
+	h.Gone("plain", "without-claims")
+}
