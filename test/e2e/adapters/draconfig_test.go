@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -110,7 +111,7 @@ func testClashingDRAConfigs(h *harness.H) {
 	apply(h, draConfig("itself", fpga, "m5", "one: f-0 f-1", "two: f-1 f-2 f-0"))
 	shows(h, "itself", 1, 0, "False", "True", "pool one of DRAConfig itself and pool two of DRAConfig itself both have the devices f-1, f-0",
 		"DRAConfig itself is left out on this node")
-	harness.Wait(h.Context(), harness.Patience/30) // DRAConfigs know their ages by the second
+	harness.Wait(h.Context(), 2*time.Second) // DRAConfigs know their ages by the second
 	apply(h, draConfig("another", fpga, "m5", "big: fpga-1 fpga-0"))
 	shows(h, "another", 1, 0, "False", "True", "pool big of DRAConfig another and pool small of DRAConfig first both have the device fpga-0 in pool "+pool)
 	shows(h, "first", 1, 1, "True", "True")

@@ -20,8 +20,10 @@ import (
 // Proxy stands between the sidecar and the API server, and answers for it.
 type Proxy struct {
 	forward http.Handler
-	Fault   atomic.Pointer[http.HandlerFunc]
-	Faults  atomic.Int64
+	// Fault answers each write but those of events, if there is one.
+	Fault atomic.Pointer[http.HandlerFunc]
+	// Faults counts what Fault has answered.
+	Faults atomic.Int64
 }
 
 // ServeHTTP implements http.Handler.
@@ -47,6 +49,23 @@ func Answer(code int, reason metav1.StatusReason) http.HandlerFunc {
 			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "injected",
 		})
 	}
+}
+
+// LoseAnswers has so many writes pass. The later ones are done, too, but who made
+// one waits for the answer until it ends. The function tells how many wait.
+func (p *Proxy) LoseAnswers(after int64) (waiting func() int64) {
+	var seen, lost atomic.Int64
+	lose := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seen.Add(1) <= after {
+			p.forward.ServeHTTP(w, r)
+			return
+		}
+		p.forward.ServeHTTP(httptest.NewRecorder(), r)
+		lost.Add(1)
+		<-r.Context().Done()
+	})
+	p.Fault.Store(&lose)
+	return lost.Load
 }
 
 // HangUp is no answer at all.

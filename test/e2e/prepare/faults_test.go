@@ -23,38 +23,45 @@ func TestPrepareFaults(t *testing.T) {
 	h.Sidecar()
 	h.SceneOf("faults", harness.Driver, harness.GPUs(64), "")
 	for _, fault := range []struct {
-		name     string
-		handler  http.HandlerFunc
-		duration time.Duration
+		name    string
+		handler http.HandlerFunc
 	}{
-		{"conflict", harness.Answer(http.StatusConflict, metav1.StatusReasonConflict), 3 * time.Second},
-		{"invalid", harness.Answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), 3 * time.Second},
-		{"too-many", harness.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests), 3 * time.Second},
-		{"internal", harness.Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError), 3 * time.Second},
-		{"silence", harness.HangUp, 10 * time.Second},
+		{"conflict", harness.Answer(http.StatusConflict, metav1.StatusReasonConflict)},
+		{"invalid", harness.Answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)},
+		{"too-many", harness.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)},
+		{"internal", harness.Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError)},
+		{"silence", harness.HangUp},
 	} {
-		faulty(h, proxy, fault.name, fault.handler, fault.duration)
+		faulty(h, proxy, fault.name, fault.handler)
 	}
 }
 
 // faulty has Pods come while the fault is on, and sees them run when it is over.
-func faulty(h *harness.H, proxy *harness.Proxy, name string, fault http.HandlerFunc, duration time.Duration) {
+func faulty(h *harness.H, proxy *harness.Proxy, name string, fault http.HandlerFunc) {
 	h.Helper()
-	const pods = 10
+	// often is more than retries that back off make of a Pod within the time, which is
+	// the least that a fault lasts.
+	const pods, often, lasts = 10, 20, 2 * time.Second
 	before := proxy.Faults.Load()
 	proxy.Fault.Store(&fault)
+	began := time.Now()
 	podName := func(i int) string { return fmt.Sprintf("%s-%d", name, i) }
 	for i := range pods {
 		h.CreatePod("faults", harness.NewPod(podName(i), "faults", harness.FromTemplate))
 	}
-	harness.Wait(h.Context(), duration)
+	h.Eventually(harness.Patience, func() string {
+		refused := proxy.Faults.Load() - before
+		if refused < 2*pods || time.Since(began) < lasts {
+			return fmt.Sprintf("%s: %d writes were refused", name, refused)
+		}
+		return ""
+	})
 	for i := range pods {
 		require.False(h, harness.IsReady(h.Pod("faults", podName(i))))
 	}
 	proxy.Fault.Store(nil)
 	refused := proxy.Faults.Load() - before
-	require.GreaterOrEqual(h, refused, int64(pods), name)
-	require.Less(h, refused, int64(pods*20), "%s: retries back off", name)
+	require.Less(h, float64(refused), pods*often*time.Since(began).Seconds()/lasts.Seconds(), "%s: retries back off", name)
 	for i := range pods {
 		h.Running("faults", podName(i))
 		require.Len(h, h.ClaimOf("faults", podName(i)).Status.Devices, 1)

@@ -116,15 +116,19 @@ func TestWhileDown(t *testing.T) {
 	})
 }
 
-// TestPreparingSurvivesKills kills the sidecar while 1,000 Pods start: all run,
-// and each claim is prepared once.
+// TestPreparingSurvivesKills kills the sidecar again and again while Pods start,
+// each time while it waits for answers to what it has written: all run, and each
+// claim is prepared once.
 func TestPreparingSurvivesKills(t *testing.T) {
 	t.Parallel()
-	const pods, kills = 1000, 3
+	const pods, kills = 200, 3
 	h := harness.New(t, cluster.Options{Config: harness.FastStages(t), Audit: true})
 	h.Configure("kill", harness.Template("kill", harness.Driver, "kill", harness.GPUs(8)))
 	h.CreateNodes("kill", pods/8)
 	h.Namespace("kill", harness.Driver)
+	proxy, kubeconfig := h.NewProxy()
+	h.Kubeconfig = kubeconfig
+	waiting := proxy.LoseAnswers(pods / (kills + 2))
 	process := h.Sidecar()
 	var creating sync.WaitGroup
 	for worker := range 4 {
@@ -139,9 +143,18 @@ func TestPreparingSurvivesKills(t *testing.T) {
 		})
 	}
 	for kill := range kills {
-		runAtLeast(h, "kill", (kill+1)*pods/(kills+2))
+		h.Eventually(harness.Patience, func() string {
+			if waiting() == 0 {
+				return fmt.Sprintf("%d Pods run, and no answer is lost", runningPods(h, "kill"))
+			}
+			return ""
+		})
 		require.NoError(t, process.Kill())
 		require.Less(t, runningPods(h, "kill"), pods, "the sidecar was killed too late to prove anything")
+		proxy.Fault.Store(nil)
+		if kill+1 < kills {
+			waiting = proxy.LoseAnswers(pods / (kills + 2))
+		}
 		process = h.Sidecar()
 	}
 	creating.Wait()
