@@ -93,7 +93,7 @@ func TestUnprepareFails(t *testing.T) {
 
 	p.label(unprepareFail, false)
 	require.Equal(t, 10*time.Second, p.untilStatus(unprepareResources, corev1.ConditionTrue))
-	require.Equal(t, latency, p.untilPhase(corev1.PodSucceeded))
+	require.Equal(t, latency, p.untilPhase(corev1.PodFailed))
 	p.untilGone()
 	p.requirePlayed(prepare, ready, unprepareFail, unprepare, terminate, deletion)
 }

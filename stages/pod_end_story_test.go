@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // requireReady asserts what both conditions of readiness say, and when they
@@ -20,9 +21,52 @@ func (p *podPlayer) requireReady(status corev1.ConditionStatus, reason string, s
 	}
 }
 
+// A container that does not handle SIGTERM ends by it, one that is not given the
+// time by SIGKILL; an annotation says how others end.
+func TestExitCodeOfDeletedPod(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		annotation string
+		grace      int64
+		exitCode   int32
+		phase      corev1.PodPhase
+		container  string
+		ready      string
+	}{
+		"ends by SIGTERM":               {"", 30, 143, corev1.PodFailed, "Error", "PodFailed"},
+		"ends by SIGKILL":               {"", 0, 137, corev1.PodFailed, "Error", "PodFailed"},
+		"handles SIGTERM":               {"0", 30, 0, corev1.PodSucceeded, "Completed", "PodCompleted"},
+		"handles SIGTERM with an error": {"2", 30, 2, corev1.PodFailed, "Error", "PodFailed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newRunningPod(t, newPod(withClaim, ofJob, func(pod *corev1.Pod) {
+				if test.annotation != "" {
+					metav1.SetMetaDataAnnotation(&pod.ObjectMeta, exitCode, test.annotation)
+				}
+			}))
+			p.delete()
+			p.change(func(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = &test.grace })
+			p.untilPhase(test.phase)
+			p.requireReady(corev1.ConditionFalse, test.ready, p.now)
+			ended := p.container().State.Terminated
+			require.Equal(t, test.exitCode, ended.ExitCode)
+			require.Equal(t, test.container, ended.Reason)
+		})
+	}
+}
+
+// exitCode is the annotation that says how the containers of a Pod end.
+const exitCode = "pod-terminate.stage.kwok.x-k8s.io/exit-code"
+
+// handlesSIGTERM has containers end well when their Pod is deleted.
+func handlesSIGTERM(pod *corev1.Pod) {
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, exitCode, "0")
+}
+
 func TestDeletedPod(t *testing.T) {
 	t.Parallel()
-	p := newRunningPod(t, newPod(withClaim))
+	p := newRunningPod(t, newPod(withClaim, handlesSIGTERM))
 	running := p.container()
 	p.run(time.Hour)
 	p.delete()
@@ -158,7 +202,7 @@ func TestFinalizers(t *testing.T) {
 	t.Parallel()
 	p := newRunningPod(t, newPod(withClaim, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/keep"} }))
 	p.delete()
-	p.untilPhase(corev1.PodSucceeded)
+	p.untilPhase(corev1.PodFailed)
 	p.run(time.Hour)
 	require.False(t, p.gone)
 	p.change(func(pod *corev1.Pod) { pod.Finalizers = nil })

@@ -175,6 +175,6 @@ func TestPodAnnotations(t *testing.T) {
 	p.run(latency)
 	p.delete()
 	require.Equal(t, 20*time.Second, p.untilStatus(unprepareResources, corev1.ConditionTrue))
-	require.Equal(t, 20*time.Second+latency, p.untilPhase(corev1.PodSucceeded))
+	require.Equal(t, 20*time.Second+latency, p.untilPhase(corev1.PodFailed))
 	require.Equal(t, 20*time.Second, p.untilGone())
 }

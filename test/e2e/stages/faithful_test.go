@@ -80,7 +80,8 @@ func recorded(h *harness.H, name string) {
 
 func quickPod(name, kind string, claims ...string) *corev1.Pod {
 	pod := harness.NewPod(name, kind, claims...)
-	pod.Annotations = map[string]string{}
+	// The recorded containers handle SIGTERM.
+	pod.Annotations = map[string]string{"pod-terminate.stage.kwok.x-k8s.io/exit-code": "0"}
 	for _, stage := range []string{"pod-ready", "pod-complete", "pod-delete", "pod-create"} {
 		pod.Annotations[stage+".stage.kwok.x-k8s.io/delay"] = "100ms"
 		pod.Annotations[stage+".stage.kwok.x-k8s.io/jitter-delay"] = "100ms"
