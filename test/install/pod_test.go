@@ -102,7 +102,7 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 func (p *runningPod) program(image string) (string, error) {
 	version := p.host.cluster.Versions().Kwok
 	switch image {
-	case "kwok-dra/kwok-dra:v0.1.0":
+	case "kwok-dra/kwok-dra:v0.2.0":
 		return sidecar.Binary()
 	case "registry.k8s.io/kwok/kwok:" + version:
 		return p.host.cluster.Binary("kwok"), nil
