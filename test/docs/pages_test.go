@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,14 +35,41 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// quickTargets are those of make that readers run here too. The others start
+// clusters of their own, or take long.
+var quickTargets = []string{"build", "help"}
+
+var makes = regexp.MustCompile(`(?m)^.*\bmake\s+([a-z-]+)`)
+
+// refuseSlowTargets has blocks with other targets of make be skipped.
+func refuseSlowTargets(path string, read *page.Page) error {
+	for _, step := range read.Steps {
+		for _, found := range makes.FindAllStringSubmatch(step.Text, -1) {
+			if step.Kind == page.Commands && step.Skip == "" && !slices.Contains(quickTargets, found[1]) {
+				return fmt.Errorf("%s:%d: make %s is not for a test: skip the block with a reason", path, step.Line, found[1])
+			}
+		}
+	}
+	return nil
+}
+
+func TestSlowTargets(t *testing.T) {
+	t.Parallel()
+	run := &page.Page{Steps: []page.Step{commands("make build\n"), commands("cd kwok-dra && make demo   # a cluster\n")}}
+	require.ErrorContains(t, refuseSlowTargets("page.md", run), "make demo is not for a test")
+	run.Steps[1].Skip = "the demo runs"
+	require.NoError(t, refuseSlowTargets("page.md", run))
+}
+
 // follow does what a page says.
 func follow(t *testing.T, path string, read *page.Page) {
 	t.Helper()
+	require.NoError(t, refuseSlowTargets(path, read))
 	r := newReader(t, read.Cluster)
 	s := newShell(t, r.checkout, r.environment(t))
 	for _, step := range read.Steps {
 		place := fmt.Sprintf("%s:%d", path, step.Line)
-		if step.Skip != "" {
+		if step.Skip != "" && step.Kind != page.File {
 			t.Logf("%s is skipped: %s", place, step.Skip)
 			continue
 		}
@@ -69,7 +97,7 @@ func readPages(t *testing.T) map[string]*page.Page {
 	for _, path := range markdown(t) {
 		content, err := os.ReadFile(filepath.Join(sidecar.Root(), path))
 		require.NoError(t, err)
-		if !strings.HasPrefix(path, "docs/") && !strings.Contains(string(content), "<!-- cluster:") {
+		if path != "README.md" && !strings.HasPrefix(path, "docs/") && !strings.Contains(string(content), "<!-- cluster:") {
 			continue
 		}
 		pages[path], err = page.Parse(path, content)

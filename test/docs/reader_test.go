@@ -7,12 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/demo/world"
 	"github.com/kwok-dra/kwok-dra/test/docs/page"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
@@ -22,8 +23,8 @@ type reader struct {
 	home string
 	// checkout is the reader's own copy of the repository, and the working directory.
 	checkout string
-	// programs is a directory with kubectl, kwok-dra and kwok-dractl.
-	programs string
+	// programs are directories with kubectl, kwok-dra, kwok-dractl and the like.
+	programs []string
 	// kubeconfig is that of the reader's cluster, "" without one.
 	kubeconfig string
 }
@@ -33,26 +34,35 @@ func newReader(t *testing.T, wants string) *reader {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	r := &reader{home: filepath.Join(dir, "home"), checkout: filepath.Join(dir, "kwok-dra"), programs: filepath.Join(dir, "programs")}
-	for _, made := range []string{r.home, r.checkout, r.programs} {
+	r := &reader{home: filepath.Join(dir, "home"), checkout: filepath.Join(dir, "kwok-dra")}
+	for _, made := range []string{r.home, r.checkout} {
 		require.NoError(t, os.Mkdir(made, 0o755))
 	}
 	require.NoError(t, copyRepository(r.checkout))
-	programs := buildPrograms(t)
-	if wants == page.None {
-		for _, program := range programs {
-			require.NoError(t, os.Symlink(program, filepath.Join(r.programs, filepath.Base(program))))
-		}
+	programs := controlPlane(t)
+	if wants != page.Demo {
+		ours, err := sidecar.Programs()
+		require.NoError(t, err)
+		r.programs = []string{ours, filepath.Dir(programs.Path("kubectl"))}
 		return r
 	}
-	c := demo(t)
-	r.kubeconfig = c.Kubeconfig()
-	for _, program := range programs {
-		adopted, err := c.Adopt(program)
-		require.NoError(t, err)
-		r.programs = filepath.Dir(adopted)
-	}
+	demo := world.ForTest(t)
+	r.kubeconfig = demo.Cluster.Kubeconfig()
+	// What a reader leaves running ends with the cluster.
+	_, err = demo.Cluster.Adopt(programs.Path("kube-scheduler"))
+	require.NoError(t, err)
+	r.programs = []string{demo.Path}
 	return r
+}
+
+// controlPlane are the programs of Kubernetes and kwok.
+func controlPlane(t *testing.T) *build.Programs {
+	t.Helper()
+	versions, err := build.Versions{}.Resolve()
+	require.NoError(t, err)
+	programs, err := build.Ensure(t.Context(), build.Options{Versions: versions})
+	require.NoError(t, err)
+	return programs
 }
 
 // goVariables are what a Go program needs that has no HOME with a configuration.
@@ -64,7 +74,7 @@ func (r *reader) environment(t *testing.T) []string {
 	t.Helper()
 	environment := []string{
 		"HOME=" + r.home,
-		"PATH=" + r.programs + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"PATH=" + strings.Join(append(r.programs, os.Getenv("PATH")), string(os.PathListSeparator)),
 	}
 	if r.kubeconfig != "" {
 		environment = append(environment, "KUBECONFIG="+r.kubeconfig)
@@ -100,41 +110,4 @@ func copyRepository(to string) error {
 		}
 	}
 	return nil
-}
-
-// buildPrograms are the paths of the programs that readers have.
-func buildPrograms(t *testing.T) []string {
-	t.Helper()
-	versions, err := build.Versions{}.Resolve()
-	require.NoError(t, err)
-	built, err := build.Ensure(t.Context(), build.Options{Versions: versions})
-	require.NoError(t, err)
-	ours, err := sidecar.Programs()
-	require.NoError(t, err)
-	programs := []string{built.Path("kubectl"), built.Path("kwokctl")}
-	for _, name := range []string{"kwok-dra", "kwok-dractl", "kubectl-dra"} {
-		programs = append(programs, filepath.Join(ours, name))
-	}
-	return programs
-}
-
-// demo starts a cluster as "make demo" leaves it.
-func demo(t *testing.T) *cluster.Cluster {
-	t.Helper()
-	kwok, err := sidecar.ModuleDir(t.Context(), "sigs.k8s.io/kwok")
-	require.NoError(t, err)
-	c := cluster.ForTest(t, cluster.Options{EnableCRDs: []string{"Stage"}})
-	kubectl := func(arguments ...string) {
-		_, err := c.Kubectl(t.Context(), arguments...)
-		require.NoError(t, err)
-	}
-	kubectl("apply", "-k", filepath.Join(kwok, "kustomize", "stage", "fast"))
-	kubectl("apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "crd"))
-	kubectl("apply", "-k", filepath.Join(sidecar.Root(), "stages", "pod", "fast"))
-	manifests := filepath.Join(sidecar.Root(), "test", "demo", "manifests")
-	kubectl("apply", "-f", filepath.Join(manifests, "configuration.yaml"))
-	_, err = sidecar.Start(t.Context(), c, "--config-map", "kube-system/kwok-dra", "--enable-crds")
-	require.NoError(t, err)
-	kubectl("apply", "-f", filepath.Join(manifests, "nodes.yaml"), "-f", filepath.Join(manifests, "workload.yaml"))
-	return c
 }

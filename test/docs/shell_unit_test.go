@@ -42,6 +42,7 @@ func TestShellEndsWhereSomethingFails(t *testing.T) {
 		"an unknown command": "echo before\nno-such-command-at-all\n",
 		"a mistake":          "echo before\nfi\n",
 		"an exit":            "echo before\nexit 3\n",
+		"no failure":         "echo before\n! true\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
