@@ -19,8 +19,7 @@ import (
 // kustomizations refer to on the network is on disk.
 type checkout struct {
 	*testing.T
-	copied *overlay.Checkout
-	dir    string
+	*overlay.Checkout
 }
 
 // newCheckout makes one in dir.
@@ -28,19 +27,19 @@ func newCheckout(t *testing.T, dir string) *checkout {
 	t.Helper()
 	copied, err := overlay.Copy(t.Context(), sidecar.Root(), dir, "*")
 	require.NoError(t, err)
-	return &checkout{T: t, copied: copied, dir: copied.Dir}
+	return &checkout{T: t, Checkout: copied}
 }
 
 func (c *checkout) path(elem ...string) string {
-	return filepath.Join(append([]string{c.dir}, elem...)...)
+	return filepath.Join(append([]string{c.Dir}, elem...)...)
 }
 
-// local has a text that is read in a directory refer to files on disk.
-func (c *checkout) local(text, directory string) string {
+// local has commands that are run in the checkout refer to files on disk.
+func (c *checkout) local(commands string) string {
 	c.Helper()
-	text, err := c.copied.Local(c.Context(), text, directory)
+	local, err := c.Local(c.Context(), commands, c.Dir)
 	require.NoError(c, err)
-	return text
+	return local
 }
 
 // moduleDir is the directory of a module in the module cache, where it is put if
@@ -55,11 +54,12 @@ func moduleDir(t *testing.T, path, version string) string {
 	return module.Dir
 }
 
-// remoteDirectory is how the kustomizations refer to a directory of kwok.
-var remoteDirectory = regexp.MustCompile(`https://github\.com/kubernetes-sigs/kwok/kustomize/[^?\s]+\?ref=(v[0-9.]+)`)
-
-// image is that of kwok-dra.
-var image = regexp.MustCompile(`kwok-dra/kwok-dra:\S+`)
+var (
+	// release is that of kwok in a reference.
+	release = regexp.MustCompile(`github\.com/kubernetes-sigs/kwok/[^?\s]+\?ref=(v[0-9.]+)`)
+	// image is that of kwok-dra, or the version of which one is made.
+	image = regexp.MustCompile(`(?:kwok-dra/kwok-dra:|make image VERSION=)(\S+)`)
+)
 
 // TestReferences has all files name one release of kwok, but for those of
 // Karpenter, and one image of kwok-dra; and the tests know every reference to
@@ -68,21 +68,24 @@ func TestReferences(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t, t.TempDir())
 	kwoks, images := map[string]bool{}, map[string]bool{}
-	root := os.DirFS(filepath.Join(sidecar.Root(), "kustomize"))
-	require.NoError(t, fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".md" {
+	refers := func(path string) {
+		content, err := os.ReadFile(filepath.Join(sidecar.Root(), path))
+		require.NoError(t, err)
+		for _, match := range release.FindAllStringSubmatch(string(content), -1) {
+			kwoks[match[1]] = kwoks[match[1]] || !strings.HasPrefix(path, "kustomize/karpenter/")
+		}
+		for _, match := range image.FindAllStringSubmatch(string(content), -1) {
+			images[match[1]] = true
+		}
+	}
+	refers(guidePath)
+	require.NoError(t, fs.WalkDir(os.DirFS(sidecar.Root()), "kustomize", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		content, err := fs.ReadFile(root, path)
-		require.NoError(t, err)
-		for _, match := range remoteDirectory.FindAllStringSubmatch(string(content), -1) {
-			kwoks[match[1]] = kwoks[match[1]] || !strings.HasPrefix(path, "karpenter/")
-		}
-		for _, name := range image.FindAllString(string(content), -1) {
-			images[name] = true
-		}
+		refers(path)
 		if filepath.Base(path) == "kustomization.yaml" {
-			copied, err := os.ReadFile(c.path("kustomize", path))
+			copied, err := os.ReadFile(c.path(path))
 			require.NoError(t, err)
 			require.NotContains(t, string(copied), "https://", "%s refers to something in a form that is not known here", path)
 		}

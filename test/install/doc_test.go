@@ -1,4 +1,4 @@
-// Package install proves that kwok-dra is installed as kustomize/README.md says.
+// Package install proves that kwok-dra is installed as docs/guides/install.md says.
 //
 // There is neither a network nor a container engine, so two things are replaced,
 // and nothing else:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -50,6 +51,17 @@ func hostOptions() cluster.Options {
 		Disable:     []string{cluster.Kwok},
 		ExtraArgs:   map[string][]string{cluster.ControllerManager: {"node-monitor-grace-period=24h"}},
 	}
+}
+
+// taintOptions are those, with taints of devices also where these are off by default.
+func taintOptions(t *testing.T) cluster.Options {
+	t.Helper()
+	options := hostOptions()
+	if kubernetesMinor(t) < 36 {
+		options.FeatureGates = map[string]bool{"DRADeviceTaints": true}
+		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
+	}
+	return options
 }
 
 // newHost adds a host to the cluster.
@@ -111,7 +123,10 @@ func (h *host) sync(ctx context.Context, pod *corev1.Pod) {
 	case pod.DeletionTimestamp != nil && running != nil:
 		delete(h.pods, pod.UID)
 		running.stop()
-		h.check(ctx, h.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+		err := h.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		if !apierrors.IsNotFound(err) { // as one of a Job that only its finalizer has kept
+			h.check(ctx, err)
+		}
 	}
 }
 
@@ -166,6 +181,22 @@ func (h *host) ready(ctx context.Context, pod *corev1.Pod) error {
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		})
 	}
+	return h.report(ctx, pod, &status)
+}
+
+// succeeded tells the API server that all containers of the Pod have.
+func (h *host) succeeded(ctx context.Context, pod *corev1.Pod) error {
+	now := metav1.Now()
+	status := corev1.PodStatus{Phase: corev1.PodSucceeded, StartTime: &now}
+	for _, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: now}},
+		})
+	}
+	return h.report(ctx, pod, &status)
+}
+
+func (h *host) report(ctx context.Context, pod *corev1.Pod, status *corev1.PodStatus) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err

@@ -45,14 +45,13 @@ func TestKwokctl(t *testing.T) {
 	require.NoError(t, err)
 	u.client, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	u.requirePrepared("a")
-	u.allPublished(51)
-	u.run(`kwokctl scale node h100 --config kwokctl.yaml --param '.profile="nvidia-h100"'` +
-		"\nkubectl get nodes --no-headers -l dra.kwok.x-k8s.io/profile=nvidia-h100 | grep h100-000000")
+	u.requirePrepared(h100)
+	u.allPublished(50 + 2)
 
 	// What is a part of the cluster stops and starts with it.
-	u.run("kwokctl stop cluster\nkwokctl start cluster\nkwokctl scale node gpu --replicas 51 --config kwokctl.yaml")
-	u.allPublished(52)
+	u.run("kwokctl stop cluster\nkwokctl start cluster\n" +
+		`kwokctl scale node h100 --replicas 51 --config kwokctl.yaml --param '.profile="nvidia-h100"'`)
+	u.allPublished(51 + 2)
 }
 
 // TestKwokctlDocker has kwokctl say how it would start kwok-dra in a container.
@@ -77,14 +76,14 @@ func TestKwokctlDocker(t *testing.T) {
 			" --network=kwok-kwok ", " --user=0 ",
 			" --volume=/clusters/kwok/kubeconfig:/clusters/kwok/kubeconfig.yaml:ro ",
 			" --volume=/clusters/kwok/pki/admin.key:/etc/kubernetes/pki/admin.key:ro ",
-			" kwok-dra/kwok-dra:v0.2.0 --kubeconfig=/clusters/kwok/kubeconfig.yaml --manage-all-nodes --config-map=kube-system/kwok-dra --enable-crds\n",
+			" kwok-dra/kwok-dra:v0.1.0 --kubeconfig=/clusters/kwok/kubeconfig.yaml --manage-all-nodes --config-map=kube-system/kwok-dra --enable-crds\n",
 		} {
 			require.Contains(t, create, part)
 		}
 	}
 }
 
-// prepareKwokctl puts into place what the commands of the README need.
+// prepareKwokctl puts into place what the commands of the guide need.
 func (u *user) prepareKwokctl() {
 	program, err := sidecar.Binary()
 	require.NoError(u.T(), err)

@@ -16,14 +16,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
-// TestKwok installs kwok 0.8 with kwok-dra into an empty cluster.
-func TestKwok(t *testing.T) {
+// TestKustomize installs kwok 0.8 with kwok-dra into an empty cluster, breaks a
+// device, and uninstalls.
+func TestKustomize(t *testing.T) {
 	t.Parallel()
-	u := follows(t, hostOptions())
-	u.does("kwok 0.8")
+	u := follows(t, taintOptions(t))
+	before := u.fresh()
+	u.does("Kustomize")
 	u.does("Devices")
-	u.requirePrepared("a")
-	u.testAffinity()
+	u.requirePrepared(h100)
+	u.does("Broken device")
+	u.uninstalls(before)
 }
 
 // TestKwokGeneral adds kwok-dra to a kwok 0.8 that is there, with the general
@@ -32,16 +35,17 @@ func TestKwokGeneral(t *testing.T) {
 	t.Parallel()
 	u := follows(t, hostOptions())
 	u.installKwok()
-	u.does("kwok 0.8", "kustomize/kwok\n", "kustomize/kwok-general\n")
+	u.does("Kustomize", "kustomize/kwok\n", "kustomize/kwok-general\n")
 	waited := u.watchWaiting()
 	u.does("Devices")
-	u.requirePrepared("a")
+	u.requirePrepared(h100)
 	require.NotEmpty(t, waited(), "no Pod was seen waiting for its claims")
-	node, err := u.client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
+	node, err := u.client.CoreV1().Nodes().Get(t.Context(), h100, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == "dra.kwok.x-k8s.io/PluginRegistered" && c.Status == corev1.ConditionTrue
 	}))
+	u.testAffinity()
 }
 
 // TestKarpenter adds kwok-dra to kwok as Karpenter installs it, for the nodes of
@@ -51,35 +55,42 @@ func TestKarpenter(t *testing.T) {
 	options := hostOptions()
 	options.KwokVersion = "0.6.1" // 0.6.0 cannot be built as a module
 	u := follows(t, options)
-	// make install-kwok brings these.
-	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.6.0\n" +
-		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done")
-	u.does("Karpenter 1.14")
-	u.run("kubectl -n kube-system rollout status deployment kwok-controller-a")
-	u.fakeNode("other", map[string]string{"dra.kwok.x-k8s.io/profile": "gpu-example", "kwok.x-k8s.io/node": "fake", "kwok-partition": "b"})
-	u.does("Devices", "labels: {", "labels: {kwok.x-k8s.io/node: fake, kwok-partition: a, ")
-	u.requirePrepared("a")
+	u.defineStages("v0.6.0") // as make install-kwok does
+	u.does("Karpenter")
+	u.fakeNode("other", map[string]string{"dra.kwok.x-k8s.io/profile": "nvidia-h100", "kwok.x-k8s.io/node": "fake", "kwok-partition": "b"})
+	u.does("Devices", "--nodes 2 |", `--nodes 2 | sed 's|type: kwok|kwok.x-k8s.io/node: fake\n    kwok-partition: a|' |`)
+	u.requirePrepared(h100)
 	require.Empty(t, u.slicesOf("other"))
 }
 
-// TestAnotherKwok adds kwok-dra to a kwok that was installed by itself.
-func TestAnotherKwok(t *testing.T) {
+// TestExistingKwok adds kwok-dra to a kwok that was installed by itself, first
+// beside it as a program, then in its Pod.
+func TestExistingKwok(t *testing.T) {
 	t.Parallel()
 	u := follows(t, hostOptions())
 	u.installKwok()
-	u.does("Another kwok")
-	u.run("kubectl -n kube-system rollout status deployment kwok-controller")
+	u.does("Program", "127.0.0.1:10246", "127.0.0.1:0")
 	u.does("Devices")
-	u.requirePrepared("a")
+	u.requirePrepared(h100)
+	published := u.slicesOf(h100)
+	u.background()
+	u.does("Existing kwok")
+	require.Equal(t, published, u.slicesOf(h100), "slices are as they were")
+}
+
+// defineStages has the cluster know the Stages of a release of kwok.
+func (u *user) defineStages(release string) {
+	u.T().Helper()
+	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=" + release + "\n" +
+		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done")
 }
 
 // installKwok installs kwok as its documentation says.
 func (u *user) installKwok() {
 	u.T().Helper()
 	const kwok = "https://github.com/kubernetes-sigs/kwok/kustomize/"
-	u.run("kubectl apply -k " + kwok + "crd?ref=v0.8.0\n" +
-		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done\n" +
-		"kubectl kustomize " + kwok + "kwok?ref=v0.8.0 | sed 's|kwok/kwok$|kwok/kwok:v0.8.0|' | kubectl apply -f -\n" +
+	u.defineStages("v0.8.0")
+	u.run("kubectl kustomize " + kwok + "kwok?ref=v0.8.0 | sed 's|kwok/kwok$|kwok/kwok:v0.8.0|' | kubectl apply -f -\n" +
 		"kubectl apply -k " + kwok + "stage/fast?ref=v0.8.0\n" +
 		"kubectl -n kube-system rollout status deployment kwok-controller")
 }
@@ -104,11 +115,9 @@ patches:
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
-	u.run("kubectl apply -k https://github.com/kubernetes-sigs/kwok/kustomize/crd?ref=v0.8.0\n" +
-		"until kubectl get stages.kwok.x-k8s.io; do sleep 1; done")
+	u.defineStages("v0.8.0")
 	u.write(withProfiles, "mine", "kustomization.yaml")
-	u.write(secure, "secure", "kustomization.yaml")
-	for _, overlay := range []string{"kustomize/kwok", "kustomize/kwok-general", "kustomize/karpenter", "mine", "secure"} {
+	for _, overlay := range []string{"kustomize/kwok", "kustomize/kwok-general", "kustomize/karpenter", "mine"} {
 		u.run("kubectl apply --dry-run=server -k " + overlay)
 	}
 	rendered, err := u.shell("kubectl kustomize mine").Output()
@@ -141,6 +150,9 @@ func (u *user) slicesOf(node string) []resourcev1.ResourceSlice {
 	return list.Items
 }
 
+// h100 is one of the two nodes of the section about devices.
+const h100 = "nvidia-h100-0"
+
 // requirePrepared wants the devices of the profile on the node, and the claims of
 // all Pods prepared.
 func (u *user) requirePrepared(node string) {
@@ -154,12 +166,7 @@ func (u *user) requirePrepared(node string) {
 	for _, pod := range pods.Items {
 		require.Equal(u.T(), corev1.PodRunning, pod.Status.Phase)
 		require.True(u.T(), hasCondition(&pod, corev1.PodReadyToStartContainers, corev1.ConditionTrue), "Pod %s", pod.Name)
-	}
-	claims, err := u.client.ResourceV1().ResourceClaims("default").List(u.T().Context(), metav1.ListOptions{})
-	require.NoError(u.T(), err)
-	require.NotEmpty(u.T(), claims.Items)
-	for _, claim := range claims.Items {
-		require.NotEmpty(u.T(), claim.Status.Devices, "claim %s", claim.Name)
+		require.NotEmpty(u.T(), pod.Status.ResourceClaimStatuses)
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -42,6 +44,9 @@ func (p *runningPod) start(ctx context.Context) error {
 		p.containers = append(p.containers, running)
 		p.host.mu.Unlock()
 	}
+	if p.pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+		return p.finish(ctx, kubeconfig)
+	}
 	for i, running := range p.containers {
 		container := &p.pod.Spec.Containers[i]
 		for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
@@ -51,6 +56,34 @@ func (p *runningPod) start(ctx context.Context) error {
 		}
 	}
 	return p.host.ready(ctx, p.pod)
+}
+
+// finish waits for the container of a Job to succeed, and starts it again when it
+// fails.
+func (p *runningPod) finish(ctx context.Context, kubeconfig string) error {
+	for {
+		running := p.containers[0]
+		select {
+		case <-running.exited:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if running.running.ProcessState.Success() {
+			return p.host.succeeded(ctx, p.pod)
+		}
+		select {
+		case <-time.After(longestPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		again, err := p.startContainer(ctx, &p.pod.Spec.Containers[0], kubeconfig)
+		if err != nil {
+			return fmt.Errorf("start container %s again: %w", p.pod.Spec.Containers[0].Name, err)
+		}
+		p.host.mu.Lock()
+		p.containers[0] = again
+		p.host.mu.Unlock()
+	}
 }
 
 func (p *runningPod) stop() {
@@ -89,7 +122,10 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 	if err != nil {
 		return nil, err
 	}
-	arguments = append(arguments, "--kubeconfig="+kubeconfig, "--server-address="+address)
+	arguments = append(arguments, "--kubeconfig="+kubeconfig)
+	if filepath.Base(program) != "kubectl" {
+		arguments = append(arguments, "--server-address="+address)
+	}
 	env := []string{"HOME=" + filepath.Join(root, "root")}
 	for name, value := range environment {
 		env = append(env, name+"="+value)
@@ -98,11 +134,14 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 	return startProcess(p.host.cluster, command{program: program, arguments: arguments, environment: env, log: log, name: container.Name, address: address, host: p.host.nameOf(p.pod)})
 }
 
+// ownVersion is that of kwok-dra's image in the kustomizations.
+const ownVersion = "v0.1.0"
+
 // program is what an image has for its entrypoint.
 func (p *runningPod) program(image string) (string, error) {
 	version := p.host.cluster.Versions().Kwok
 	switch image {
-	case "kwok-dra/kwok-dra:v0.2.0":
+	case "kwok-dra/kwok-dra:" + ownVersion:
 		return sidecar.Binary()
 	case "registry.k8s.io/kwok/kwok:" + version:
 		return p.host.cluster.Binary("kwok"), nil
@@ -110,6 +149,9 @@ func (p *runningPod) program(image string) (string, error) {
 		if version == overlay.KwokModule("v0.6.0") {
 			return p.host.cluster.Binary("kwok"), nil
 		}
+	}
+	if strings.HasPrefix(image, "registry.k8s.io/kubectl:v") {
+		return p.host.cluster.Binary("kubectl"), nil
 	}
 	return "", fmt.Errorf("there is no program for image %s", image)
 }
@@ -152,19 +194,50 @@ func (p *runningPod) mount(ctx context.Context, mount corev1.VolumeMount, place 
 		if volume.Name != mount.Name {
 			continue
 		}
-		if volume.ConfigMap == nil || mount.SubPath == "" {
-			return fmt.Errorf("mount volume %s: want one file of a ConfigMap", volume.Name)
+		if volume.ConfigMap == nil {
+			return fmt.Errorf("mount volume %s: want a ConfigMap", volume.Name)
 		}
-		configMap, err := p.host.client.CoreV1().ConfigMaps(p.pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+		configMap, err := p.configMap(ctx, volume.ConfigMap.Name)
 		if err != nil {
 			return fmt.Errorf("mount volume %s: %w", volume.Name, err)
 		}
-		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
-			return fmt.Errorf("mount volume %s: %w", volume.Name, err)
-		}
-		return os.WriteFile(place, []byte(configMap.Data[mount.SubPath]), 0o600)
+		return mountFiles(configMap.Data, mount.SubPath, place)
 	}
 	return fmt.Errorf("mount volume %s: there is none", mount.Name)
+}
+
+// configMap waits for a ConfigMap, as kubelets do.
+func (p *runningPod) configMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		configMap, err := p.host.client.CoreV1().ConfigMaps(p.pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return configMap, err
+		}
+		select {
+		case <-time.After(longestPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// mountFiles writes one file, or all of them to a directory.
+func mountFiles(files map[string]string, file, place string) error {
+	if file != "" {
+		files = map[string]string{filepath.Base(place): files[file]}
+		place = filepath.Dir(place)
+	}
+	if err := os.MkdirAll(place, 0o755); err != nil {
+		return fmt.Errorf("make directory of volume: %w", err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(place, name), []byte(content), 0o600); err != nil {
+			return fmt.Errorf("write file of volume: %w", err)
+		}
+	}
+	return nil
 }
 
 // kubeconfig writes one with a token of the Pod's ServiceAccount.

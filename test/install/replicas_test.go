@@ -18,13 +18,9 @@ import (
 )
 
 const (
-	// replicated is what users have who run several replicas.
-	replicated = `
-resources: [../kustomize/kwok]
-components: [../kustomize/replicas]
-`
 	// standingBy has the replicas choose a leader that acts for all nodes.
-	standingBy = replicated + `
+	standingBy = `
+resources: [../replicas]
 patches:
 - target: {kind: Deployment}
   patch: |
@@ -43,7 +39,7 @@ patches:
 // would, and has the others go on with its nodes.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	for mode, kustomization := range map[string]string{"lease": replicated, "leader": standingBy} {
+	for mode, directory := range map[string]string{"lease": "replicas", "leader": "mine"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			requireHostNames(t)
@@ -51,8 +47,9 @@ func TestReplicas(t *testing.T) {
 			options.Audit = true
 			u := follows(t, options)
 			u.named = true
-			u.write(kustomization, "mine", "kustomization.yaml")
-			u.does("kwok 0.8", "kustomize/kwok\n", "mine\n")
+			u.defineStages("v0.8.0")
+			u.write(standingBy, "mine", "kustomization.yaml")
+			u.does("Replicas", "-k replicas", "-k "+directory)
 			testReplicas(&fleetUser{user: u})
 		})
 	}

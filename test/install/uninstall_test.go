@@ -10,28 +10,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUninstall installs, uses, installs again and takes away, after which nothing
-// of kwok-dra is left in the cluster.
-func TestUninstall(t *testing.T) {
+// TestRelease installs, uses, installs again and uninstalls what a release has.
+func TestRelease(t *testing.T) {
 	t.Parallel()
 	u := follows(t, hostOptions())
-	// The last that the controllers make by themselves.
-	u.run("until kubectl -n default get serviceaccount/default configmap/kube-root-ca.crt; do sleep 1; done")
-	before := u.everything()
-	u.does("kwok 0.8")
+	before := u.fresh()
+	manifest, err := u.Manifest(ownVersion)
+	require.NoError(t, err)
+	u.write(string(manifest), "install.yaml")
+	u.does("Release")
 	u.does("Devices")
+	u.requirePrepared(h100)
 	u.write(profile, "profile", "kustomization.yaml")
 	u.run("kubectl apply -k profile")
-	published, configured := u.slicesOf("a"), u.configMap()
+	published, configured := u.slicesOf(h100), u.configMap()
 	require.NotEmpty(t, configured)
-	u.does("kwok 0.8") // as an upgrade does
-	require.Equal(t, published, u.slicesOf("a"), "slices are as they were")
+	u.does("Release") // as an upgrade does
+	require.Equal(t, published, u.slicesOf(h100), "slices are as they were")
 	require.Equal(t, configured, u.configMap(), "so is the user's configuration")
-	u.run("kubectl delete -f kustomize/profiles/gpu-example/sample.yaml\nkubectl wait --for=delete pod --all --timeout=60s")
+	u.uninstalls(before, "-k kustomize/kwok", "-f install.yaml")
+}
+
+// fresh is all that there is in a cluster that is new.
+func (u *user) fresh() map[string]bool {
+	u.T().Helper()
+	// The last that the controllers make by themselves.
+	u.run("until kubectl -n default get serviceaccount/default configmap/kube-root-ca.crt; do sleep 1; done")
+	return u.everything()
+}
+
+// uninstalls removes the workload of the guide, and kwok-dra, after which nothing
+// of it is left in the cluster.
+func (u *user) uninstalls(before map[string]bool, replaced ...string) {
+	u.T().Helper()
+	u.run("kubectl delete -f training.yaml\nkubectl wait --for=delete pod --all --timeout=60s")
 	u.requireNoEntries()
-	u.does("Uninstall")
-	u.run("kubectl delete deviceclasses --all\nkubectl delete node a") // the user's own
-	until(t, patience, func() string {                                 // the garbage collector takes a while
+	u.does("Uninstall", replaced...)
+	u.run("kubectl delete deviceclasses --all\nkubectl delete nodes --selector type=kwok") // the user's own
+	until(u.T(), patience, func() string {                                                 // the garbage collector takes a while
 		left := u.everything()
 		for object := range before {
 			delete(left, object)
@@ -93,20 +109,20 @@ func (u *user) everything() map[string]bool {
 	return objects
 }
 
-// secure is what users have who protect the metrics.
-const secure = `
-resources: [../kustomize/kwok]
-components: [../kustomize/secure-serving]
-`
-
-// TestSecureServing has the metrics be read by who may, and probes by the kubelet.
-func TestSecureServing(t *testing.T) {
+// TestConfigurations installs with several configurations, one after the other:
+// without custom resources, and with metrics that are read by who may, and probes by
+// the kubelet.
+func TestConfigurations(t *testing.T) {
 	t.Parallel()
 	u := follows(t, hostOptions())
-	u.write(secure, "mine", "kustomization.yaml")
-	u.does("kwok 0.8", "kustomize/kwok\n", "mine\n")
-	u.run("kubectl create serviceaccount prometheus\nkubectl create serviceaccount nobody\n" +
-		"kubectl create clusterrolebinding prometheus --clusterrole kwok-dra-metrics-reader --serviceaccount default:prometheus")
+	u.defineStages("v0.8.0")
+	u.does("Without custom resources")
+	u.run("until kubectl get resourceslices --field-selector spec.nodeName=" + h100 + " -o name | grep .; do sleep 1; done")
+	require.NotEmpty(t, u.configMap())
+	u.does("Options")
+	require.Contains(t, u.container("kwok-dra").running.Args, "-v=2")
+	u.does("Secure serving", "monitoring:prometheus", "default:prometheus")
+	u.run("kubectl create serviceaccount prometheus\nkubectl create serviceaccount nobody")
 	for _, test := range []struct {
 		path, user string
 		want       int
