@@ -13,6 +13,8 @@ export GOFLAGS := $(strip $(filter-out $(SAME),$(shell $(GO) env GOFLAGS)) $(SAM
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
 LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
 VULNERABILITIES ?= https://vuln.go.dev
+# Compiles a program of a module, with progress, and runs it.
+RUN = $(GO) -C test/cluster build -buildvcs=false -o $(CURDIR)/bin/gorun ./cmd/gorun && bin/gorun
 HOT = ./pkg/claims ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/renewals ./pkg/slices
 MODULES = . test/cluster test test/dashboards test/helm test/karpenter
 
@@ -24,22 +26,19 @@ help: ## List the targets.
 
 .PHONY: demo
 demo: ## Start a real cluster with fake GPU nodes and show what they do.
-	@echo "Compiling (a minute or two for the first time, seconds later) ..."
-	@cd test && $(GO) run ./demo
+	@$(RUN) test ./demo
 
 .PHONY: demo-karpenter
 demo-karpenter: ## Show Karpenter make nodes for Pods that claim devices, on a real cluster.
-	@echo "Compiling (a minute or two for the first time, seconds later) ..."
-	@cd test/karpenter && $(GO) run ./demo
+	@$(RUN) test/karpenter ./demo
 
 .PHONY: demo-down
 demo-down: ## Remove what a demo has left running.
-	@cd test && $(GO) run ./demo -down
+	@$(RUN) test ./demo -down
 
 .PHONY: test
 test: ## Run all tests, the quickest first, those on real clusters too (ONLY=REGEX chooses parts).
-	@echo "Compiling what runs the tests ..."
-	@cd test && $(GO) run ./suite -only '$(ONLY)'
+	@$(RUN) test ./suite -only '$(ONLY)'
 
 .PHONY: build
 build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a plugin of kubectl.
@@ -50,15 +49,15 @@ build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a
 .PHONY: image
 image: ## Build bin/kwok-dra-VERSION.tar, an image for amd64 and arm64.
 	@echo "Building the image of kwok-dra $(VERSION) ..."
-	@cd test && $(GO) run ./image -version '$(VERSION)'
+	@$(RUN) test ./image -version '$(VERSION)'
 
 .PHONY: release
 release: ## Make dist/, all that users install: make release VERSION=v1.2.3.
-	@cd test && $(GO) run ./release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
+	@$(RUN) test ./release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
 
 .PHONY: control-plane
 control-plane: ## Build the control plane for tests and demo, once.
-	@cd test/cluster && $(GO) run ./cmd/cluster build
+	@$(RUN) test/cluster ./cmd/cluster build
 
 .PHONY: generate
 generate: ## Make the custom resource definitions from the Go types (needs the network).
@@ -105,8 +104,7 @@ test-browser: ## Test the page in a headless Chromium, if there is one, with pic
 
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
-	@echo "Compiling (a minute or two for the first time, seconds later) ..."
-	@cd test && $(GO) run ./matrix
+	@$(RUN) test ./matrix
 
 .PHONY: race
 race: ## Run the tests that need no cluster with the race detector (needs a C compiler).
@@ -114,8 +112,7 @@ race: ## Run the tests that need no cluster with the race detector (needs a C co
 
 .PHONY: bench
 bench: control-plane ## Measure speed against a raw writer and a kwok Stage, on a real cluster.
-	@echo "Compiling (a minute or two for the first time, seconds later) ..."
-	@cd test && $(GO) run ./bench
+	@$(RUN) test ./bench
 
 .PHONY: bench-hot
 bench-hot: ## Measure the functions that run for each node, Pod, claim and slice (under a minute).
@@ -124,13 +121,11 @@ bench-hot: ## Measure the functions that run for each node, Pod, claim and slice
 
 .PHONY: bench-scale
 bench-scale: control-plane ## Measure 10,000 nodes with 80,000 devices and 20,000 claims, with a plot in bin/scale.svg (20 minutes).
-	@echo "Compiling (a minute or two for the first time, seconds later) ..."
-	@cd test && $(GO) run ./scale
+	@$(RUN) test ./scale
 
 .PHONY: soak
 soak: control-plane ## Have nodes, Pods, templates and taints come and go for an hour, and tell whether memory and lag stay flat.
-	@echo "Compiling (a minute or two for the first time, seconds later) ..."
-	@cd test && $(GO) run ./soak
+	@$(RUN) test ./soak
 
 .PHONY: clean
 clean: ## Remove what was built in the work tree.

@@ -3,7 +3,6 @@ package build
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/module"
-
-	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // small is a program that builds in about a second, from a module that this
@@ -146,12 +143,6 @@ func TestCache(t *testing.T) {
 	require.NotEqual(t, "/kwok-dra", dir)
 }
 
-func TestFollow(t *testing.T) {
-	t.Parallel()
-	lines := []string{"go: downloading k8s.io/api v0.36.3", "k8s.io/api/core/v1", "# k8s.io/broken", "broken/x.go:1:2: undefined: y"}
-	require.Equal(t, lines[2:], follow(strings.NewReader(strings.Join(lines, "\n")), 4, quietStep(t)))
-}
-
 type writerFunc func([]byte)
 
 func (f writerFunc) Write(text []byte) (int, error) { f(text); return len(text), nil }
@@ -165,10 +156,4 @@ func requireEntries(t *testing.T, dir string, want ...string) {
 		got = append(got, entry.Name())
 	}
 	require.ElementsMatch(t, want, got)
-}
-
-func quietStep(t *testing.T) *progress.Step {
-	step := progress.Start(io.Discard, "test")
-	t.Cleanup(func() { step.Finish(nil) })
-	return step
 }

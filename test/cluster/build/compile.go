@@ -1,12 +1,10 @@
 package build
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster/compile"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 	"github.com/kwok-dra/kwok-dra/test/cluster/release"
@@ -128,37 +127,11 @@ func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the compiler: %w", err)
 	}
-	tail := follow(stderr, packages, p)
+	tail := compile.Follow(stderr, packages, p)
 	if err := cmd.Wait(); err != nil {
 		return failure(ctx, err, strings.Join(tail, "\n"))
 	}
 	return nil
-}
-
-// follow tells about the packages that the compiler reports and keeps the last
-// lines, which is where a failing build says why. total is an upper limit: what
-// the compiler's own cache has is never reported.
-func follow(stderr io.Reader, total int, p *progress.Step) (tail []string) {
-	const keep = 30
-	lines := bufio.NewScanner(stderr)
-	lines.Buffer(nil, 1<<20)
-	for compiled, downloaded := 0, 0; lines.Scan(); {
-		line := lines.Text()
-		switch {
-		case strings.HasPrefix(line, "go: downloading "):
-			downloaded++
-			p.State("%d modules downloaded", downloaded)
-		case !strings.ContainsAny(line, " \t:"): // a bare import path
-			compiled++
-			p.State("%d of at most %d packages compiled", compiled, total)
-		default:
-			tail = append(tail, line)
-			tail = tail[max(0, len(tail)-keep):]
-		}
-	}
-	// A line beyond the buffer: the compiler must not block on a full pipe.
-	_, _ = io.Copy(io.Discard, stderr)
-	return tail
 }
 
 // goCommand runs the go command in the workshop, untouched by settings that are

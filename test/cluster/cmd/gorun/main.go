@@ -1,0 +1,72 @@
+// Command gorun is "go run" that shows progress while it compiles: gorun
+// DIRECTORY PACKAGE [ARGUMENTS] compiles a package of the module in the directory
+// and becomes that program, in that directory.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/compile"
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: gorun DIRECTORY PACKAGE [ARGUMENTS]")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
+		fmt.Fprintln(os.Stderr, "gorun:", err)
+		os.Exit(1)
+	}
+}
+
+// run returns only if it fails.
+func run(dir, pkg string, args []string) error {
+	root, err := gomod.Root("github.com/kwok-dra/kwok-dra")
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(filepath.Join(root, dir)); err != nil {
+		return fmt.Errorf("enter the module of %s: %w", pkg, err)
+	}
+	program := filepath.Join(root, "bin", strings.ReplaceAll(filepath.Join(dir, pkg), string(filepath.Separator), "-"))
+	step := progress.Start(os.Stderr, "Compiling "+filepath.Join(dir, pkg))
+	err = build(pkg, program, step)
+	step.Finish(err)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Exec(program, append([]string{program}, args...), os.Environ()); err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	return nil
+}
+
+func build(pkg, program string, step *progress.Step) error {
+	packages := 0
+	// Only an estimate for the progress; a real problem shows in the build.
+	if deps, err := exec.Command("go", "list", "-deps", pkg).Output(); err == nil {
+		packages = bytes.Count(deps, []byte("\n"))
+	}
+	cmd := exec.Command("go", "build", "-v", "-buildvcs=false", "-o", program, pkg)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return fmt.Errorf("open pipe to the compiler: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the compiler: %w", err)
+	}
+	tail := compile.Follow(stderr, packages, step)
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("compile %s: %w\n%s", pkg, err, strings.Join(tail, "\n"))
+	}
+	return nil
+}
