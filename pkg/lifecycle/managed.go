@@ -27,7 +27,7 @@ type ManagedNodes struct {
 	// Single selects the node of this name.
 	Single string
 
-	annotations labels.Selector
+	annotations, labels labels.Selector
 }
 
 // Complete checks the options and fills in the default.
@@ -44,22 +44,21 @@ func (m *ManagedNodes) Complete() error {
 	if set == 0 {
 		m.Annotations = DefaultAnnotationSelector
 	}
-	if _, err := labels.Parse(m.Labels); err != nil {
+	var err error
+	if m.labels, err = labels.Parse(m.Labels); err != nil {
 		return fmt.Errorf("parse --manage-nodes-with-label-selector %q: %w", m.Labels, err)
 	}
-	annotations, err := labels.Parse(m.Annotations)
-	if err != nil {
+	if m.annotations, err = labels.Parse(m.Annotations); err != nil {
 		return fmt.Errorf("parse --manage-nodes-with-annotation-selector %q: %w", m.Annotations, err)
 	}
-	m.annotations = annotations
 	return nil
 }
 
-// Matches reports whether a node that was listed with Tweak is fake. A node that
-// no longer matches must be treated as one that has gone: kwok gets no event
-// when a node loses its annotation.
+// Matches reports whether a node is fake, whether it was listed with Tweak or read
+// by its name. A node that no longer matches must be treated as one that has gone:
+// kwok gets no event when a node loses its annotation.
 func (m *ManagedNodes) Matches(node *corev1.Node) bool {
-	return m.annotations.Matches(labels.Set(node.Annotations))
+	return m.annotations.Matches(labels.Set(node.Annotations)) && m.labels.Matches(labels.Set(node.Labels)) && (m.Single == "" || m.Single == node.Name)
 }
 
 // Tweak narrows a list or watch of nodes to what the server can filter.

@@ -22,8 +22,9 @@ func TestManagedNodes(t *testing.T) {
 		"default, other": {ManagedNodes{}, map[string]string{"kwok.x-k8s.io/node": "real"}, false, metav1.ListOptions{}, "annotations kwok.x-k8s.io/node=fake"},
 		"annotation":     {ManagedNodes{Annotations: "a=b"}, map[string]string{"a": "b"}, true, metav1.ListOptions{}, "annotations a=b"},
 		"annotation, no": {ManagedNodes{Annotations: "a in (b,c),d"}, map[string]string{"a": "b"}, false, metav1.ListOptions{}, "annotations a in (b,c),d"},
-		"labels":         {ManagedNodes{Labels: "a=b"}, nil, true, metav1.ListOptions{LabelSelector: "a=b"}, "labels a=b"},
+		"labels":         {ManagedNodes{Labels: "a=b"}, nil, false, metav1.ListOptions{LabelSelector: "a=b"}, "labels a=b"},
 		"single":         {ManagedNodes{Single: "n"}, nil, true, metav1.ListOptions{FieldSelector: "metadata.name=n"}, "name n"},
+		"single, other":  {ManagedNodes{Single: "m"}, nil, false, metav1.ListOptions{FieldSelector: "metadata.name=m"}, "name m"},
 		"all":            {ManagedNodes{All: true}, nil, true, metav1.ListOptions{}, "all"},
 	}
 	for name, test := range tests {
@@ -38,6 +39,18 @@ func TestManagedNodes(t *testing.T) {
 			require.Equal(t, test.text, test.given.String())
 		})
 	}
+}
+
+// TestNodeThatLosesItsLabel is no longer fake, also when it is read by its name,
+// where the server does not filter.
+func TestNodeThatLosesItsLabel(t *testing.T) {
+	t.Parallel()
+	managed := ManagedNodes{Labels: "fake=yes"}
+	require.NoError(t, managed.Complete())
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"fake": "yes"}}}
+	require.True(t, managed.Matches(node))
+	node.Labels = nil
+	require.False(t, managed.Matches(node))
 }
 
 func TestManagedNodesRefuses(t *testing.T) {
