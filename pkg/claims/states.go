@@ -35,6 +35,9 @@ type podState struct {
 	failure *failure
 	// claims are those that are prepared for the Pod.
 	claims []types.UID
+	// ended says that the Pod had ended when they were released. Where nobody tells so
+	// in its status, it looks prepared as long as it is there.
+	ended bool
 	// followed says that another replica prepares them, and counts that.
 	followed bool
 }

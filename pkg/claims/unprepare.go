@@ -30,7 +30,7 @@ const bindingPatience = time.Minute
 // nothing to the claims; the kubelet reports it in the Pod's status.
 func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
 	ready := readyToStart(a.pod) == corev1.ConditionTrue
-	if ready {
+	if ready && (a.set.Faithful || !a.state.ended) {
 		p.use(a, p.knownClaims(a.pod))
 	}
 	if ready && a.set.Faithful {
@@ -48,6 +48,7 @@ func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
 	if a.set.Faithful || terminal(a.pod) {
 		p.release(a.state)
 	}
+		a.state.ended = terminal(a.pod)
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package claims
 
 import (
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -230,6 +232,22 @@ func TestUnprepareWhen(t *testing.T) {
 		w.wrote("unprepared p")
 		w.settled()
 		require.Zero(t, w.preparer.states.prepared())
+	})
+}
+
+// TestEndedPodIsCountedOnce: a Pod that has ended may be there for long, as that of
+// a Job, and be edited.
+func TestEndedPodIsCountedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, "", false)
+		w.editPod("p", setPhase(corev1.PodSucceeded))
+		for i := range 5 {
+			synctest.Wait()
+			w.editPod("p", func(pod *corev1.Pod) { pod.Annotations = map[string]string{"edit": strconv.Itoa(i)} })
+		}
+		synctest.Wait()
+		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.prepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.unprepares), 0)
 	})
 }
 
