@@ -107,7 +107,8 @@ func observePod(object any) (any, error) {
 // encoded, which takes a fifth of the memory.
 type observedClaim struct {
 	cached.Object[resourcev1.ResourceClaim, *resourcev1.ResourceClaim]
-	node string
+	node      string
+	allocated bool
 	// ours marks a claim that kwok-dra has written to, or may have to before a Pod
 	// is bound.
 	ours bool
@@ -127,7 +128,7 @@ func observeClaim(object any) (any, error) {
 		return object, nil
 	}
 	slim := slimClaim(claim)
-	observed := &observedClaim{node: nodeOf(slim), ours: len(slim.ManagedFields) > 0 || hasBindingConditions(slim)}
+	observed := &observedClaim{node: nodeOf(slim), allocated: slim.Status.Allocation != nil, ours: len(slim.ManagedFields) > 0 || hasBindingConditions(slim)}
 	var err error
 	if observed.Object, err = cached.Keep(slim, ""); err != nil {
 		return nil, fmt.Errorf("encode claim %s: %w", keyOf(slim), err)
@@ -197,8 +198,16 @@ func (p *Preparer) addHandlers() error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	claims, err := p.claims.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*observedClaim]{
-		AddFunc:    p.claimChanged,
-		UpdateFunc: func(_, claim *observedClaim) { p.claimChanged(claim) },
+		AddFunc: func(claim *observedClaim) {
+			p.claimChanged(claim)
+			p.enqueueUsers(claim)
+		},
+		UpdateFunc: func(old, claim *observedClaim) {
+			p.claimChanged(claim)
+			if old.allocated != claim.allocated || old.node != claim.node {
+				p.enqueueUsers(claim)
+			}
+		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observedClaim]) {
 			p.changes.Add(1)
 			if deleted.OptionalObj != nil {
@@ -237,6 +246,15 @@ func (p *Preparer) claimChanged(observed *observedClaim) {
 	p.changes.Add(1)
 	if observed.ours {
 		p.claimLoop.Add(keyOf(observed))
+	}
+}
+
+// enqueueUsers queues the Pods of a claim that comes or is allocated anew, since
+// what is allocated decides which replica prepares it. The Pods may have been seen
+// before it.
+func (p *Preparer) enqueueUsers(observed *observedClaim) {
+	for _, pod := range p.observedBy(byClaim, keyOf(observed).String()) {
+		p.podLoop.Add(keyOf(pod))
 	}
 }
 

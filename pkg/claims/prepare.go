@@ -119,7 +119,7 @@ func (a *attempt) answer(claim *resourcev1.ResourceClaim, gate gate) error {
 
 // desire counts the Pod among those that the claim is prepared for.
 func (p *Preparer) desire(a *attempt, claim *resourcev1.ResourceClaim) (*desired, error) {
-	return desire(claim, source{lookup: a.lookup, named: a.set.Names, pods: p.users(claim, a.pod.UID)})
+	return desire(claim, source{lookup: a.lookup, named: a.set.Names, pods: objectsOf(p.users(claim, a.pod.UID))})
 }
 
 // start reports that the Pod's containers can be started.

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +48,8 @@ func (p *Preparer) unprepare(ctx context.Context, a *attempt) error {
 	}
 	if a.set.Faithful || terminal(a.pod) {
 		p.release(a.state)
-	}
 		a.state.ended = terminal(a.pod)
+	}
 	return nil
 }
 
@@ -111,15 +112,18 @@ func (p *Preparer) consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 }
 
 // users are the consumers that a claim is prepared for, and the one that it is
-// being prepared for, if any.
-func (p *Preparer) users(claim *resourcev1.ResourceClaim, joining types.UID) []devices.Object {
+// being prepared for, if any. The oldest is first.
+func (p *Preparer) users(claim *resourcev1.ResourceClaim, joining types.UID) []*corev1.Pod {
 	var prepared []*corev1.Pod
 	for _, pod := range p.consumers(claim) {
 		if pod.UID == joining || readyToStart(pod) == corev1.ConditionTrue || p.states.uses(claim.UID, pod.UID) {
 			prepared = append(prepared, pod)
 		}
 	}
-	return objectsOf(prepared)
+	slices.SortFunc(prepared, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return prepared
 }
 
 // reconcileClaim brings the entries of a claim to the Pods that use it.
@@ -150,9 +154,9 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 		state.unused = time.Time{}
 		return nil
 	}
-	if pods := p.consumers(claim); len(pods) > 0 {
+	if len(p.consumers(claim)) > 0 {
 		state.unused = time.Time{}
-		return p.rename(ctx, set, state, claim, pods[0].Spec.NodeName)
+		return p.rename(ctx, set, state, claim)
 	}
 	if !p.nodes.Known(nodeOf(claim)) {
 		return nil // another kwok-dra acts for the node
@@ -209,15 +213,22 @@ func (p *Preparer) usedLive(ctx context.Context, claim *resourcev1.ResourceClaim
 	return false, nil
 }
 
-// rename writes a claim whose entries name other Pods than it is prepared for.
-func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim, nodeName string) error {
-	node := p.nodes.Get(nodeName)
-	if node == nil || claim.Status.Allocation == nil || !managedBy(claim, fieldManager) || !namesPods(set) {
+// rename writes a claim whose entries name other Pods than it is prepared for. What
+// they say of a node is of the oldest Pod's, so that it stays as long as that does.
+func (p *Preparer) rename(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim) error {
+	if claim.Status.Allocation == nil || !managedBy(claim, fieldManager) || !namesPods(set) {
 		return nil
 	}
 	pods := p.users(claim, "")
-	want, err := desire(claim, source{lookup: devices.NewLookup(set.Templates, node), named: set.Names, pods: pods})
-	if err != nil || len(pods) == 0 || !want.namesPods {
+	if len(pods) == 0 {
+		return nil
+	}
+	node := p.nodes.Get(pods[0].Spec.NodeName)
+	if node == nil {
+		return nil
+	}
+	want, err := desire(claim, source{lookup: devices.NewLookup(set.Templates, node), named: set.Names, pods: objectsOf(pods)})
+	if err != nil || !want.namesPods {
 		return nil //nolint:nilerr // where templates have changed since, what was reported stays
 	}
 	return p.writeLocked(ctx, state, want)

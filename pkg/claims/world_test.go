@@ -18,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // world is a Preparer at work on a server, in a bubble.
@@ -29,8 +30,10 @@ type world struct {
 	// published reports whether a driver has a pool on a node by the cache.
 	published func(node, driver string) bool
 	events    *eventLog
-	preparer  *Preparer
-	stop      func()
+	// owner is run with the Preparer, if there is one.
+	owner    *shard.Owner
+	preparer *Preparer
+	stop     func()
 }
 
 // newWorld starts a Preparer with the documents on a server with the objects.
@@ -64,12 +67,15 @@ func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
 	nodes := lifecycle.NewNodes(w.server, &w.managed)
-	preparer, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Published: w.published, Events: w.events})
+	preparer, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Owner: w.owner, Published: w.published, Events: w.events})
 	require.NoError(w.t, err)
 	w.preparer = preparer
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { nodes.Run(ctx) })
+	if w.owner != nil {
+		running.Go(func() { w.owner.Run(ctx) })
+	}
 	running.Go(func() { preparer.Run(ctx, 4) })
 	w.stop = func() {
 		cancel()

@@ -1,0 +1,69 @@
+package claims
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
+)
+
+// fabric is a template of a pool that all nodes share.
+func fabric(more string) string {
+	return template("d", "  poolName: fabric\n  sharedWith: {allNodes: true}\n"+more)
+}
+
+// allocateToAll allocates a device that several nodes can use.
+func allocateToAll(claim *resourcev1.ResourceClaim) {
+	result := device("d", "gpu-0")
+	result.Pool = "fabric"
+	allocate(claim, result)
+	claim.Status.Allocation.NodeSelector = nil
+}
+
+// TestAllocationThatIsSeenAfterThePod: another replica acts for the node, and leaves
+// the claim of several nodes to the leader, whose watch of claims lags.
+func TestAllocationThatIsSeenAfterThePod(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		claim := allocated("c", pod)
+		claim.Status.Allocation = nil
+		w := idleWorld(t, fabric(""), newNode("n"), pod, claim)
+		var err error
+		w.owner, err = shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
+		require.NoError(t, err)
+		w.start()
+		require.True(t, w.owner.Leads())
+		require.False(t, w.owner.Acts("n", true))
+		w.wrote("")
+
+		w.editClaim("c", allocateToAll)
+		w.wrote("prepare c, ready p")
+	})
+}
+
+// TestEntriesOfSeveralNodesStay: what they say of a node does not depend on the order
+// in which the index has the Pods.
+func TestEntriesOfSeveralNodesStay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "c")
+		q.Spec.NodeName = "m"
+		claim := allocated("c", p, q)
+		allocateToAll(claim)
+		w := newWorld(t, fabric("  claimStatus: {data: {node: '{{ .Node.metadata.name }}', pods: '{{ range .Pods }}{{ .name }} {{ end }}'}}\n"),
+			newNode("n"), newNode("m"), claim, p, q)
+		synctest.Wait()
+		require.JSONEq(t, `{"node": "n", "pods": "p q "}`, w.data("c"))
+		w.takeCalls(false)
+		for i := range 40 {
+			w.editClaim("c", func(claim *resourcev1.ResourceClaim) { claim.Labels = map[string]string{"edit": strconv.Itoa(i)} })
+			synctest.Wait()
+		}
+		w.wrote("")
+		require.True(t, w.ready("p") && w.ready("q"))
+	})
+}
