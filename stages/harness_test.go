@@ -65,9 +65,11 @@ var (
 	kwokPodReady = []string{kwokpodfast.DefaultPodReady}
 )
 
-// kwokDir is the directory of kwok's module, which is downloaded if need be.
-// "go list -m" prints nothing, and exits with 0, for one that is not there yet.
-var kwokDir = sync.OnceValues(func() (string, error) {
+var kwokDir = sync.OnceValues(downloadKwok)
+
+// downloadKwok returns the directory of kwok's module, which is downloaded if need
+// be. "go list -m" prints nothing, and exits with 0, for one that is not there yet.
+func downloadKwok() (string, error) {
 	download, err := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/kwok").Output()
 	if err != nil {
 		return "", fmt.Errorf("download kwok: %w", err)
@@ -77,7 +79,18 @@ var kwokDir = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("find where kwok was downloaded to in %q: %w", download, err)
 	}
 	return module.Dir, nil
-})
+}
+
+// TestKwokIntoEmptyModuleCache is what happens on a fresh machine.
+func TestKwokIntoEmptyModuleCache(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("GOMODCACHE", cache)
+	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -modcacherw") // else the files cannot be removed
+	dir, err := downloadKwok()
+	require.NoError(t, err)
+	require.Contains(t, dir, cache)
+	require.FileExists(t, filepath.Join(dir, "kustomize", "stage", "node", "fast", "node-initialize.yaml"))
+}
 
 // kwokStages are Stages of kwok's own that it does not embed.
 func kwokStages(t *testing.T, folder string, names ...string) []string {

@@ -1,6 +1,5 @@
-// Command kwok-dractl is what a person uses beside kubectl and kwokctl: it
-// checks, renders, generates, schedules and shows fake devices. Under the name
-// kubectl-dra it is a plugin of kubectl.
+// Command kwok-dractl checks, renders, generates, schedules and shows fake
+// devices. Under the name kubectl-dra it is a plugin of kubectl.
 package main
 
 import (

@@ -103,14 +103,14 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatu
 // range and with, a part of it.
 var everything = regexp.MustCompile(`(^|[\s({|=])[.$]($|[\s)}|])`)
 
-// reads reports whether a template may read a field of what it is given. Rather
-// yes than no: that costs time, and no write.
+// reads reports whether a template may read a field of what it is given. When in
+// doubt it says yes: that costs time, and no write.
 func reads(template, name string) bool {
 	return strings.Contains(template, name) || everything.MatchString(template)
 }
 
 // walk goes through all strings that may be templates, always in the same order,
-// and returns what they become.
+// and returns the results.
 func (c *ClaimStatus) walk(path *field.Path, each func(path *field.Path, value string) string) (any, *resourcev1.NetworkDeviceData, []string) {
 	data := walkValue(c.data, path.Child("data"), each)
 	var network *resourcev1.NetworkDeviceData

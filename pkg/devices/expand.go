@@ -11,8 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// expansion is a template's way from what is written to every device and every
-// counter set by name.
+// expansion expands a template to every device and every counter set by name.
 type expansion struct {
 	template *Template
 	renderer *renderer
@@ -131,8 +130,8 @@ func (e *expansion) arrange(stem string, groups []group) {
 	}
 }
 
-// checkCounters refuses devices that consume what is not there: the scheduler
-// would take the whole pool for invalid.
+// checkCounters refuses devices that consume what does not exist: the scheduler
+// would treat the whole pool as invalid.
 func (e *expansion) checkCounters(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) {
 	sets := map[string]map[string]resourcev1.Counter{}
 	for _, set := range e.template.pool.CounterSets {

@@ -33,8 +33,8 @@ type place struct {
 	set   func(device *resourcev1.Device, text string) error
 }
 
-// fill puts a rendered value in its place. What Go templates print for a field
-// that is not there is refused, or it would end up in a slice.
+// fill puts a rendered value in its place. It refuses what Go templates
+// print for a missing field, which would end up in a slice.
 func (p *place) fill(device *resourcev1.Device, text string) error {
 	if strings.Contains(text, noValue) {
 		return field.Invalid(p.path, p.value, "the Node lacks a field that this reads; give a fallback, for example {{ or .Node.metadata.labels.zone \"none\" }}")
@@ -75,7 +75,7 @@ func (g *group) addCapacity(capacities map[resourcev1.QualifiedName]v1alpha1.Cap
 		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceCapacity { return &d.Capacity })
 }
 
-// resolver is a value as it is written, and yields one as it is published.
+// resolver turns a value as it is written into one as it is published.
 type resolver[R any] interface {
 	Resolve(text string) (R, error)
 }

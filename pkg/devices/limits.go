@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
-// What rendering a template may take, so that one that never ends, or yields more
-// than there is memory, holds up and harms nothing else.
+// Limits of rendering, so that a template that never ends, or yields more than there
+// is memory, neither delays nor harms anything else.
 const (
 	// renderSteps bounds the rounds of loops and the values of actions, and
 	// renderWeight the bytes and elements of these; each is for one rendering, and
@@ -119,9 +119,8 @@ func (r *renderer) toText(source string, values int, data map[string]any) ([]byt
 	return one.ToText(r.guard(source), data)
 }
 
-// guard has a template call tick in each round of its loops, and weigh with the
-// values of its actions. One that cannot be parsed is left to kwok's renderer to
-// refuse.
+// guard makes a template call tick in each round of its loops, and weigh with the
+// values of its actions. kwok's renderer refuses one that cannot be parsed.
 func (r *renderer) guard(source string) string {
 	if known, is := r.guarded.Load(source); is {
 		return known.(string)

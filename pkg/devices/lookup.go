@@ -14,7 +14,7 @@ import (
 // Lookup finds the devices of a node. It is for one worker.
 type Lookup struct {
 	node *lifecycle.Object
-	// templates chooses those of the node, which many who hold a Lookup never ask for.
+	// templates chooses those of the node, which many users of a Lookup never need.
 	templates func() map[string][]*Template
 	pools     map[string][]Pool
 }
@@ -95,7 +95,7 @@ func (l *Lookup) render(templates []*Template) ([]Pool, error) {
 	return pools, err
 }
 
-// notAllocatable is what drivers answer of a device that they do not have.
+// notAllocatable is the answer of drivers for a device that they do not have.
 func notAllocatable(result *resourcev1.DeviceRequestAllocationResult) error {
 	return fmt.Errorf("requested device is not allocatable: %s in pool %s of driver %s", result.Device, result.Pool, result.Driver)
 }

@@ -23,9 +23,9 @@ func expandNames(renderer *renderer, stem string, count *int32, path *field.Path
 }
 
 // renderIndexed renders a template of .Index for each number. Such values do not
-// depend on a node: who compares the nodes of a group, as cluster-autoscaler
-// does, wants the same names on each, and devices are found by name without
-// rendering.
+// depend on a node: programs that compare the nodes of a group, as
+// cluster-autoscaler does, need the same names on each, and devices are found by
+// name without rendering.
 func renderIndexed(renderer *renderer, value string, number int, path *field.Path) ([]string, field.ErrorList) {
 	if !v1alpha1.IsTemplate(value) {
 		same := make([]string, number)
@@ -52,7 +52,7 @@ func renderIndexed(renderer *renderer, value string, number int, path *field.Pat
 // taken are the names in use, with the paths of those that have them.
 type taken map[string]*field.Path
 
-// add refuses names that are no names, and those that are taken already.
+// add refuses names that are invalid, and those in use.
 func (t taken) add(names []string, path *field.Path) field.ErrorList {
 	for _, name := range names {
 		if errs := v1alpha1.ValidateLabel(name, path); len(errs) > 0 {

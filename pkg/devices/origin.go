@@ -58,9 +58,8 @@ type made struct {
 	template *Template
 }
 
-// Standing makes a driver's pools on a node, as Pools does, but of templates that
-// clash it leaves out those of the document that came later, whole, so that the
-// others stand. The older document is the one that was created first; those that
+// Standing makes a driver's pools on a node, as Pools does. Of templates that clash
+// it leaves out all of the document that was created later; the others remain. The older document is the one that was created first; those that
 // are no objects of their own count as older than any, and of two that are of the
 // same age the one whose template has the first name.
 func Standing(templates []*Template, node *lifecycle.Object) ([]Pool, []Refusal, error) {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// attributeUUID and attributeParentUUID are the attributes by which partitions
-	// and their devices know each other.
+	// attributeUUID and attributeParentUUID are the attributes that connect partitions
+	// with their devices.
 	attributeUUID       resourcev1.QualifiedName = "uuid"
 	attributeParentUUID resourcev1.QualifiedName = "parentUUID"
 )

@@ -40,8 +40,8 @@ func (e *expansion) split(slices []v1alpha1.SliceTemplate, path *field.Path) {
 	}
 }
 
-// fits refuses a slice of more devices than the API server takes. More than that
-// may turn out when they are rendered.
+// fits refuses a slice of more devices than the API server accepts. Rendering may
+// find further problems.
 func (e *expansion) fits(members []string, path *field.Path) field.ErrorList {
 	in := map[string]bool{}
 	for _, name := range members {

@@ -72,8 +72,8 @@ func parseTaint(entry string) (nodeTaint, error) {
 }
 
 // mostProblems is how many entries an error names, and longestProblem how much it
-// says of each. An annotation has room for thousands, and each Pod of the node
-// would tell of all.
+// says of each. An annotation has room for thousands, and the event of each Pod
+// of the node would list all.
 const (
 	mostProblems   = 5
 	longestProblem = 500
@@ -111,8 +111,8 @@ func (t nodeTaint) place() nodeTaint {
 	return nodeTaint{driver: t.driver, device: t.device, taint: resourcev1.DeviceTaint{Key: t.taint.Key, Effect: t.taint.Effect}}
 }
 
-// sameTaint reports whether one taint takes the place of the other, by the rule of
-// kubectl and the scheduler: key and effect are what counts.
+// sameTaint reports whether one taint replaces the other, by the rule of kubectl and
+// the scheduler: key and effect decide.
 func sameTaint(a, b resourcev1.DeviceTaint) bool {
 	return a.Key == b.Key && a.Effect == b.Effect
 }
@@ -174,8 +174,7 @@ func example(pools []Pool) string {
 	return fmt.Sprintf("; it has, for example, %s/%s", pools[0].Driver, pools[0].Devices[0].Name)
 }
 
-// Healthy reports whether a device has no taint that keeps Pods away from it, or
-// ends them.
+// Healthy reports whether a device has no taint that repels or evicts Pods.
 func Healthy(device *resourcev1.Device) bool {
 	return !slices.ContainsFunc(device.Taints, func(taint resourcev1.DeviceTaint) bool {
 		return taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute

@@ -1,5 +1,4 @@
-// Package dractl is the command kwok-dractl: what a person does with kwok-dra
-// besides running it.
+// Package dractl is the command kwok-dractl.
 package dractl
 
 import (
@@ -17,19 +16,21 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/version"
 )
 
-// New makes the command under the name that the user types.
+// New makes the command, under the name that the user types.
 func New(name string, streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   cli.Name,
-		Short: "Check, render, generate, schedule and see fake devices.",
-		Long: `Check, render, generate, schedule and see the fake devices of kwok-dra.
+		Short: "Check, render, generate, schedule and show fake devices.",
+		Long: `Check, render, generate, schedule and show the fake devices of kwok-dra.
 
-Exit codes: 0; 1 where the answer is no (something is invalid, there are
-differences, a Pod does not fit); 2 where a command could not do its work.`,
-		Example: `  # What the commands do
+Exit codes:
+  0  success
+  1  the answer is no: something is invalid, there are differences, a Pod does not fit
+  2  the command failed`,
+		Example: `  # List the commands
   kwok-dractl --help
 
-  # Completion for bash; for zsh, fish and PowerShell alike
+  # Complete commands, flags and names in bash; zsh, fish and powershell work too
   kwok-dractl completion bash > kwok-dractl.bash`,
 		Version:       app.Version(),
 		Args:          cli.Subcommand,

@@ -81,7 +81,7 @@ func (e *environment) compile(source string) (celgo.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	// kwok's environment does not tell the type of the result. Where an empty object
+	// kwok's environment does not know the type of the result. Where an empty object
 	// has what the expression reads, its value does.
 	value, _, err := program.Eval(map[string]any{"self": e.empty})
 	if tooCostly(err) {

@@ -7,8 +7,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// What the evaluation of a selector may take for an object, so that one without
-// end does not hold others up. Both are counted, not timed: on a busy machine a
+// Limits of the evaluation of a selector for an object, so that one without end does
+// not delay others. Both are counted, not timed: on a busy machine a
 // good selector is slow as well.
 const (
 	// celCost is a tenth of what Kubernetes lets a selector of devices cost,

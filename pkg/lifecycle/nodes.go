@@ -85,7 +85,7 @@ func (u Update) Both() (old, now *corev1.Node) {
 	return u.old.Decode(), u.now.Decode()
 }
 
-// Handle has f called with each node that comes, changes or goes. A heartbeat is
+// Handle calls f with each node that is added, changed or deleted. A heartbeat is
 // no change. Call it before Run. The checker is done when f has been called for
 // all nodes that were there at the start.
 func (n *Nodes) Handle(f func(Update)) (cache.DoneChecker, error) {

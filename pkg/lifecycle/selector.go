@@ -24,8 +24,8 @@ type Selector struct {
 }
 
 // CompileForNode compiles a selector on Nodes. kwok itself compiles a Stage's
-// selector when it first meets an object, and takes one that does not compile
-// as matching everything ever after; here it is refused when it is read. The
+// selector when it first meets an object, and treats one that does not compile as
+// matching everything; here it is refused when it is read. The
 // path names the selector in errors.
 func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
 	return compile(selector, path, nodeCEL)

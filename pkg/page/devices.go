@@ -16,10 +16,10 @@ const (
 )
 
 // devices serves GET /api/devices: the devices that kwok-dra has published, and
-// what has become of them. All that it says is up to a second old.
+// their states. The answer is at most a second old.
 //
 //	{
-//	  "revision": "x1-7",              // opaque; another one whenever anything below is another
+//	  "revision": "x1-7",              // opaque; changes whenever anything below changes
 //	  "drivers": [{                    // totals, by name
 //	    "name": "gpu.nvidia.com", "pools": 2, "incompletePools": 0,
 //	    "states": {"free": 13, "allocated": 1, "prepared": 1, "tainted": 1}

@@ -51,7 +51,7 @@ func newElection(o Options, leads func(bool)) *election {
 }
 
 // run is a candidate until ctx ends. One that has lost the lease stands again: it
-// has gone on watching, and is as good as new.
+// has continued to watch, so its caches are up to date.
 func (e *election) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(e.config)

@@ -14,8 +14,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
-// leases follows which nodes' leases the kwok in our Pod holds. It does not ask
-// whether a lease has run out: as long as nobody takes it, nobody else acts, and
+// leases follows which nodes' leases the kwok in our Pod holds. It ignores
+// whether a lease has expired: until another kwok takes it, nobody else acts, and
 // clocks differ.
 type leases struct {
 	informer cache.TypedSharedIndexInformer[*observedLease]
@@ -29,8 +29,8 @@ type observedLease struct {
 	ours bool
 }
 
-// newLeases has held called with each node whose lease becomes or ceases to be
-// held from the host.
+// newLeases calls held with each node whose lease the kwok on the host gains or
+// loses.
 func newLeases(client kubernetes.Interface, host string, held func(node string, ours bool)) (*leases, error) {
 	informer := coordinationinformers.NewLeaseInformer(client, corev1.NamespaceNodeLease, 0, nil)
 	// What follows in the name of a holder is new each time that kwok starts.

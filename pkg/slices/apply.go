@@ -92,9 +92,9 @@ func (p *Publisher) delete(ctx context.Context, of scope, existing *Observed) er
 	return nil
 }
 
-// update replaces a slice's spec and makes it ours again. It is a patch, since
-// the cache has too little for an update; the resource version in it has it
-// refused if the slice has changed since.
+// update replaces a slice's spec and restores its label. It is a patch, since the
+// cache has too little for an update. Its resource version makes the API server
+// refuse it if the slice has changed since.
 func (p *Publisher) update(ctx context.Context, update Update) (*resourcev1.ResourceSlice, error) {
 	patch, err := patchFor(update)
 	if err != nil {
@@ -108,8 +108,8 @@ func (p *Publisher) update(ctx context.Context, update Update) (*resourcev1.Reso
 	return stored, nil
 }
 
-// absent are the fields of a spec that a merge patch must name to take them
-// away: the slice had them before, or someone has put them there.
+// absent are the fields of a spec that a merge patch must name to remove them: the
+// slice had them before, or someone has added them.
 var absent = []string{
 	"nodeSelector", "allNodes", "perDeviceNodeSelection", "devices", "sharedCounters", "partitionTypeAttribute", "skipNodeOperations",
 }
@@ -141,8 +141,8 @@ func patchFor(update Update) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 }
 
-// create creates a slice. One that is there already is taken over: someone has
-// removed its label, so that the cache no longer has it.
+// create creates a slice. It adopts one that exists already: someone has removed
+// its label, so that the cache no longer has it.
 func (p *Publisher) create(ctx context.Context, slice *resourcev1.ResourceSlice) (*resourcev1.ResourceSlice, error) {
 	stored, err := p.client.Create(ctx, slice, metav1.CreateOptions{})
 	p.metrics.wrote("create", err)

@@ -16,17 +16,17 @@ const (
 	contestOver = 2 * lastRound
 )
 
-// contests keep others and the Publisher from undoing each other's writes at full
-// speed. Two replicas of which one does not see the newest Node or configuration
-// yet would: each plans right by what it sees.
+// contests keep the Publisher and other writers from undoing each other's writes at
+// full speed. Two replicas would, if one does not see the newest Node or
+// configuration yet: each plans correctly from what it sees.
 type contests struct {
 	mu     sync.Mutex
 	scopes map[scope]*contest
 }
 
 type contest struct {
-	// disturbed tells that others have changed the slices, and that nothing else has
-	// been changed since.
+	// disturbed says that others have changed the slices, and that nothing else has
+	// changed since.
 	disturbed bool
 	rounds    int
 	last      time.Time

@@ -75,7 +75,7 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 }
 
 // holdAll keeps everything on the node as it is: without the taints, devices
-// would look healthy that are not to be.
+// would look healthy that should be tainted.
 func (d *desired) holdAll(byDriver map[string][]*devices.Template, taints error) {
 	d.taints = taints
 	for driver := range byDriver {
@@ -91,8 +91,8 @@ func (d *desired) addTemplates(templates []*devices.Template) {
 	}
 }
 
-// problems are what is to be told of, by cause. What is wrong with the
-// annotation is told once, not for each driver that it holds.
+// problems are the errors to report, by cause. Those of the annotation are reported
+// once, not for each driver that it holds.
 func (d *desired) problems() map[string]error {
 	var templates []error
 	for _, driver := range slices.Sorted(maps.Keys(d.held)) {
@@ -113,7 +113,7 @@ func (d *desired) problems() map[string]error {
 	return problems
 }
 
-// gate decides whether a pool of a node is to exist now.
+// gate decides whether a pool of a node should exist now.
 type gate struct {
 	node     *corev1.Node
 	object   *lifecycle.Object
@@ -135,9 +135,9 @@ func inForce(ctx context.Context, set *config.Set, pools []devices.Pool, g gate)
 	return wanted, nil
 }
 
-// open reports whether the pool is to exist. Templates that form one pool share
-// its fate: it is published when publishWhen of each of them matches, stays
-// whatever becomes of that, and is retired when retireWhen of any one matches.
+// open reports whether the pool should exist. For templates that form one pool it
+// is published when publishWhen of each of them matches, remains when that stops
+// matching, and is retired when retireWhen of any one matches.
 func (g gate) open(ctx context.Context, set *config.Set, templates []*devices.Template, published func() bool) (bool, error) {
 	for _, t := range templates {
 		retire, err := set.RetireWhen(t).Matches(ctx, g.object)
@@ -164,8 +164,8 @@ func wrapTemplate(t *devices.Template, err error) error {
 	return fmt.Errorf("template %s: %w", t.Name, err)
 }
 
-// published reports whether the pool is published: it was to exist a moment ago,
-// also where someone has deleted its last slice since, or, after a restart, any
+// published reports whether the pool is published: it should have existed a moment
+// ago, even if someone has deleted its last slice since, or, after a restart, any
 // slice of it exists. Slices of another node of the same name have other names.
 func (g gate) published(pool *devices.Pool) bool {
 	if slices.Contains(g.known, poolID{g.node.UID, pool.Driver, pool.Name}) {
@@ -185,8 +185,8 @@ func (h holder) isOf(name string, pool *devices.Pool) bool {
 	return err == nil && h.nameOf(pool, index) == name
 }
 
-// poolIDs are the pools to be known the next time: those that are to exist, and
-// those of drivers that are held.
+// poolIDs are the pools to remember: those that should exist, and those of drivers
+// that are held.
 func (d *desired) poolIDs(node *corev1.Node, known []poolID) []poolID {
 	ids := make([]poolID, 0, len(d.pools))
 	for i := range d.pools {

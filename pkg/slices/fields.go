@@ -19,12 +19,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// askAgain is how often it is found out whether the API server is another one
-// now, or keeps what it dropped.
+// askAgain is how often kwok-dra checks whether the API server has been replaced, or
+// keeps what it dropped.
 const askAgain = 30 * time.Second
 
 // serverFields knows which gated fields the API server keeps. The version does
-// not tell, so it asks with a dry run, once for each field that is used.
+// not show it, so it asks with a dry run, once for each field that is used.
 type serverFields struct {
 	client  resourceclient.ResourceSliceInterface
 	version discovery.ServerVersionInterfaceWithContext
@@ -39,9 +39,9 @@ type serverFields struct {
 	reported map[[2]string]bool
 }
 
-// fit makes the pools as the API server takes them: without the fields that it
-// drops, and without the pools that would be wrong without a field. It tells how
-// they are to be laid out.
+// fit makes the pools as the API server accepts them: without the fields that it
+// drops, and without the pools that would be wrong without a field. It returns how
+// to lay them out.
 func (s *serverFields) fit(ctx context.Context, node *corev1.Node, pools []devices.Pool) ([]devices.Pool, devices.Layout, error) {
 	var fitting []devices.Pool
 	for i := range pools {
@@ -165,8 +165,8 @@ func (s *serverFields) forget() {
 	s.kept, s.reported = map[string]bool{}, map[[2]string]bool{}
 }
 
-// watch calls changed when the API server has become another one, or keeps what
-// it dropped. It returns when ctx ends.
+// watch calls changed when the API server has been replaced, or keeps what it
+// dropped. It returns when ctx ends.
 func (s *serverFields) watch(ctx context.Context, changed func()) {
 	version := s.serverVersion(ctx, "")
 	ticker := time.NewTicker(askAgain)

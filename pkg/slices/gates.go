@@ -72,7 +72,7 @@ var gatedFields = []gatedField{
 		nil,
 		resourcev1.Device{ConsumesCounters: withGroups(probeCounters())}).neededOr("devices that exclude each other could be allocated together"),
 	{
-		name: "perDeviceNodeSelection", gate: "DRAPartitionableDevices", without: "it cannot be said which device is for which node",
+		name: "perDeviceNodeSelection", gate: "DRAPartitionableDevices", without: "its devices would not be limited to their nodes",
 		used: func(pool *devices.Pool) bool { return pool.SharedWith != nil && pool.SharedWith.PerDeviceNodeSelection },
 		probe: func() resourcev1.ResourceSliceSpec {
 			return resourcev1.ResourceSliceSpec{PerDeviceNodeSelection: new(true), Devices: []resourcev1.Device{{Name: probeName, AllNodes: new(true)}}}
@@ -84,7 +84,7 @@ var gatedFields = []gatedField{
 		used:  func(pool *devices.Pool) bool { return pool.PartitionTypeAttribute != nil },
 		clear: func(pool *devices.Pool) { pool.PartitionTypeAttribute = nil },
 		probe: func() resourcev1.ResourceSliceSpec {
-			// The API server wants a device that consumes counters and has the attribute.
+			// The API server requires a device that consumes counters and has the attribute.
 			const attribute = "example.com/" + probeName
 			return resourcev1.ResourceSliceSpec{
 				AllNodes: new(true), PartitionTypeAttribute: new(resourcev1.FullyQualifiedName(attribute)),
@@ -145,7 +145,7 @@ func (f gatedField) neededOr(without string) gatedField {
 	return f
 }
 
-// askedOfNoNode has the probe select a node that does not exist: some fields are
+// askedOfNoNode makes the probe select a node that does not exist: some fields are
 // refused for nodes that have not declared the feature.
 func (f gatedField) askedOfNoNode() gatedField {
 	probe := f.probe

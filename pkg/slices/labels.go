@@ -40,8 +40,8 @@ func ownLabelsOf(slice *resourcev1.ResourceSlice) ownLabels {
 	return ownLabels{labels: slice.Labels, names: names}
 }
 
-// match reports whether a slice has the labels that it should have. Others' labels
-// are nobody's business.
+// match reports whether a slice has the labels that it should have. It
+// ignores the labels of others.
 func (o ownLabels) match(want *resourcev1.ResourceSlice) bool {
 	if o.names != want.Annotations[labelsAnnotation] {
 		return false

@@ -27,7 +27,7 @@ type Outcome struct {
 type result struct {
 	wrote bool
 	// behind says that the slices are not yet what they should be: another replica
-	// makes them that, or others have undone it too often to write it at once.
+	// writes them, or others have undone the writes too often to repeat them at once.
 	behind bool
 	pools  []devices.Pool
 	layout devices.Layout
@@ -64,7 +64,7 @@ func (r results) err() error {
 	return errors.Join(errs...)
 }
 
-// errDropped is the problem of a pool that is not published for want of a field.
+// errDropped is the problem of a pool that is not published because a field is dropped.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
 // outcome returns the state of a template.

@@ -7,7 +7,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
 
-// pendingLimit bounds how long the cache is waited for. A write whose event
+// pendingLimit bounds the wait for the cache. A write whose event
 // never comes (the watch broke, and the slice was deleted before it was back)
 // must not block its scope forever.
 const pendingLimit = 30 * time.Second

@@ -57,8 +57,8 @@ func Plan(h holder, pools []devices.Pool, layout devices.Layout, existing []*Obs
 			writes.Delete = append(writes.Delete, slice)
 		}
 	}
-	// Oldest first: were a newer slice to go before, an older one whose count
-	// happens to be right could be taken for the whole pool.
+	// Oldest first: if a newer slice were deleted before, an older one whose count
+	// happens to be right could pass as the whole pool.
 	slices.SortStableFunc(writes.Delete, func(a, b *Observed) int {
 		return cmp.Compare(a.Pool.Generation, b.Pool.Generation)
 	})

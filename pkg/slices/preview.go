@@ -120,7 +120,7 @@ func (p *preview) addShared(ctx context.Context, existing map[scope][]*Observed)
 	return nil
 }
 
-// anyWants reports whether a node has the pool exist, as findWitness does.
+// anyWants reports whether a node requires the pool, as findWitness does.
 func (p *preview) anyWants(ctx context.Context, template *devices.Template, published bool) (bool, error) {
 	var errs []error
 	for _, node := range p.Nodes {

@@ -48,10 +48,10 @@ type Publisher struct {
 	// changed maps scopes to the time of their first event that has not been
 	// dealt with.
 	changed map[scope]time.Time
-	// known maps nodes to the pools that they were last to have.
+	// known maps nodes to the pools that they should have had at last.
 	known map[string][]poolID
-	// witnesses maps the pools that nodes share, and that are to exist, to a node
-	// that has them exist.
+	// witnesses maps the pools that nodes share, and that should exist, to a node that
+	// requires them.
 	witnesses map[scope]witness
 	// told are the templates that are hidden, and by which, of which an event tells.
 	told map[[2]string]bool
@@ -126,12 +126,12 @@ func (p *Publisher) publishedIn(of scope, driver string) bool {
 	return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == driver })
 }
 
-// othersPatience is how long the caches of others are waited for.
+// othersPatience bounds the wait for the caches of other controllers.
 const othersPatience = 5 * time.Second
 
 // Run publishes with that many workers until ctx ends, and returns when all
 // that it started has stopped. It begins when its caches are complete and, unless
-// that takes long, those of others: to look at a large fleet would hold them up.
+// that takes long, those of others, which the work on a large fleet would delay.
 func (p *Publisher) Run(ctx context.Context, workers int, others ...cache.DoneChecker) {
 	var running sync.WaitGroup
 	running.Go(func() { p.slices.RunWithContext(ctx) })

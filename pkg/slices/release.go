@@ -70,7 +70,7 @@ func EverythingOn(version string) (Release, error) {
 	return release, err
 }
 
-// Releases are the versions that NewRelease takes, the newest first.
+// Releases are the versions that NewRelease accepts, the newest first.
 func Releases() []string {
 	var versions []string
 	for minor := newestRelease; minor >= oldestRelease; minor-- {
@@ -106,8 +106,8 @@ func NewRendererFor(release Release, dropped func(template, field string)) *Rend
 	return r
 }
 
-// WithoutField says what becomes of a pool without a field that an API server
-// drops, and which feature gate keeps it.
+// WithoutField says what happens to a pool without a field that an API server drops,
+// and which feature gate keeps it.
 func WithoutField(name string) string {
 	for i := range gatedFields {
 		field := &gatedFields[i]

@@ -38,7 +38,7 @@ type holder struct {
 	// name is the readable part of the slices' names.
 	name string
 	uid  types.UID
-	// owner has the garbage collector delete what kwok-dra could not, as with real
+	// owner makes the garbage collector delete what kwok-dra could not, as with real
 	// drivers. It is nil for the pool of a file.
 	owner *metav1.OwnerReference
 }

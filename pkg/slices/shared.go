@@ -15,7 +15,7 @@ import (
 )
 
 // reconcileShared brings the slices of a pool that nodes share to the state they
-// should be in: the pool exists while some node has it exist.
+// should be in: the pool exists while some node requires it.
 func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, of scope, existing []*Observed) error {
 	if !p.owner.Leads() {
 		return nil
@@ -45,15 +45,15 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, of sco
 	return loop.Terminal(problem)
 }
 
-// witness is a node that has a shared pool exist, or, as long as it is not
-// found, the one that is being looked at.
+// witness is a node that requires a shared pool, or, until one is found, the node
+// that is being examined.
 type witness struct {
 	node  string
 	found bool
 }
 
-// findWitness finds a node that has the pool exist, the last one if it still
-// does. The error is that of nodes of which it could not be told.
+// findWitness finds a node that requires the pool, the last one if it still does.
+// The error is that of nodes for which this is unknown.
 func (p *Publisher) findWitness(ctx context.Context, set *config.Set, of scope, published bool) (*corev1.Node, error) {
 	last := p.witnessOf(of)
 	t := set.SharedPool(of.driver, of.pool)
@@ -108,8 +108,8 @@ func wants(ctx context.Context, set *config.Set, t *devices.Template, node *core
 	return g.open(ctx, set, []*devices.Template{t}, func() bool { return published })
 }
 
-// tellShared has the shared pools reconciled whose fate hangs on the node: it is
-// the witness and may be no more, or none is found and it may be one.
+// tellShared queues the shared pools that may depend on the node: it is the witness
+// and may no longer be one, or there is none and it may become one.
 func (p *Publisher) tellShared(ctx context.Context, set *config.Set, node *corev1.Node, name string) {
 	for _, t := range set.Shared() {
 		of := sharedScope(t)

@@ -20,7 +20,7 @@ const maxReadable = 58
 
 // nameOf names the slice of a pool at an index. The name starts with the index,
 // since the scheduler goes through a pool in the order of names. It ends with a
-// hash, so that creating a slice twice is refused, and a node that comes again
+// hash, so that creating a slice twice is refused, and a node that is created again
 // under its old name gets new slices.
 func (h holder) nameOf(pool *devices.Pool, index int) string {
 	readable := fmt.Sprintf("%05x-%s-%s", index, strings.ToLower(pool.Driver), strings.ReplaceAll(h.name, "/", "-"))
@@ -70,7 +70,7 @@ func consumes(device resourcev1.Device) bool {
 	return len(device.ConsumesCounters) > 0
 }
 
-// setNodes says for which nodes a slice is.
+// setNodes sets the nodes that a slice is for.
 func setNodes(spec *resourcev1.ResourceSliceSpec, h holder, sharedWith *v1alpha1.SharedWith) {
 	switch {
 	case sharedWith == nil:

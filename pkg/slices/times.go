@@ -9,8 +9,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
-// taintTimes tells when the taints of devices were added. The API server fills
-// that in for a taint that comes without, also where it was there before.
+// taintTimes knows when the taints of devices were added. The API server fills in
+// the time of a taint that has none, even if the taint existed before.
 type taintTimes map[taintKey]metav1.Time
 
 // taintKey is a taint of a device of a pool. One with another value is another,
@@ -43,9 +43,9 @@ func timesOf(list []resourcev1.Device) taintTimes {
 	return times
 }
 
-// timesOfPool are the times in the slices of a pool. A device may come to be in
-// another slice, and after a crash be in two. What is left of an earlier node of
-// that name tells of other devices.
+// timesOfPool are the times in the slices of a pool. A device may move to
+// another slice, and after a crash be in two. Slices of an earlier node of that
+// name are about other devices.
 func timesOfPool(h holder, existing []*Observed) taintTimes {
 	times := taintTimes{}
 	for _, slice := range existing {

@@ -24,8 +24,8 @@ func (p *Publisher) existsLive(ctx context.Context, name string) (bool, error) {
 	return p.nodes.Fake(node), nil
 }
 
-// watchedErr is what is still to be done about a node that another replica acts
-// for, and tells of.
+// watchedErr is what remains to be done about a node that another replica acts for
+// and reports on.
 func watchedErr(err error) error {
 	if _, refused := errors.AsType[*layoutError](err); refused {
 		return loop.Terminal(err)

@@ -76,7 +76,7 @@ func TestKwokctlDocker(t *testing.T) {
 			" --network=kwok-kwok ", " --user=0 ",
 			" --volume=/clusters/kwok/kubeconfig:/clusters/kwok/kubeconfig.yaml:ro ",
 			" --volume=/clusters/kwok/pki/admin.key:/etc/kubernetes/pki/admin.key:ro ",
-			" kwok-dra/kwok-dra:v0.1.0 --kubeconfig=/clusters/kwok/kubeconfig.yaml --manage-all-nodes --config-map=kube-system/kwok-dra --enable-crds\n",
+			" kwok-dra/kwok-dra:v0.2.0 --kubeconfig=/clusters/kwok/kubeconfig.yaml --manage-all-nodes --config-map=kube-system/kwok-dra --enable-crds\n",
 		} {
 			require.Contains(t, create, part)
 		}

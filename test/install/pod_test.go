@@ -135,7 +135,7 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 }
 
 // ownVersion is that of kwok-dra's image in the kustomizations.
-const ownVersion = "v0.1.0"
+const ownVersion = "v0.2.0"
 
 // program is what an image has for its entrypoint.
 func (p *runningPod) program(image string) (string, error) {

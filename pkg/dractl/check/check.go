@@ -1,5 +1,5 @@
-// Package check finds all that is wrong with documents that kwok-dra reads, and
-// where it stands.
+// Package check finds the mistakes in documents that kwok-dra reads, and their
+// places.
 package check
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
 
-// Finding is something to be told of a document.
+// Finding is something to say about a document.
 type Finding struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Object is the kind and the name, and Field the path of the field, as far as
-	// they are known.
+	// Object is the kind and the name, and Field the path of the field, if they are
+	// known.
 	Object  string `json:"object,omitempty"`
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
 
-// String is the finding as compilers tell theirs, so that editors and CI find
-// the place.
+// String is the finding in the form of compilers, so that editors and CI find the
+// place.
 func (f Finding) String() string {
 	parts := []string{fmt.Sprintf("%s:%d", f.File, f.Line)}
 	for _, part := range []string{f.Object, f.Field, f.Message} {
@@ -38,18 +38,17 @@ func (f Finding) String() string {
 	return strings.Join(parts, ": ")
 }
 
-// Result is what was found out of some documents.
+// Result is the result of a check.
 type Result struct {
-	// Problems are what is wrong, in the order of the documents.
+	// Problems are the mistakes, in the order of the documents.
 	Problems []Finding `json:"problems"`
-	// Notes are what kwok-dra publishes in another form than it is written.
+	// Notes are what kwok-dra normalizes.
 	Notes []Finding `json:"notes,omitempty"`
-	// Skipped are how many objects there are of each kind that kwok-dra does not
-	// read.
+	// Skipped counts the objects of each kind that kwok-dra does not read.
 	Skipped map[string]int `json:"skipped,omitempty"`
 	// Checked are the objects that were checked, as kind/name.
 	Checked []Checked `json:"checked"`
-	// Set is what all of it is together. It is nil where there are problems.
+	// Set is the configuration of all documents. It is nil if there are problems.
 	Set *config.Set `json:"-"`
 }
 
@@ -140,7 +139,8 @@ func (c *checker) own(p *place) {
 	c.decoded = append(c.decoded, decoded)
 }
 
-// refused adds what an error of config tells, and says whether there is one.
+// refused adds the problems of an error of config, and reports whether there are
+// any.
 func (c *checker) refused(err error) bool {
 	refusals, rest := config.Refusals(err)
 	for _, refusal := range refusals {
@@ -222,7 +222,7 @@ func problemsIn(err error) [][2]string {
 }
 
 // errEmpty is that of documents of which none is for kwok-dra.
-var errEmpty = errors.New("there is nothing in them that kwok-dra reads")
+var errEmpty = errors.New("nothing in them is for kwok-dra")
 
 // Err is an error where nothing was checked.
 func (r *Result) Err() error {

@@ -93,7 +93,7 @@ func (c *checker) stage(p *place) {
 	}
 }
 
-// covers tells whether a field that could not be decoded may be the cause of an
+// covers reports whether a field that could not be decoded may be the cause of an
 // error.
 func covers(path string, err *field.Error) bool {
 	parent := path[:max(0, strings.LastIndexAny(path, ".["))]
@@ -182,7 +182,7 @@ func (c *checker) within(p *place, key string) *place {
 	return inner
 }
 
-// carries tells whether a text of a ConfigMap is of kwok-dra.
+// carries reports whether a text of a ConfigMap is of kwok-dra.
 func carries(data *yaml.Node) bool {
 	return data != nil && slices.ContainsFunc(data.Content, func(text *yaml.Node) bool {
 		return strings.Contains(text.Value, "apiVersion: "+v1alpha1.GroupName)

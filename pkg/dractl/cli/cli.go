@@ -1,5 +1,5 @@
-// Package cli is what the sub-commands of kwok-dractl have in common towards the
-// shell: streams, exit codes and the name that the command goes by.
+// Package cli has what the sub-commands of kwok-dractl share towards the shell:
+// streams, exit codes, arguments and the name of the command.
 package cli
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Name is the name of the command, as examples are written with.
+// Name is the name of the command in examples.
 const Name = "kwok-dractl"
 
 const (
-	// plugin is the name of the binary under which kubectl finds it.
+	// plugin is the name under which kubectl finds the binary.
 	plugin = "kubectl-dra"
-	// completer is the name under which kubectl asks it how to complete a line.
+	// completer is the name under which kubectl asks the binary for completions.
 	completer = "kubectl_complete-dra"
 )
 
@@ -28,8 +28,8 @@ type Streams struct {
 	Out, ErrOut io.Writer
 }
 
-// Tell writes to ErrOut what is not the result. Where that fails, nobody is left
-// to be told.
+// Tell writes to ErrOut what is not part of the result. If that fails, there is
+// nowhere to report it.
 func (s Streams) Tell(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(s.ErrOut, format, arguments...)
 }
@@ -58,9 +58,9 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Called tells from the first argument of a program, its own name, what a user
-// types to run it, and with which arguments it is run. As a plugin its name is
-// kubectl and the plugin's.
+// Called derives from the arguments of a program, of which the first is its own
+// name, what a user types to run it, and with which arguments it is run. As a
+// plugin its name is that of kubectl and the plugin.
 func Called(arguments []string) (name string, rest []string) {
 	switch strings.TrimSuffix(filepath.Base(arguments[0]), ".exe") {
 	case plugin:
@@ -71,8 +71,8 @@ func Called(arguments []string) (name string, rest []string) {
 	return Name, arguments[1:]
 }
 
-// Rename puts the name that the user types in place of Name in all that helps
-// with the command and its sub-commands.
+// Rename replaces Name by the name that the user types, in the help of the command
+// and its sub-commands.
 func Rename(command *cobra.Command, name string) {
 	if command.Annotations == nil {
 		command.Annotations = map[string]string{}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Flags say which cluster is meant.
+// Flags choose the cluster.
 type Flags struct {
 	Kubeconfig, Context, Namespace string
 }
@@ -39,7 +39,7 @@ func (f *Flags) Configured() bool {
 	return !clientcmd.IsEmptyConfig(err)
 }
 
-// RESTConfig is how the API server is reached.
+// RESTConfig is the configuration of clients of the API server.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	found, err := f.config().ClientConfig()
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *Flags) RESTConfig() (*rest.Config, error) {
 	return found, nil
 }
 
-// Client makes a client, which reads in protobuf: it halves the time for large
+// Client makes a client that reads protobuf, which halves the time for large
 // fleets.
 func (f *Flags) Client() (kubernetes.Interface, error) {
 	config, err := f.RESTConfig()

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// action is what the sidecar would do to a slice.
+// action is what the sidecar would do with a slice.
 type action string
 
 const (
@@ -30,7 +30,7 @@ type change struct {
 	Wanted *shown `json:"wanted,omitempty"`
 }
 
-// shown is what the sidecar writes of a slice.
+// shown are the parts of a slice that the sidecar writes.
 type shown struct {
 	Labels          map[string]string            `json:"labels,omitempty"`
 	OwnerReferences []metav1.OwnerReference      `json:"ownerReferences,omitempty"`

@@ -38,17 +38,17 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Short: "Show what would change in the cluster if the sidecar ran with these templates.",
 		Long: `Show what would change in the cluster if the sidecar started now with these
 templates: the ResourceSlices that it would create, update and delete. Nothing is
-written; only dry runs ask what the API server keeps.
+written. Dry runs find out which fields the API server drops.
 
-As with kubectl diff, the exit code is 0 where nothing would change and 1 where
-something would, or a pool would have to stay as it is for a mistake.`,
+As with kubectl diff, the exit code is 0 if nothing would change. It is 1 if
+something would, or if a mistake keeps a pool from being updated.`,
 		Example: `  # What would these templates change?
   kwok-dractl diff -f templates.yaml
 
-  # Only which slices
+  # List the slices that would change
   kwok-dractl diff -f templates.yaml -o table
 
-  # Is the cluster as the ConfigMap says?
+  # Does the cluster match the ConfigMap?
   kwok-dractl diff --config-map kube-system/kwok-dra`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
@@ -84,7 +84,9 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	progress := c.streams.Progress("comparing with the cluster", 0)
 	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Slices: existing.owned})
+	progress.Done()
 	if err != nil {
 		return err
 	}

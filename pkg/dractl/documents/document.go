@@ -43,7 +43,7 @@ func Split(file string, data []byte) []Document {
 	return appendUnlessEmpty(all, current)
 }
 
-// isSeparator tells whether a line is what kubectl takes for the end of a
+// isSeparator reports whether a line is what kubectl takes for the end of a
 // document.
 func isSeparator(line []byte) bool {
 	rest, is := bytes.CutPrefix(line, []byte("---"))
@@ -70,7 +70,7 @@ type Object struct {
 }
 
 // Objects decodes documents into objects, and lists into their items. The error
-// names every document that is none.
+// names every document that is not an object.
 func Objects(all []Document) ([]Object, error) {
 	var objects []Object
 	var errs []error
@@ -89,7 +89,7 @@ var errNoObject = errors.New("not an object with apiVersion and kind")
 func (d *Document) objects() ([]Object, error) {
 	data, err := yaml.YAMLToJSONStrict(d.Data)
 	if err != nil {
-		return nil, fmt.Errorf("no valid YAML: %s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+		return nil, fmt.Errorf("invalid YAML: %s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 	}
 	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
 	if err != nil {

@@ -68,6 +68,6 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, []string{"d.txt"}, read(Files{Paths: []string{filepath.Join(dir, "d.txt")}}))
 
 	_, err := (&Files{Paths: []string{"https://example.com/a.yaml", filepath.Join(dir, "none"), filepath.Join(dir, "b.yaml")}}).Read(nil)
-	require.ErrorContains(t, err, "URLs are not read")
+	require.ErrorContains(t, err, "URLs are not supported")
 	require.ErrorContains(t, err, "none")
 }

@@ -27,7 +27,7 @@ type Files struct {
 // AddTo adds -f and -R to a command.
 func (f *Files) AddTo(command *cobra.Command, usage string) {
 	command.Flags().StringArrayVarP(&f.Paths, "filename", "f", nil, usage+": a file, a directory, or - for standard input; may be given several times")
-	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories with all that is below them")
+	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories and all below them")
 	// The shell completes file names.
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
@@ -53,7 +53,7 @@ func (f *Files) read(in io.Reader, path string) ([]Document, error) {
 		}
 		return Split("<stdin>", data), nil
 	case strings.HasPrefix(path, "http://"), strings.HasPrefix(path, "https://"):
-		return nil, fmt.Errorf("read %s: URLs are not read; download it, or pipe it: curl -fsSL %s | %s", path, path, "... -f -")
+		return nil, fmt.Errorf("read %s: URLs are not supported: download the file, or pipe it: curl -fsSL %s | %s", path, path, "... -f -")
 	}
 	paths, err := f.expand(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *Files) expand(root string) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("read %s: the directory has no file named *.yaml, *.yml or *.json; with -R those below it are read too", root)
+		err = fmt.Errorf("read %s: the directory has no file named *.yaml, *.yml or *.json; use -R to read the directories below it", root)
 	}
 	return paths, err
 }

@@ -24,18 +24,18 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 )
 
-// AddManaged adds the sidecar's options that say which nodes are fake.
+// AddManaged adds the sidecar's options that choose the fake nodes.
 func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
 	flags := command.Flags()
-	flags.BoolVar(&managed.All, "manage-all-nodes", false, "as the sidecar's option: all nodes are fake")
+	flags.BoolVar(&managed.All, "manage-all-nodes", false, "all nodes are fake; the same option as the sidecar's, as are the next three")
 	flags.StringVar(&managed.Annotations, "manage-nodes-with-annotation-selector", "",
-		"as the sidecar's option; default, if no other choice of nodes is made: "+lifecycle.DefaultAnnotationSelector)
-	flags.StringVar(&managed.Labels, "manage-nodes-with-label-selector", "", "as the sidecar's option: nodes with these labels are fake")
-	flags.StringVar(&managed.Single, "manage-single-node", "", "as the sidecar's option: the node of this name is fake")
+		"nodes with these annotations are fake; default, if no other of these options is given: "+lifecycle.DefaultAnnotationSelector)
+	flags.StringVar(&managed.Labels, "manage-nodes-with-label-selector", "", "nodes with these labels are fake")
+	flags.StringVar(&managed.Single, "manage-single-node", "", "the node of this name is fake")
 }
 
-// FromFiles reads the fake nodes in files. One without a uid gets one that is
-// made of its name.
+// FromFiles reads the fake nodes in files. A node without a uid gets one made from
+// its name.
 func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
 	all, err := files.Read(in)
 	if err != nil {
@@ -110,7 +110,7 @@ func fake(nodes []*corev1.Node, managed *lifecycle.ManagedNodes) ([]*corev1.Node
 		return !managed.Matches(node) || !selector.Matches(labels.Set(node.Labels)) || managed.Single != "" && managed.Single != node.Name
 	})
 	if len(nodes) == 0 && all > 0 {
-		return nil, fmt.Errorf("of %d nodes none is fake, by %s: annotate them, or choose with --manage-all-nodes or another of the sidecar's options", all, managed)
+		return nil, fmt.Errorf("of %d nodes none is fake, by %s: annotate them, or choose nodes with --manage-all-nodes or another --manage option", all, managed)
 	}
 	for _, node := range nodes {
 		lifecycle.Slim(node)

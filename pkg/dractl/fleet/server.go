@@ -14,11 +14,10 @@ import (
 	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
-// defaultVersion is the release that is taken where there is no API server to
-// ask.
+// defaultVersion is the release that is assumed without an API server.
 const defaultVersion = "1.36"
 
-// Server says which fields the API server keeps.
+// Server chooses the release of Kubernetes, which decides which fields are kept.
 type Server struct {
 	Version string
 	gates   gates
@@ -27,13 +26,14 @@ type Server struct {
 // AddTo adds the flags.
 func (s *Server) AddTo(command *cobra.Command) {
 	command.Flags().StringVar(&s.Version, "server-version", "", "release of Kubernetes; default: that of the cluster, or "+defaultVersion)
-	command.Flags().Var(&s.gates, "feature-gates", "feature gates that are not as they are by default, with --server-version: NAME=true,...")
-	// It fails only for a flag that is not there.
+	command.Flags().Var(&s.gates, "feature-gates", "feature gates of --server-version that differ from their defaults: NAME=true,...")
+	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("server-version", cobra.FixedCompletions(publish.Releases(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Renderer makes slices for the release that is given, or else for the API
-// server of the client, or else for the default. It tells of what is dropped.
+// server of the client, or else for the default. It prints which fields are
+// dropped.
 func (s *Server) Renderer(streams cli.Streams, client kubernetes.Interface) (*publish.Renderer, error) {
 	version, server := s.Version, "the API server"
 	if version == "" && (client == nil || len(s.gates) > 0) {

@@ -1,5 +1,5 @@
-// Package fleet is what the sidecar would go by: templates, nodes and the API
-// server, from files or from a cluster.
+// Package fleet reads what the sidecar would work with, templates, nodes and the
+// API server, from files or from a cluster.
 package fleet
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
 
-// Templates say where the configuration is from.
+// Templates name the files or the ConfigMap of the configuration.
 type Templates struct {
 	Files documents.Files
 	// ConfigMap is one in the cluster, as namespace/name.
@@ -33,7 +33,7 @@ func (t *Templates) AddTo(command *cobra.Command) {
 	command.Flags().StringVar(&t.ConfigMap, "config-map", "", "ConfigMap in the cluster that carries templates and configuration, as NAMESPACE/NAME")
 }
 
-// Set reads the configuration. What is wrong with it is printed.
+// Set reads the configuration, and prints its mistakes.
 func (t *Templates) Set(ctx context.Context, streams cli.Streams, client kubernetes.Interface) (*config.Set, error) {
 	if len(t.Files.Paths) == 0 && t.ConfigMap == "" {
 		return nil, errors.New("there are no templates: give -f FILE or --config-map NAMESPACE/NAME")

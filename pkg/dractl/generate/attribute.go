@@ -42,7 +42,7 @@ func texts[T any](values []T, text func(T) string) []string {
 	return all
 }
 
-// isList tells whether a type is that of a list.
+// isList reports whether a type is that of a list.
 func isList(typ v1alpha1.AttributeType) bool {
 	switch typ {
 	case v1alpha1.AttributeInts, v1alpha1.AttributeBools, v1alpha1.AttributeVersions, v1alpha1.AttributeStrings:

@@ -60,7 +60,7 @@ func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nod
 	return preview.Create, nil
 }
 
-// dividedAlike tells whether a template divides a pool into slices as it was.
+// dividedAlike reports whether a template divides a pool into slices as it was.
 func (d *draft) dividedAlike(ctx context.Context, template *v1alpha1.ResourcePoolTemplate) (bool, error) {
 	node := &corev1.Node{}
 	if d.members != nil {
@@ -110,7 +110,7 @@ func (f *fleet) compare(ctx context.Context, pools []*pool) ([]string, error) {
 	return notes, nil
 }
 
-// sameContent tells whether two pools have the same devices and counter sets, in
+// sameContent reports whether two pools have the same devices and counter sets, in
 // the same order, for the same nodes.
 func (p *pool) sameContent(other *pool) bool {
 	a, b := p.slices[0].Spec, other.slices[0].Spec
@@ -122,7 +122,7 @@ func (p *pool) sameContent(other *pool) bool {
 		apiequality.Semantic.DeepEqual(timeless(p.devices()), timeless(other.devices()))
 }
 
-// sameSlices tells whether two pools of the same content are divided alike.
+// sameSlices reports whether two pools of the same content are divided alike.
 func (p *pool) sameSlices(other *pool) bool {
 	return slices.EqualFunc(p.slices, other.slices, func(a, b *resourcev1.ResourceSlice) bool {
 		one, two := a.Spec, b.Spec

@@ -39,6 +39,7 @@ func (c *command) copy(ctx context.Context) error {
 	if len(pools) == 0 {
 		return errors.New("there are no ResourceSlices to copy")
 	}
+	defer c.streams.Progress("copying pools", 0).Done()
 	copied, err := copyFleet(ctx, nodes, pools)
 	if err != nil {
 		return err
@@ -60,6 +61,7 @@ func (c *command) copy(ctx context.Context) error {
 // read reads the nodes and the slices of the cluster, or of files.
 func (c *command) read(ctx context.Context) ([]*corev1.Node, []*resourcev1.ResourceSlice, error) {
 	if c.fromCluster {
+		defer c.streams.Progress("reading the cluster", 0).Done()
 		return c.readCluster(ctx)
 	}
 	all, err := c.files.Read(c.streams.In)

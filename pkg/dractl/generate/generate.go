@@ -81,7 +81,7 @@ the cluster are printed as well, so that kubectl apply keeps them.`,
 	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
 	made.MarkFlagsMutuallyExclusive("profile", "list-profiles", "from-cluster", "filename")
 	made.MarkFlagsOneRequired("profile", "list-profiles", "from-cluster", "filename")
-	// It fails only for a flag that is not there.
+	// It fails only for a flag that does not exist.
 	_ = made.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, _ := profileNames()
 		return names, cobra.ShellCompDirectiveNoFileComp

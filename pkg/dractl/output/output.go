@@ -1,5 +1,4 @@
-// Package output prints the results of commands in the formats that kubectl
-// has.
+// Package output prints the results of commands in kubectl's formats.
 package output
 
 import (
@@ -27,7 +26,7 @@ const (
 	Wide  Format = "wide"
 	JSON  Format = "json"
 	YAML  Format = "yaml"
-	// Name is a line for each object, as kubectl takes it: kind.group/name.
+	// Name is a line for each object, in the form that kubectl reads: kind.group/name.
 	Name Format = "name"
 )
 
@@ -37,11 +36,11 @@ type Flag struct {
 	allowed []Format
 }
 
-// AddTo adds -o to a command, with the formats that it has, the default first.
+// AddTo adds -o to a command, with its formats, the default first.
 func (f *Flag) AddTo(command *cobra.Command, allowed ...Format) {
 	f.Format, f.allowed = allowed[0], allowed
 	command.Flags().VarP(f, "output", "o", "format: "+f.names())
-	// It fails only for a flag that is not there.
+	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []string
 		for _, format := range f.allowed {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Value prints what is no object of Kubernetes, as JSON or YAML.
+// Value prints as JSON or YAML what is not an object of Kubernetes.
 func Value(out io.Writer, format Format, value any) error {
 	if format == JSON {
 		encoder := json.NewEncoder(out)

@@ -39,15 +39,16 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Use:   "render -f TEMPLATES (--nodes FILE | --from-cluster)",
 		Short: "Print the ResourceSlices that the sidecar would publish.",
 		Long: `Print the ResourceSlices that the sidecar would publish, at generation 1 of
-their pools. They are made as the sidecar makes them, and nothing is written.
+their pools. The sidecar's own code makes them. Nothing is written.
 
-Nodes from files are taken for published, whatever publishWhen says; those of the
-cluster are taken as they are. A node without a uid gets one that is made of its
-name; in a cluster it will have another, and with it the slices other names and
-devices other uuids.
+Nodes from files get their slices even if publishWhen does not match. Nodes of the
+cluster get them only if it does. A node without a uid gets one made from its
+name. In a cluster it has another uid, so slices have other names there, and
+devices other UUIDs.
 
-The fields that a release of Kubernetes drops by default are left out, and that
-is said. With --from-cluster the API server is asked with dry runs.`,
+Fields that the release of Kubernetes drops by default are left out; standard
+error lists them. With --from-cluster, dry runs find out what the API server drops.
+Templates that select no node are listed on standard error too.`,
 		Example: `  # For nodes in a file
   kwok-dractl render -f templates.yaml --nodes nodes.yaml
 
@@ -55,14 +56,14 @@ is said. With --from-cluster the API server is asked with dry runs.`,
   kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35
   kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35 --feature-gates DRAPartitionableDevices=true
 
-  # For the fake nodes of the cluster, one line a slice
+  # For the fake nodes of the cluster, one line for each slice
   kwok-dractl render -f templates.yaml --from-cluster -o wide`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	c.templates.AddTo(made)
 	made.Flags().StringArrayVar(&c.nodes.Paths, "nodes", nil, "nodes: a file, a directory, or - for standard input; may be given several times")
-	made.Flags().BoolVar(&c.fromCluster, "from-cluster", false, "take the nodes of the cluster")
+	made.Flags().BoolVar(&c.fromCluster, "from-cluster", false, "use the nodes of the cluster")
 	made.MarkFlagsMutuallyExclusive("nodes", "from-cluster")
 	c.server.AddTo(made)
 	fleet.AddManaged(made, &c.managed)
@@ -121,6 +122,7 @@ func (c *command) preview(ctx context.Context, client kubernetes.Interface, set 
 	if err != nil {
 		return nil, err
 	}
+	defer c.streams.Progress("rendering templates", 0).Done()
 	return renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes})
 }
 

@@ -129,7 +129,7 @@ func setOperators(tolerations []resourcev1.DeviceToleration) {
 	}
 }
 
-// full tells whether a claim is reserved for as many as can be.
+// full reports whether a claim is reserved for as many as can be.
 func full(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
 	return len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !reserved(claim, pod)
 }

@@ -31,44 +31,44 @@ type command struct {
 	output      output.Flag
 }
 
-const long = `Tell which Pods get which devices on which nodes, and why others get none.
+const long = `Show which Pods get which devices on which nodes, and why other Pods do not fit.
 
 The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses.
 The devices are from one of these:
 
   --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them
-  --from-cluster    a cluster with all that is allocated there; nothing is
-                    written to it. Files come on top. Without Pods in files, the
-                    Pods that wait in the cluster are scheduled
-  -f TEMPLATES      ResourcePoolTemplates, with Nodes in the files too, or with
-                    --nodes COUNT, which makes that many for each template;
-                    --server-version says what the API server would keep of them
+  --from-cluster    a cluster and all that is allocated there. Nothing is written.
+                    Objects in files replace those of the cluster. Without Pods
+                    in files, the Pods that wait in the cluster are scheduled
+  -f TEMPLATES      ResourcePoolTemplates, with Nodes in the files, or with
+                    --nodes COUNT, which makes that many nodes for each template;
+                    --server-version chooses the fields that the API server keeps
 
-Devices are chosen by the scheduler's own allocator, of Kubernetes 1.37, with
-all its features: on one node the result is the scheduler's. Pods go by priority
-and then in the order of the files. Among the nodes that fit, the Pod gets the
-one that has the first alternatives of its requests, that it prefers
-(preferred node affinity, PreferNoSchedule), with the fewest Pods, in this
-order; the scheduler weighs more, and may choose another. One difference to
-Kubernetes 1.36: there an incomplete pool with counters keeps Pods that ask for
-all devices away from all nodes, and not only from its own.
+The scheduler's own allocator, of Kubernetes 1.37, chooses the devices, with all
+its features: on one node the result is the scheduler's. Pods are scheduled by
+priority, and then in the order of the files. Of the nodes that fit, a Pod gets
+the one with the first alternatives of its requests, then the one that it prefers
+(preferred node affinity, PreferNoSchedule), then the one with the fewest Pods.
+The scheduler weighs more and may choose another node. One difference from
+Kubernetes 1.36: there, an incomplete pool with counters keeps Pods that ask for
+all devices away from all nodes, not only from its own.
 
-Looked at: nodeSelector, node affinity, taints and tolerations, cordons,
+Considered: nodeSelector, node affinity, taints and tolerations, cordons,
 scheduling gates, claims that are shared or allocated, DeviceTaintRules, and
-extended resources that DeviceClasses stand for. Not looked at: CPU, memory and
-other resources, how many Pods a node takes, ports, volumes, (anti-)affinity
-between Pods, topology spread, preemption, and other schedulers. DeviceTaintRules
-are left out where the user must not list them.
+extended resources of DeviceClasses. Not considered: CPU, memory and other
+resources, the limit of Pods on a node, ports, volumes, (anti-)affinity between
+Pods, topology spread, preemption, and other schedulers. DeviceTaintRules are left
+out if the user may not list them.
 
 The exit code is 1 if a Pod does not fit.`
 
 const example = `  # Do these Pods fit on four nodes of this template?
   kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml
 
-  # How many more such Pods fit, and what then keeps the next one away?
+  # How many more such Pods fit, and what stops the next one?
   kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml --how-many
 
-  # What if they were created in the cluster now?
+  # What would happen if they were created in the cluster now?
   kwok-dractl schedule --from-cluster -f pods.yaml
 
   # Why do Pods wait in the cluster?
@@ -77,7 +77,7 @@ const example = `  # Do these Pods fit on four nodes of this template?
   # Write the devices into claims and Pods
   kwok-dractl schedule -f templates.yaml -f nodes.yaml -f classes.yaml -f pods.yaml -o yaml
 
-  # With what a cluster had: kubectl get nodes,resourceslices -o yaml > slices.yaml
+  # With the devices of a cluster, saved by kubectl get nodes,resourceslices -o yaml > slices.yaml
   kwok-dractl schedule --slices slices.yaml -f classes.yaml -f pods.yaml`
 
 // New makes the command.
@@ -85,7 +85,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:     "schedule -f FILE... [--slices FILE... | --from-cluster | --nodes COUNT]",
-		Short:   "Tell which Pods get which devices on which nodes, and why others get none",
+		Short:   "Show which Pods get which devices on which nodes, and why other Pods do not fit.",
 		Long:    long,
 		Example: example,
 		Args:    cli.NoArguments,
@@ -95,10 +95,10 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
 	flags := made.Flags()
 	flags.StringArrayVar(&c.slices, "slices", nil, "file with ResourceSlices and Nodes; may be given several times")
-	flags.BoolVar(&c.fromCluster, "from-cluster", false, "take nodes, slices, classes, claims and Pods from the cluster")
+	flags.BoolVar(&c.fromCluster, "from-cluster", false, "use nodes, slices, classes, claims and Pods of the cluster")
 	flags.Var(&c.nodes, "nodes", "make nodes for the templates: a number for each, or TEMPLATE=NUMBER,...")
 	c.server.AddTo(made)
-	flags.BoolVar(&c.howMany, "how-many", false, "tell how many more Pods like each of these fit, one kind at a time")
+	flags.BoolVar(&c.howMany, "how-many", false, "count how many more Pods like each of these fit, one kind at a time")
 	made.MarkFlagsMutuallyExclusive("slices", "from-cluster")
 	made.MarkFlagsMutuallyExclusive("slices", "nodes")
 	// The flag is there.
@@ -113,9 +113,12 @@ func (c *command) run(ctx context.Context) error {
 	}
 	scheduler := NewScheduler(&in.World)
 	placements := make([]*Placement, 0, len(in.pods))
+	progress := c.streams.Progress("placing Pods", len(in.pods))
 	for _, pod := range inOrder(in.pods) {
 		placements = append(placements, scheduler.Schedule(ctx, pod))
+		progress.Step()
 	}
+	progress.Done()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -136,7 +139,7 @@ func (c *command) run(ctx context.Context) error {
 	return nil
 }
 
-// input gathers all that there is to know.
+// input gathers the objects of files and of the cluster.
 func (c *command) input(ctx context.Context) (*input, error) {
 	namespace, err := c.reach.DefaultNamespace()
 	if err != nil {
@@ -161,7 +164,9 @@ func (c *command) input(ctx context.Context) (*input, error) {
 		if err != nil {
 			return nil, err
 		}
+		progress := c.streams.Progress("reading the cluster", 0)
 		live, err := fromCluster(ctx, client)
+		progress.Done()
 		if err != nil {
 			return nil, err
 		}
@@ -210,6 +215,7 @@ func (c *command) render(ctx context.Context, in *input) error {
 	if err != nil {
 		return err
 	}
+	defer c.streams.Progress("rendering templates", 0).Done()
 	preview, err := renderer.Preview(ctx, publish.State{Config: set.Published(), Nodes: in.Nodes})
 	if err != nil {
 		return err
@@ -220,7 +226,7 @@ func (c *command) render(ctx context.Context, in *input) error {
 
 func (c *command) tellSkipped(skipped map[string]int) {
 	if len(skipped) > 0 {
-		c.streams.Tell("not looked at: %s\n", check.Counted(skipped))
+		c.streams.Tell("not considered: %s\n", check.Counted(skipped))
 	}
 }
 

@@ -49,14 +49,14 @@ default     serve   example-mig-0    gpu/part=gpu.nvidia.com/example-mig-0/gpu-0
 `, out)
 }
 
-// TestCommandNegative tells in its exit code that a Pod does not fit, and of what
-// was not looked at.
+// TestCommandNegative has exit code 1 for a Pod that does not fit, and lists what
+// was not considered.
 func TestCommandNegative(t *testing.T) {
 	t.Parallel()
 	in := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 	out, errOut, err := run(t, in, append(files("templates.yaml", "classes.yaml", "pods.yaml"), "-f", "-", "--nodes", "example-mig=4")...)
 	require.ErrorIs(t, err, cli.ErrNegative)
-	require.Equal(t, "not looked at: 1 ConfigMap\n", errOut)
+	require.Equal(t, "not considered: 1 ConfigMap\n", errOut)
 	require.Contains(t, out, "Pod default/train fits on no node:\n  4 nodes (example-mig-0, example-mig-1, example-mig-2, ...): claim train-gpus, request gpus wants 4: devices 10, class example-gpu 2,")
 }
 
@@ -116,7 +116,7 @@ func TestCommandRefuses(t *testing.T) {
 		"there are no Pods that wait for a node in the files: give some with -f":                     files("classes.yaml"),
 		"there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster":                files("classes.yaml", "pods.yaml"),
 		`there is no ResourcePoolTemplate "x" in the files: give its file with -f`:                   append(files("templates.yaml"), "--nodes", "x=1"),
-		`"x": want a number of nodes, or TEMPLATE=NUMBER`:                                            {"--nodes", "x"},
+		`"x": must be a number of nodes, or TEMPLATE=NUMBER`:                                         {"--nodes", "x"},
 		`DeviceClass "c": apiVersion: resource.k8s.io/v1beta1 is not read: write it as resource.k8s`: {"-f", old},
 		"none of the others can be": {"--slices", "x", "--from-cluster"},
 	} {

@@ -37,7 +37,7 @@ type place struct {
 func (s *Scheduler) demand(pod *corev1.Pod) (*demand, error) {
 	d := &demand{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
 	if len(pod.Spec.SchedulingGates) > 0 {
-		return d, fmt.Errorf("spec.schedulingGates: the Pod waits for %q to be taken away", pod.Spec.SchedulingGates[0].Name)
+		return d, fmt.Errorf("spec.schedulingGates: the Pod waits for %q to be removed", pod.Spec.SchedulingGates[0].Name)
 	}
 	var err error
 	if d.claims, err = s.claimsOf(pod); err != nil {
@@ -141,7 +141,7 @@ func (d *demand) elsewhere(node *corev1.Node) bool {
 func (d *demand) unsupported(node *corev1.Node) string {
 	for _, resource := range d.extended {
 		if quantity := node.Status.Allocatable[resource]; !quantity.IsZero() {
-			return fmt.Sprintf("%s is from a device plugin there, which is not looked at", resource)
+			return fmt.Sprintf("%s is from a device plugin there, which is not considered", resource)
 		}
 	}
 	return ""

@@ -1,4 +1,4 @@
-// Package schedule tells which Pods get which devices on which nodes, and why
-// the others get none. It asks the allocator of the scheduler itself, so what is
-// said here of one node is what the scheduler does there.
+// Package schedule finds out which Pods get which devices on which nodes, and why
+// other Pods do not fit. It uses the scheduler's own allocator, so its result for
+// one node is the scheduler's.
 package schedule

@@ -54,5 +54,5 @@ func TestDevicePlugin(t *testing.T) {
 	world.Classes[0].Spec.ExtendedResourceName = new("example.com/gpu")
 	world.Nodes[0].Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("8")}
 	pods := parse(t, world, plainPod("a", `containers: [{name: c, resources: {limits: {example.com/gpu: "1"}}}]`))
-	require.Equal(t, "a:; node node-0000: example.com/gpu is from a device plugin there, which is not looked at", outcome(t, world, pods))
+	require.Equal(t, "a:; node node-0000: example.com/gpu is from a device plugin there, which is not considered", outcome(t, world, pods))
 }

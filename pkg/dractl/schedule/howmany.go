@@ -43,10 +43,13 @@ type more struct {
 // count prints how many more Pods like each fit, after all of them are placed.
 func (c *command) count(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
 	var counts []more
+	progress := c.streams.Progress("counting how many more Pods fit", len(placements))
 	for _, p := range placements {
 		count, then := scheduler.More(ctx, p.Pod)
 		counts = append(counts, more{p.Pod.Namespace, p.Pod.Name, count, then})
+		progress.Step()
 	}
+	progress.Done()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -67,7 +67,7 @@ func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1
 	return nil, nil, nil
 }
 
-// mayFail tells whether the allocator may return an error for the Pod on any
+// mayFail reports whether the allocator may return an error for the Pod on any
 // node, which is more than that it does not fit there.
 func (s *Scheduler) mayFail(ctx context.Context, d *demand) bool {
 	for _, claim := range d.pending {
@@ -96,7 +96,7 @@ func (s *Scheduler) selectorsFail(ctx context.Context, request *alternative) boo
 	return false
 }
 
-// fails tells whether a selector fails for a device that matches those before it.
+// fails reports whether a selector fails for a device that matches those before it.
 func (s *Scheduler) fails(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
 	for _, selector := range selectors {
 		matches, err := s.matches(ctx, driver, device, selector)

@@ -32,7 +32,7 @@ func (c *counts) Set(text string) error {
 		}
 		count, err := strconv.Atoi(number)
 		if err != nil || count < 0 || named && name == "" {
-			return fmt.Errorf("%q: want a number of nodes, or TEMPLATE=NUMBER", part)
+			return fmt.Errorf("%q: must be a number of nodes, or TEMPLATE=NUMBER", part)
 		}
 		(*c)[name] = count
 	}

@@ -14,11 +14,13 @@ import (
 // print prints what became of the Pods.
 func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
 	reasons := map[*Placement][]string{}
+	progress := c.streams.Progress("finding out why Pods do not fit", 0)
 	for _, p := range placements {
 		if p.Node == "" {
 			reasons[p] = scheduler.reasons(ctx, p)
 		}
 	}
+	progress.Done()
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
 		return output.Objects(c.streams.Out, c.output.Format, objects(placements, reasons))
 	}

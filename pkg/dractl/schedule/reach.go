@@ -12,7 +12,7 @@ type device struct {
 	*resourcev1.Device
 
 	driver, pool string
-	// complete tells whether all slices of its pool are there.
+	// complete reports whether all slices of its pool are there.
 	complete bool
 }
 
@@ -72,12 +72,12 @@ func reaches(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourc
 	return structured.NodeMatches(everything, node, named, isTrue(everywhere), selector)
 }
 
-// free tells whether no claim has the device for itself.
+// free reports whether no claim has the device for itself.
 func (s *Scheduler) free(d device) bool {
 	return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
 }
 
-// tolerates tells whether no taint of the device keeps the request away.
+// tolerates reports whether no taint of the device keeps the request away.
 func (a *alternative) tolerates(d device) bool {
 	for _, taint := range d.Taints {
 		if taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute {

@@ -93,7 +93,7 @@ func TestSchedule(t *testing.T) {
 			gpus(1, 1), pod("a", `{requests: [{name: gpu, exactly: {deviceClassName: none}}]}`),
 			`a:; resourceclaim "a-gpu", request gpu: deviceclass "none" not found: give its file with -f`,
 		},
-		"a gate": {gpus(1, 1), plainPod("a", "schedulingGates: [{name: wait}]"), `a:; spec.schedulingGates: the Pod waits for "wait" to be taken away`},
+		"a gate": {gpus(1, 1), plainPod("a", "schedulingGates: [{name: wait}]"), `a:; spec.schedulingGates: the Pod waits for "wait" to be removed`},
 		"the first alternative, on another node": {
 			gpus(2, 1), pod("a", one) + pod("b", `{requests: [{name: gpu, firstAvailable: [{name: h, deviceClassName: gpu, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].index == 0"}}]}, {name: any, deviceClassName: gpu}]}]}`),
 			"a: node-0000 gpu=gpu-0\nb: node-0001 gpu/h=gpu-0",

@@ -127,12 +127,12 @@ func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, 
 	return nil
 }
 
-// lacks tells whether there are too few devices, however they are combined.
+// lacks reports whether there are too few devices, however they are combined.
 func (s *searcher) lacks() bool {
 	return len(s.left) == 0 || len(s.left) < s.enough && !s.shares()
 }
 
-// shares tells whether a device may be had several times.
+// shares reports whether a device may be had several times.
 func (s *searcher) shares() bool {
 	return slices.ContainsFunc(s.left, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
 }
@@ -168,7 +168,7 @@ func asking(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1
 	return &shallow
 }
 
-// lacks tells whether a node has too few devices for any of the requests. The
+// lacks reports whether a node has too few devices for any of the requests. The
 // allocator finds that out by trying all combinations, which can take long.
 func (s *Scheduler) lacks(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
 	var devices []device

@@ -38,7 +38,7 @@ type match struct {
 	expression string
 }
 
-// matches tells whether a device matches a selector. It is remembered, since many
+// matches reports whether a device matches a selector. It is remembered, since many
 // Pods ask for the same.
 func (s *Scheduler) matches(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
 	of := match{device, by.expression}

@@ -79,7 +79,7 @@ func taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule)
 	return tainted
 }
 
-// isOr tells whether a name is the one that is wanted, or any will do.
+// isOr reports whether a name is the one that is wanted, or any will do.
 func isOr(wanted *string, name string) bool {
 	return wanted == nil || *wanted == name
 }

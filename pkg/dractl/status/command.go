@@ -124,7 +124,7 @@ func (c *command) overview(ctx context.Context) error {
 	if c.watch {
 		return c.follow(ctx, client)
 	}
-	w, err := read(ctx, client)
+	w, err := c.read(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -136,6 +136,14 @@ func (c *command) overview(ctx context.Context) error {
 	}
 	c.tellNothing(w)
 	return nil
+}
+
+// reading is what takes long with a large cluster.
+const reading = "reading the cluster"
+
+func (c *command) read(ctx context.Context, client kubernetes.Interface) (*world, error) {
+	defer c.streams.Progress(reading, 0).Done()
+	return read(ctx, client)
 }
 
 // checkNodes refuses --node with a node that does not exist.
@@ -189,7 +197,7 @@ func (c *command) node(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w, err := read(ctx, client)
+	w, err := c.read(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -247,7 +255,9 @@ func (c *command) claim(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	progress := c.streams.Progress(reading, 0)
 	steps, err := path(ctx, client, namespace, name)
+	progress.Done()
 	if err != nil {
 		return err
 	}

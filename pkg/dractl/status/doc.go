@@ -1,3 +1,3 @@
-// Package status shows devices and claims as they are in a cluster. It only
-// reads, and only what any driver publishes.
+// Package status shows the devices and claims of a cluster. It only reads, and
+// only what any driver publishes.
 package status

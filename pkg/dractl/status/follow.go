@@ -31,6 +31,8 @@ func (c *command) follow(ctx context.Context, client kubernetes.Interface) error
 	defer cancel(nil)
 	live := newLive(client, cancel)
 	live.start(ctx)
+	progress := c.streams.Progress(reading, 0)
+	defer progress.Done()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	defer live.stop(cancel)
@@ -38,6 +40,7 @@ func (c *command) follow(ctx context.Context, client kubernetes.Interface) error
 	for synced := false; ; {
 		synced = synced || live.synced()
 		if now := live.changes.Load(); synced && (first || now != shown) {
+			progress.Done()
 			if err := c.again(live.world(), first); err != nil {
 				return err
 			}

@@ -64,7 +64,9 @@ func (c *command) run() error {
 	if err != nil {
 		return err
 	}
+	progress := c.streams.Progress("checking documents", 0)
 	result := check.Documents(all)
+	progress.Done()
 	if err := result.Err(); err != nil {
 		c.tell(result.Notes)
 		c.tellSkipped(result)

@@ -101,6 +101,7 @@ func (c *command) run(ctx context.Context) error {
 
 // ask asks the cluster.
 func (c *command) ask(ctx context.Context, found *Versions) error {
+	defer c.streams.Progress("asking the cluster", 0).Done()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	client, err := c.reach.Client()

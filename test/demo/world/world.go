@@ -29,8 +29,8 @@ var manifests embed.FS
 type World struct {
 	// Cluster is the cluster.
 	Cluster *cluster.Cluster
-	// Path is a directory for $PATH. It has kubectl, kwok-dractl, and the latter as
-	// a plugin of kubectl.
+	// Path is a directory for $PATH. It has kubectl, kube-scheduler, kwok-dra,
+	// kwok-dractl, and the latter as a plugin of kubectl.
 	Path string
 	// Page is the URL of kwok-dra's page.
 	Page string
@@ -165,15 +165,19 @@ func newClient(c *cluster.Cluster) (kubernetes.Interface, error) {
 }
 
 // adopt makes the programs that users run part of the cluster, and returns the
-// directory where they are.
+// directory where they are. kubectl is there already.
 func adopt(c *cluster.Cluster) (string, error) {
 	built, err := sidecar.Programs()
 	if err != nil {
 		return "", err
 	}
+	programs := []string{c.Binary(cluster.Scheduler)} // for users who run a second one
+	for _, name := range []string{"kwok-dra", "kwok-dractl", "kubectl-dra", "kubectl_complete-dra"} {
+		programs = append(programs, filepath.Join(built, name))
+	}
 	var path string
-	for _, program := range []string{"kwok-dra", "kwok-dractl", "kubectl-dra", "kubectl_complete-dra"} {
-		if path, err = c.Adopt(filepath.Join(built, program)); err != nil {
+	for _, program := range programs {
+		if path, err = c.Adopt(program); err != nil {
 			return "", err
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	kwokdra "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
-// Devices makes the devices of nodes that are not there yet.
+// Devices makes the devices of nodes that do not exist yet.
 type Devices struct {
 	templates []*devices.Template
 	renderer  *kwokdra.Renderer

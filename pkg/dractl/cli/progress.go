@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// patience is how long a command may take before it says what it does, and again
+	// how often it says so after that.
+	patience = 2 * time.Second
+	again    = 5 * time.Second
+)
+
+// Progress says on ErrOut what a command does, if that takes long.
+type Progress struct {
+	done    atomic.Int64
+	stop    func()
+	stopped sync.WaitGroup
+}
+
+// Progress begins something, of which there are so many parts, or 0 if that is not
+// known. End it with Done.
+func (s Streams) Progress(what string, parts int) *Progress {
+	p := &Progress{}
+	stopping := make(chan struct{})
+	p.stop = sync.OnceFunc(func() { close(stopping) })
+	p.stopped.Go(func() {
+		for started, wait := time.Now(), patience; ; wait = again {
+			select {
+			case <-stopping:
+				return
+			case <-time.After(wait):
+			}
+			s.Tell("%s ... %s\n", what, p.state(parts, time.Since(started)))
+		}
+	})
+	return p
+}
+
+func (p *Progress) state(parts int, took time.Duration) string {
+	seconds := fmt.Sprintf("%.0f s", took.Seconds())
+	if parts == 0 {
+		return seconds
+	}
+	return fmt.Sprintf("%d of %d, %s", p.done.Load(), parts, seconds)
+}
+
+// Step is one part that is done.
+func (p *Progress) Step() { p.done.Add(1) }
+
+// Done ends it. Nothing is written after that.
+func (p *Progress) Done() {
+	p.stop()
+	p.stopped.Wait()
+}
