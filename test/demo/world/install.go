@@ -15,7 +15,7 @@ import (
 
 // install brings kwok-dra into a cluster that has nothing but Kubernetes and kwok.
 func install(ctx context.Context, c *cluster.Cluster, port int) (*World, error) {
-	path, err := adopt(c)
+	path, err := Programs(c)
 	if err != nil {
 		return nil, err
 	}
@@ -104,16 +104,16 @@ func (w *World) awaitPools(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list nodes: %w", err)
 		}
-		slices, err := w.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+		published, err := w.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("list slices: %w", err)
 		}
-		if len(slices.Items) == len(nodes.Items) {
+		if len(published.Items) == len(nodes.Items) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the slices of %d nodes, there are %d: %w", len(nodes.Items), len(slices.Items), ctx.Err())
+			return fmt.Errorf("wait for the slices of %d nodes, there are %d: %w", len(nodes.Items), len(published.Items), ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

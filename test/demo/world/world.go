@@ -164,9 +164,9 @@ func newClient(c *cluster.Cluster) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// adopt makes the programs that users run part of the cluster, and returns the
+// Programs makes the programs that users run part of a cluster, and returns the
 // directory where they are. kubectl is there already.
-func adopt(c *cluster.Cluster) (string, error) {
+func Programs(c *cluster.Cluster) (string, error) {
 	built, err := sidecar.Programs()
 	if err != nil {
 		return "", err

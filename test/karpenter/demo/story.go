@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/demo/show"
+	"github.com/kwok-dra/kwok-dra/test/demo/world"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
@@ -34,6 +35,7 @@ type story struct {
 	cluster  *cluster.Cluster
 	client   kubernetes.Interface
 	sidecar  *sidecar.Process
+	path     string // of the programs that users run
 	timeline *timeline.Timeline
 	teller   teller
 }
@@ -56,7 +58,8 @@ func (s *story) startCluster(ctx context.Context) error {
 		return err
 	}
 	s.cluster = c
-	return nil
+	s.path, err = world.Programs(c)
+	return err
 }
 
 // templates are the profiles of the catalogue that both kwok-dra and Karpenter
@@ -151,7 +154,11 @@ func (s *story) await(ctx context.Context, step timeline.Step, name string) (tim
 
 func (s *story) sayWhatIsNext() {
 	show.Chapter(os.Stdout, "It is yours")
-	fmt.Printf(`Everything keeps running. To use kubectl, paste this into your shell:
+	fmt.Printf(`Everything keeps running. The page with all devices, live:
+
+    %s/
+
+To use kubectl and kwok-dractl, paste this into your shell:
 
   export KUBECONFIG=%s
   export PATH=%s:$PATH
@@ -159,12 +166,12 @@ func (s *story) sayWhatIsNext() {
 Look around:
 
   kubectl get nodepools,nodeclaims,nodes
-  kubectl get resourceslices
+  kwok-dractl status
   kubectl scale deployment inference --replicas 5    # half a minute later Karpenter removes 45 nodes
   tail -f %s
 
 To remove all of it:
 
   make demo-down
-`, s.cluster.Kubeconfig(), filepath.Dir(s.cluster.Binary("kubectl")), filepath.Join(s.cluster.Logs(), process.Component+".log"))
+`, s.sidecar.URL, s.cluster.Kubeconfig(), s.path, filepath.Join(s.cluster.Logs(), process.Component+".log"))
 }
