@@ -88,7 +88,7 @@ func (h *H) Entries(namespace, name string, count int) *resourcev1.ResourceClaim
 	return claim
 }
 
-// ForeignSlice publishes eight devices in another driver's place.
+// ForeignSlice publishes eight devices, standing in for another driver.
 func (h *H) ForeignSlice(node, driver string) {
 	h.Helper()
 	var devices []resourcev1.Device
@@ -106,7 +106,7 @@ func (h *H) ForeignSlice(node, driver string) {
 	require.NoError(h, err)
 }
 
-// ReportForeign writes a claim's entry in another driver's place.
+// ReportForeign writes a claim's entry, standing in for another driver.
 func (h *H) ReportForeign(namespace, name, driver string) {
 	h.Helper()
 	claim := h.Claim(namespace, name)

@@ -161,7 +161,7 @@ func (h *H) Messages(namespace, object, reason string) string {
 	return strings.Join(messages, "; ")
 }
 
-// Bind binds a Pod in the scheduler's place.
+// Bind binds a Pod, standing in for the scheduler.
 func (h *H) Bind(namespace, pod, node string) {
 	h.Helper()
 	require.NoError(h, h.Client.CoreV1().Pods(namespace).Bind(h.Context(), &corev1.Binding{

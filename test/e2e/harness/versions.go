@@ -38,7 +38,7 @@ func KubernetesMinor() int {
 	return minor
 }
 
-// AlphaDevices tells whether what devices can do is still behind gates that are
+// AlphaDevices reports whether what devices can do is still behind gates that are
 // off by default, as before Kubernetes 1.36.
 func AlphaDevices() bool { return KubernetesMinor() < 36 }
 

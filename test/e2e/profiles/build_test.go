@@ -127,7 +127,7 @@ func countOr(count *int32, otherwise int) int {
 	return int(*count)
 }
 
-// reports tells whether claims show anything of a driver's prepared devices.
+// reports reports whether claims show anything of a driver's prepared devices.
 func (b *builtProfiles) reports(driver string) bool {
 	return slices.ContainsFunc(b.templates, func(template v1alpha1.ResourcePoolTemplate) bool {
 		status := template.Spec.ClaimStatus

@@ -17,7 +17,7 @@ type random struct {
 	*rand.Rand
 	// minor is the Kubernetes that the template is for.
 	minor int
-	// shared tells whether nodes share the pool, and templates see no Node.
+	// shared reports whether nodes share the pool, and templates see no Node.
 	shared bool
 }
 

@@ -198,7 +198,7 @@ func (r *random) rest(spec object) {
 	}
 }
 
-// consumes tells whether a device consumes counters.
+// consumes reports whether a device consumes counters.
 func consumes(spec object) bool {
 	return slices.ContainsFunc(spec["devices"].([]any), func(device any) bool {
 		list, _ := device.(object)["consumesCounters"].([]any)
