@@ -54,12 +54,12 @@ func run(ctx context.Context, root, version string, platforms []source.Platform,
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	r := &release{Source: s, platforms: platforms, work: work, out: out}
-	return r.make(ctx)
+	return r.makeAll(ctx)
 }
 
-// make makes all files, the checksums last: without these a release is not
+// makeAll makes all files, the checksums last: without these a release is not
 // complete.
-func (r *release) make(ctx context.Context) error {
+func (r *release) makeAll(ctx context.Context) error {
 	if err := os.RemoveAll(r.path()); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Variant is what the objects are where a condition of the chart's values holds.
+// variant is what something is where a condition of the chart's values holds.
 type variant[T any] struct {
 	condition string
 	value     T

@@ -28,9 +28,11 @@ type component struct {
 }
 
 type license struct {
-	License struct {
-		ID string `json:"id"`
-	} `json:"license"`
+	License licenseID `json:"license"`
+}
+
+type licenseID struct {
+	ID string `json:"id"`
 }
 
 type property struct {
@@ -44,9 +46,7 @@ type dependency struct {
 }
 
 // ours is the licence of this project.
-var ours = []license{{License: struct {
-	ID string `json:"id"`
-}{"Apache-2.0"}}}
+var ours = []license{{licenseID{"Apache-2.0"}}}
 
 // component is the module in the document.
 func (m module) component() component {

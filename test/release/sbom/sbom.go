@@ -21,7 +21,6 @@ import (
 // Program is a program and what it consists of.
 type Program struct {
 	name    string
-	module  string
 	modules []module
 }
 
@@ -38,7 +37,7 @@ func Read(name, file string) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the modules of %s: %w", name, err)
 	}
-	program := &Program{name: name, module: info.Main.Path}
+	program := &Program{name: name}
 	for _, dependency := range info.Deps {
 		program.modules = append(program.modules, moduleOf(dependency))
 	}
@@ -55,7 +54,9 @@ func moduleOf(dependency *debug.Module) module {
 }
 
 // url is the package URL, by which tools know a module.
-func (m module) url() string { return "pkg:golang/" + m.path + "@" + m.version }
+func (m module) url() string {
+	return "pkg:golang/" + m.path + "@" + strings.ReplaceAll(m.version, "+", "%2B")
+}
 
 // Encode makes the document for programs of a source. A program may be there once
 // for each platform.
@@ -71,7 +72,10 @@ func Encode(s *source.Source, programs []*Program) ([]byte, error) {
 			uses[program.name][module.url()] = true
 		}
 	}
-	whole := component{Type: "application", Ref: "kwok-dra", Name: "kwok-dra", Version: s.Version, Licenses: ours}
+	whole := component{
+		Type: "application", Ref: "kwok-dra", Name: "kwok-dra", Version: s.Version, Licenses: ours,
+		URL: module{path: "github.com/kwok-dra/kwok-dra", version: s.Version}.url(),
+	}
 	document := document{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Specification: "1.6", Version: 1,
 		Metadata: metadata{Timestamp: s.Date.Format(time.RFC3339), Component: whole},
