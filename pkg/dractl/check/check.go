@@ -221,10 +221,10 @@ func problemsIn(err error) [][2]string {
 	return all
 }
 
-// errEmpty is that of documents of which none is for kwok-dra.
+// errEmpty is the error for documents of which none is for kwok-dra.
 var errEmpty = errors.New("nothing in them is for kwok-dra")
 
-// Err is an error where nothing was checked.
+// Err is an error if nothing was checked.
 func (r *Result) Err() error {
 	if len(r.Checked)+len(r.Problems) == 0 {
 		return errEmpty

@@ -8,16 +8,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// place is a document and where it stands.
+// place is a document and its position.
 type place struct {
 	file string
 	// line is the number of the line with which the text begins in which the lines
 	// of the node are counted.
 	line int
 	data []byte
-	// node is the object. It is nil where the document is no YAML.
+	// node is the object. It is nil if the document is not YAML.
 	node *yaml.Node
-	// name names the object where the node does not.
+	// name names the object if the node does not.
 	name string
 	// fixed has all lines be that of the document: it stands within a text of
 	// another form.

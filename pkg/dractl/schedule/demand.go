@@ -78,8 +78,8 @@ func (s *Scheduler) add(d *demand, claim *resourcev1.ResourceClaim) error {
 	return nil
 }
 
-// checkClasses refuses a claim with a class that there is not, which is what the
-// scheduler looks at first.
+// checkClasses refuses a claim with a class that does not exist, which is what the
+// scheduler checks first.
 func (s *Scheduler) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
 		for _, exactly := range alternatives(&claim.Spec.Devices.Requests[i]) {

@@ -11,14 +11,14 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// kind is what is known of Pods that ask for the same. Devices are only ever
+// kind is what is known about Pods that ask for the same. Devices are only ever
 // taken, so a node on which such a Pod did not fit need not be tried again.
 type kind struct {
 	// open are the nodes on which such a Pod may fit, by how many alternatives of
 	// its requests are considered, less one.
 	open []queue
-	// mayFail tells that the Pod may not only not fit on a node, but that the
-	// scheduler may fail on it.
+	// mayFail says that the scheduler may fail on the Pod, which is more than that the
+	// Pod does not fit.
 	mayFail bool
 	// refusals are known once they have been asked for.
 	refusals []Refusal

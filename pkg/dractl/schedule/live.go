@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// fromCluster reads what there is in a cluster.
+// fromCluster reads the objects of a cluster.
 func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
 	in := &input{}
 	all := metav1.ListOptions{ResourceVersion: "0"} // from the cache of the API server
@@ -51,7 +51,7 @@ func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, erro
 }
 
 // taintRules reads the DeviceTaintRules in the newest version that the cluster
-// has. What is said in them is the same in all.
+// has. Their content is the same in all versions.
 func taintRules(ctx context.Context, client kubernetes.Interface) ([]*resourcev1.DeviceTaintRule, error) {
 	for _, list := range []func() (any, error){
 		func() (any, error) { return client.ResourceV1().DeviceTaintRules().List(ctx, metav1.ListOptions{}) },

@@ -11,7 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 )
 
-// print prints what became of the Pods.
+// print prints where the Pods go, and why others do not fit.
 func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
 	reasons := map[*Placement][]string{}
 	progress := c.streams.Progress("finding out why Pods do not fit", 0)
@@ -67,7 +67,7 @@ func orNone(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// named is how many nodes are named where many have the same reason.
+// named is how many nodes are named if many have the same reason.
 const named = 3
 
 // reasons say why a Pod fits on no node, each with the nodes that it is true of.

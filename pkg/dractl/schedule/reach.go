@@ -44,8 +44,8 @@ func (n *node) reachable() ([]device, error) {
 	return all, nil
 }
 
-// generations tells the newest generation of each pool, and how many slices are
-// of it.
+// generations are the newest generation of each pool, and how many slices are of
+// it.
 func generations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
 	newest, count = map[poolID]int64{}, map[poolID]int64{}
 	for _, slice := range of {

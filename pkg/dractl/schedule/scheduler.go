@@ -57,14 +57,14 @@ type node struct {
 	devices []device
 }
 
-// Placement is what became of a Pod.
+// Placement is where a Pod goes.
 type Placement struct {
 	Pod *corev1.Pod
-	// Node is empty where the Pod fits on none.
+	// Node is empty if the Pod fits on none.
 	Node string
 	// Claims are the Pod's, with their devices.
 	Claims []*resourcev1.ResourceClaim
-	// Reason says why the Pod fits on no node, where that is not up to the nodes.
+	// Reason says why the Pod fits on no node, if that does not depend on the nodes.
 	Reason string
 }
 
@@ -169,8 +169,8 @@ func (s *Scheduler) choose(ctx context.Context, d *demand) (*node, []resourcev1.
 	return nil, nil, nil
 }
 
-// tryOthers tells of a failure on any node: it keeps a Pod waiting, though it
-// would fit on another.
+// tryOthers returns a failure on any node: it keeps a Pod waiting, though it would
+// fit on another.
 func (s *Scheduler) tryOthers(ctx context.Context, d *demand) error {
 	for _, n := range s.nodes {
 		if !d.fits(n.object) {
@@ -183,7 +183,7 @@ func (s *Scheduler) tryOthers(ctx context.Context, d *demand) error {
 	return nil
 }
 
-// allocate is nil without an error where the node has not what is asked for.
+// allocate is nil without an error if the node lacks the devices.
 func (s *Scheduler) allocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
 	if len(claims) == 0 {
 		return []resourcev1.AllocationResult{}, nil

@@ -53,7 +53,7 @@ func (s *searcher) step(by string, devices int) {
 	s.steps = append(s.steps, Step{by, devices})
 }
 
-// filter takes the devices away that are not to be had one by one.
+// filter drops, step by step, the devices that the request cannot have.
 func (s *searcher) filter(ctx context.Context) error {
 	s.step("devices", len(s.left))
 	s.keep("in complete pools", func(d device) bool { return d.complete })
@@ -86,7 +86,7 @@ func (s *searcher) filter(ctx context.Context) error {
 	return nil
 }
 
-// keep is a step that is only told of where it takes devices away.
+// keep is a step that counts only if it drops devices.
 func (s *searcher) keep(by string, good func(device) bool) {
 	kept := slices.DeleteFunc(slices.Clone(s.left), func(d device) bool { return !good(d) })
 	if len(kept) < len(s.left) {
@@ -95,7 +95,7 @@ func (s *searcher) keep(by string, good func(device) bool) {
 	}
 }
 
-// try lets the allocator find out how many devices are to be had together: alone,
+// try finds out with the allocator how many devices the request can have: alone,
 // with the constraints of the claim, and beside the requests before it.
 func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) error {
 	requests := claim.Spec.Devices.Requests
@@ -132,7 +132,7 @@ func (s *searcher) lacks() bool {
 	return len(s.left) == 0 || len(s.left) < s.enough && !s.shares()
 }
 
-// shares reports whether a device may be had several times.
+// shares reports whether several requests may have one device.
 func (s *searcher) shares() bool {
 	return slices.ContainsFunc(s.left, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
 }

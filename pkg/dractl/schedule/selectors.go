@@ -8,7 +8,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// selector is one that a device must match, with where it is from.
+// selector is one that a device must match, and its origin.
 type selector struct {
 	from, expression string
 }

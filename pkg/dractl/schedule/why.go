@@ -137,7 +137,7 @@ func cut(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
 }
 
 // has reports whether the node has what is asked for. There is nothing to count
-// where too few devices are left.
+// if too few devices are left.
 func (s *Scheduler) has(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	if s.lacks(ctx, n, claims) {
 		return false, nil

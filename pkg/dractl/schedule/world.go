@@ -5,7 +5,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// World is what Pods are scheduled in.
+// World is the state in which Pods are scheduled.
 type World struct {
 	Nodes          []*corev1.Node
 	Slices         []*resourcev1.ResourceSlice
@@ -17,7 +17,7 @@ type World struct {
 	Pods []*corev1.Pod
 }
 
-// poolID is a pool as the allocator tells it from others.
+// poolID identifies a pool, as the allocator does.
 type poolID struct{ driver, name string }
 
 // publications finds the slices that matter on a node.

@@ -57,8 +57,8 @@ func (c *command) follow(ctx context.Context, client kubernetes.Interface) error
 	}
 }
 
-// again shows the overview in place of the one before, or below it where that
-// cannot be done.
+// again shows the overview in place of the one before, or below it if the output
+// is not a terminal.
 func (c *command) again(w *world, first bool) error {
 	var err error
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// world is what there is in a cluster.
+// world is the state of a cluster.
 type world struct {
 	slices []*resourcev1.ResourceSlice
 	claims []*resourcev1.ResourceClaim
