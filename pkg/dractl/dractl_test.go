@@ -100,6 +100,7 @@ func TestExitCodes(t *testing.T) {
 		"render an unknown gate": {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--feature-gates", "A=true"}, 2, "must be one that devices depend on"},
 		"diff without a cluster": {[]string{"diff", "-f", examples + "templates.yaml", "--kubeconfig", "none"}, 2, "find the API server"},
 		"no such profile":        {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
+		"generate nothing":       {[]string{"generate"}, 2, "give --profile NAME, --from-cluster or -f FILE"},
 		"profile and copy":       {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "none of the others can be"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,7 +50,8 @@ func FlagError(command *cobra.Command, err error) error {
 		if errors.As(err, &number) {
 			return fmt.Errorf("parse --%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wants(invalid.GetFlag(), number))
 		}
-		return fmt.Errorf("parse --%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), errors.Unwrap(invalid))
+		named := fmt.Sprintf("%q: ", invalid.GetValue())
+		return fmt.Errorf("parse --%s %s%s", invalid.GetFlag().Name, named, strings.TrimPrefix(errors.Unwrap(invalid).Error(), named))
 	}
 	return err
 }

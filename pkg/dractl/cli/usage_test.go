@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -33,6 +35,8 @@ func TestFlagError(t *testing.T) {
 		`parse --qps "abc": must be a number`:                           {"--qps", "abc"},
 		`parse --watch "yes": must be true or false`:                    {"--watch=yes"},
 		`parse --own "x": must be a or b`:                               {"--own", "x"},
+		`parse --part "x": must be c`:                                   {"--part", "x"},
+		`parse --part "x,y": "x": must be c`:                            {"--part", "x,y"},
 		"unknown flag --node: did you mean --nodes?":                    {"--node", "3"},
 		"unknown flag --colour: list them with command --help":          {"--colour"},
 		"unknown shorthand flag: 'x' in -x":                             {"-x"},
@@ -43,6 +47,10 @@ func TestFlagError(t *testing.T) {
 		command.Flags().Float32("qps", 0, "")
 		command.Flags().Bool("watch", false, "")
 		command.Flags().Func("own", "", func(string) error { return errors.New("must be a or b") })
+		command.Flags().Func("part", "", func(text string) error {
+			part, _, _ := strings.Cut(text, ",")
+			return fmt.Errorf("%q: must be c", part)
+		})
 		require.EqualError(t, FlagError(command, command.ParseFlags(arguments)), want)
 	}
 }

@@ -80,7 +80,6 @@ the cluster are printed as well, so that kubectl apply keeps them.`,
 	flags.StringSliceVar(&c.drivers, "driver", nil, "copy the slices of these drivers only")
 	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
 	made.MarkFlagsMutuallyExclusive("profile", "list-profiles", "from-cluster", "filename")
-	made.MarkFlagsOneRequired("profile", "list-profiles", "from-cluster", "filename")
 	// It fails only for a flag that does not exist.
 	_ = made.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, _ := profileNames()
@@ -99,6 +98,9 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	case c.profile != "":
 		return c.fromProfile(ctx)
+	}
+	if !c.fromCluster && len(c.files.Paths) == 0 {
+		return errors.New("nothing to generate: give --profile NAME, --from-cluster or -f FILE; --list-profiles lists the profiles")
 	}
 	return c.copy(ctx)
 }

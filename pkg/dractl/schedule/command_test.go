@@ -116,7 +116,7 @@ func TestCommandRefuses(t *testing.T) {
 		"there are no Pods that wait for a node in the files: give some with -f":                     files("classes.yaml"),
 		"there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster":                files("classes.yaml", "pods.yaml"),
 		`there is no ResourcePoolTemplate "x" in the files: give its file with -f`:                   append(files("templates.yaml"), "--nodes", "x=1"),
-		`"x": must be a number of nodes, or TEMPLATE=NUMBER`:                                         {"--nodes", "x"},
+		"must be a number of nodes, or TEMPLATE=NUMBER":                                              {"--nodes", "x"},
 		`DeviceClass "c": apiVersion: resource.k8s.io/v1beta1 is not read: write it as resource.k8s`: {"-f", old},
 		"none of the others can be": {"--slices", "x", "--from-cluster"},
 	} {
