@@ -17,7 +17,7 @@ import (
 )
 
 // checkFields refuses a template that reads a field which what it is given never
-// has, such as .Indx or .Node.metadata.lables. The types of the sample say which
+// has, such as .Indx or .Node.metadata.labls. The types of the sample say which
 // fields there are. Keys of labels, annotations and other maps are the node's own,
 // so every key is fine. What has no known type, such as the result of a function,
 // is not checked.

@@ -12,14 +12,14 @@ import (
 // applied before and that are left out now.
 func (s *shell) keepsKeys() {
 	s.Helper()
-	for name, make := range map[string]string{
+	for name, way := range map[string]string{
 		"created":        "kubectl create -f mine.yaml",
 		"applied":        "kubectl apply -f mine.yaml",
 		"server-applied": "kubectl apply --server-side -f mine.yaml",
 	} {
 		mine := "# mine\napiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: mine}\nspec: {driver: d, devices: [{name: a}]}\n"
 		s.write("mine.yaml", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: %s}, data: {mine.yaml: %q}}", name, mine))
-		s.must(make)
+		s.must(way)
 		for _, profile := range []string{"nvidia-t4", "nvidia-l4", "nvidia-t4"} {
 			s.must(fmt.Sprintf("kwok-dractl generate --profile %s --config-map default/%s | kubectl apply --server-side -f -", profile, name))
 		}
