@@ -3,6 +3,7 @@ package generate
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,6 +88,9 @@ func encoded(t *testing.T, made []*resourcev1.ResourceSlice) map[string]string {
 	return texts
 }
 
+// progress is what a busy machine has a command say that takes longer than usual.
+var progress = regexp.MustCompile(`(?m)^copying pools \.\.\. \d+ s\n`)
+
 // TestCopyOfProfiles: a copy of nodes with the hardware of a profile publishes
 // what they do, to the letter.
 func TestCopyOfProfiles(t *testing.T) {
@@ -103,7 +107,7 @@ func TestCopyOfProfiles(t *testing.T) {
 				nodes := numbered(profileNodes(name, name, 0, 3))
 				made := published(t, version, string(profile.templates), nodes)
 				printed, told := copyOf(t, nodes, made)
-				require.Empty(t, told)
+				require.Empty(t, progress.ReplaceAllString(told, ""))
 				again := published(t, version, printed, nodesIn(t, printed, nodes))
 				require.Equal(t, encoded(t, made), encoded(t, again))
 			})
