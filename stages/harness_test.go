@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"context"
 	stdjson "encoding/json"
 	"fmt"
 	"maps"
@@ -65,12 +66,12 @@ var (
 	kwokPodReady = []string{kwokpodfast.DefaultPodReady}
 )
 
-var kwokDir = sync.OnceValues(downloadKwok)
+var kwokDir = sync.OnceValues(func() (string, error) { return downloadKwok(context.Background()) })
 
 // downloadKwok returns the directory of kwok's module, which is downloaded if need
 // be. "go list -m" prints nothing, and exits with 0, for one that is not there yet.
-func downloadKwok() (string, error) {
-	download, err := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/kwok").Output()
+func downloadKwok(ctx context.Context) (string, error) {
+	download, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", "sigs.k8s.io/kwok").Output()
 	if err != nil {
 		return "", fmt.Errorf("download kwok: %w", err)
 	}
@@ -86,7 +87,7 @@ func TestKwokIntoEmptyModuleCache(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("GOMODCACHE", cache)
 	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -modcacherw") // else the files cannot be removed
-	dir, err := downloadKwok()
+	dir, err := downloadKwok(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, dir, cache)
 	require.FileExists(t, filepath.Join(dir, "kustomize", "stage", "node", "fast", "node-initialize.yaml"))

@@ -197,7 +197,16 @@ func (p *Preparer) addHandlers() error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	claims, err := p.claims.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*observedClaim]{
+	claims, err := p.watchClaims()
+	if err != nil {
+		return err
+	}
+	p.synced = []cache.DoneChecker{nodes, pods.HasSyncedChecker(), claims.HasSyncedChecker()}
+	return nil
+}
+
+func (p *Preparer) watchClaims() (cache.ResourceEventHandlerRegistration, error) {
+	registration, err := p.claims.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*observedClaim]{
 		AddFunc: func(claim *observedClaim) {
 			p.claimChanged(claim)
 			p.enqueueUsers(claim)
@@ -216,10 +225,9 @@ func (p *Preparer) addHandlers() error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watch claims: %w", err)
+		return nil, fmt.Errorf("watch claims: %w", err)
 	}
-	p.synced = []cache.DoneChecker{nodes, pods.HasSyncedChecker(), claims.HasSyncedChecker()}
-	return nil
+	return registration, nil
 }
 
 // named is an object of the API, or what the cache has of it.

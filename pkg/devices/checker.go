@@ -95,7 +95,7 @@ func checkAround(p place) *field.Error {
 	tree := parse.New(root)
 	tree.Mode = parse.SkipFuncCheck
 	if _, err := tree.Parse(p.value, "", "", map[string]*parse.Tree{}); err != nil {
-		return nil // what is no template is refused elsewhere
+		return nil //nolint:nilerr // what is no template is refused elsewhere
 	}
 	var first error
 	for _, filling := range fillings {

@@ -46,8 +46,7 @@ func FlagError(command *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return unknownFlag(command, unknown, err)
 	case errors.As(err, &invalid):
-		var number *strconv.NumError
-		if errors.As(err, &number) {
+		if number, ok := errors.AsType[*strconv.NumError](err); ok {
 			return fmt.Errorf("parse --%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wants(invalid.GetFlag(), number))
 		}
 		named := fmt.Sprintf("%q: ", invalid.GetValue())

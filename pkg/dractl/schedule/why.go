@@ -111,22 +111,30 @@ func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 	}
 	for i, claim := range d.pending {
 		for j := range claim.Spec.Devices.Requests {
-			prefix := append(slices.Clone(d.pending[:i]), cut(claim, j))
-			found, err := s.has(ctx, n, prefix)
-			if found {
-				continue
+			if refusal, refused := s.refusalOf(ctx, n, d, i, j); refused {
+				return refusal
 			}
-			refusal := Refusal{Request: claim.Spec.Devices.Requests[j].Name, index: i}
-			if err == nil {
-				refusal.Searches, err = s.searches(ctx, n, d.pending[:i], claim, j)
-			}
-			if err != nil {
-				refusal.Reason = err.Error()
-			}
-			return refusal
 		}
 	}
 	return Refusal{Reason: "the Pod would fit now"}
+}
+
+// refusalOf is that of a request of a pending claim, if the node has not what
+// is asked for up to this request.
+func (s *Scheduler) refusalOf(ctx context.Context, n *node, d *demand, claim, request int) (Refusal, bool) {
+	pending := d.pending[claim]
+	found, err := s.has(ctx, n, append(slices.Clone(d.pending[:claim]), cut(pending, request)))
+	if found {
+		return Refusal{}, false
+	}
+	refusal := Refusal{Request: pending.Spec.Devices.Requests[request].Name, index: claim}
+	if err == nil {
+		refusal.Searches, err = s.searches(ctx, n, d.pending[:claim], pending, request)
+	}
+	if err != nil {
+		refusal.Reason = err.Error()
+	}
+	return refusal, true
 }
 
 // cut is a claim with its requests up to one.

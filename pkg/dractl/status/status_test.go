@@ -92,12 +92,14 @@ func TestFilter(t *testing.T) {
 		"all": {
 			filter{},
 			[]string{"a/gpu.example.com", "b/gpu.example.com", "node-2/gpu.example.com", "node-2/nic.example.com", "node-10/gpu.example.com", "/gpu.example.com"},
-			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "late", "lost", "waits"},
+			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"},
+			[]string{"bare", "late", "lost", "waits"},
 		},
 		"node": {
 			filter{nodes: []string{"node-2", "a"}},
 			[]string{"a/gpu.example.com", "node-2/gpu.example.com", "node-2/nic.example.com"},
-			[]string{"gpu.example.com: 2 nodes, 2 pools", "nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "late", "lost", "waits"},
+			[]string{"gpu.example.com: 2 nodes, 2 pools", "nic.example.com: 1 nodes, 1 pools"},
+			[]string{"bare", "late", "lost", "waits"},
 		},
 		"driver": {
 			filter{drivers: []string{"nic.example.com"}},
@@ -106,7 +108,8 @@ func TestFilter(t *testing.T) {
 		"problems": {
 			filter{problems: true},
 			[]string{"b/gpu.example.com"},
-			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "late", "lost", "waits"},
+			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"},
+			[]string{"bare", "late", "lost", "waits"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

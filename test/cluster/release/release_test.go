@@ -174,7 +174,7 @@ func TestTruncatedFileIsContinued(t *testing.T) {
 	require.NoError(t, d.Download(t.Context(), f, dir))
 	requireProgram(t, filepath.Join(dir, "kubectl"))
 	require.Greater(t, len(h.ranges), 1)
-	require.Equal(t, "", h.ranges[0])
+	require.Empty(t, h.ranges[0])
 	require.Regexp(t, `^bytes=[1-9]\d*-$`, h.ranges[1])
 }
 
@@ -197,7 +197,7 @@ func TestInterruptedDownloadIsContinued(t *testing.T) {
 	h, d, dir := newHost(t), downloader(t), t.TempDir()
 	f := h.kubectl(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	d.Progress = func(_ File, done, _ int64) { cancel() }
+	d.Progress = func(File, int64, int64) { cancel() }
 	require.ErrorIs(t, d.Download(ctx, f, dir), context.Canceled)
 	requireEmpty(t, dir)
 
