@@ -143,6 +143,7 @@ spec:
 func TestDRAConfigs(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
+	w.begin()
 	w.Take(t.Context(), draConfig(t, "a", 1, "{name: gpu-0}"))
 	w.Take(t.Context(), draConfig(t, "b", 1, "{name: gpu_0}"))
 	require.Equal(t, []string{"draconfig-a.p gpu.example.com"}, w.inForce())
@@ -161,7 +162,7 @@ func TestDRAConfigs(t *testing.T) {
 	w.Take(t.Context(), draConfig(t, "a", 2, "{name: 7}"))
 	require.Equal(t, []string{"draconfig-a.p gpu.example.com"}, w.inForce(), "the last good version stays in force")
 	require.Equal(t, []string{"draconfig-a.p"}, w.Acceptance(DRAConfigKind)["a"].Templates)
-	w.Replace(t.Context(), map[string][]*unstructured.Unstructured{DRAConfigKind: nil})
+	w.Replace(t.Context(), map[string]func() []*unstructured.Unstructured{DRAConfigKind: listing()})
 	require.Empty(t, w.inForce())
 }
 
@@ -175,6 +176,7 @@ func TestNodeOverlays(t *testing.T) {
 		w.Take(t.Context(), object)
 	}
 	w := newObjectsWorld(t, "")
+	w.begin()
 	take(w, "[]")
 	require.Empty(t, w.inForce())
 	take(w, "[{spec: {driver: d.example.com, devices: [{name: gpu}]}}]")

@@ -74,7 +74,7 @@ func (c *ConfigMap) watch(ctx context.Context, client kubernetes.Interface) erro
 		DeleteFunc: func(coreinformers.DeletedConfigMap) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.takeNone(ctx, c.optional)
+			c.takeNone(ctx, false)
 		},
 	})
 	if err != nil {
@@ -105,13 +105,14 @@ func (c *ConfigMap) take(ctx context.Context, configMap *corev1.ConfigMap) {
 	c.known = true
 	logger := klog.FromContext(ctx).WithValues("configMap", klog.KObj(configMap))
 	documents, err := c.decode(configMap)
-	if err == nil {
-		err = c.store.Replace(ConfigMapCarrier(c.name), documents)
-	}
 	if err != nil {
+		documents = nil
+	}
+	refused := c.store.take(ConfigMapCarrier(c.name), version{newest: documents, broken: err, tell: func(err error) {
 		logger.Error(err, "Refused the configuration, the last good one stays in force")
-		c.store.metrics.bad(ConfigMapCarrier(c.name))
 		c.recorder.Event(configMap, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(err))
+	}})
+	if refused != nil {
 		return
 	}
 	logger.Info("Took the configuration", "resourceVersion", configMap.ResourceVersion, "templates", len(documents.templates))
@@ -134,26 +135,31 @@ func (c *ConfigMap) takeAbsent(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
-		c.takeNone(ctx, c.optional || c.store.has(ObjectsCarrier))
+		c.takeNone(ctx, c.store.has(ObjectsCarrier))
 	}
 }
 
 // takeNone notes that there is no ConfigMap. That says nothing of what should
 // exist: it may be a typing error, or the moment between its deletion and its
-// return. Who wants to retire everything empties the ConfigMap. An optional one is
-// other people's, and by their rule its end is that of what it says.
-func (c *ConfigMap) takeNone(ctx context.Context, optional bool) {
+// return. Who wants to retire everything empties the ConfigMap. One that was never
+// there while others count is empty, but for what it may have made before. An
+// optional one is other people's, and by their rule its end is that of what it says.
+func (c *ConfigMap) takeNone(ctx context.Context, beside bool) {
 	c.told = ""
-	if optional {
-		if err := c.store.Replace(ConfigMapCarrier(c.name), &Documents{}); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot do without the ConfigMap", "configMap", c.name)
-			return
-		}
-		klog.FromContext(ctx).Info("The ConfigMap does not exist; nothing is configured there", "configMap", c.name)
+	absent := fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", ConfigMapCarrier(c.name))
+	if c.optional {
+		absent = nil
+	}
+	if !c.optional && !beside {
+		c.store.missing(ConfigMapCarrier(c.name), absent)
+		klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
 		return
 	}
-	c.store.metrics.missing(ConfigMapCarrier(c.name))
-	klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
+	if err := c.store.take(ConfigMapCarrier(c.name), version{newest: &Documents{}, absent: absent}); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot do without the ConfigMap", "configMap", c.name)
+		return
+	}
+	klog.FromContext(ctx).Info("The ConfigMap does not exist; nothing is configured there", "configMap", c.name)
 }
 
 // CheckConfigMap tells whether a ConfigMap of kwok-dra's own documents would be

@@ -75,7 +75,7 @@ func mergeConfigurations(documents []sourced[*v1alpha1.KwokDRAConfiguration]) (*
 				errs = append(errs, refuse(d.source, objectName(v1alpha1.KwokDRAConfigurationKind, d.value.Name), "spec."+name,
 					"also set in %s: remove one", other))
 			}
-			fields[name], sources[name] = set[name], d.source
+			fields[name], sources[name] = set[name], d.place(v1alpha1.KwokDRAConfigurationKind, d.value.Name)
 		}
 	}
 	merged := &v1alpha1.KwokDRAConfiguration{}

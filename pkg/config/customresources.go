@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -38,11 +39,13 @@ type CustomResources struct {
 
 	// running holds what ends the watch of a kind.
 	running map[string]func()
+	// missing holds since when the list of a kind has answered that there is none.
+	missing map[string]time.Time
 }
 
 // NewCustomResources prepares to watch the kinds; Run starts it.
 func NewCustomResources(client dynamic.Interface, discovery discovery.ServerResourcesInterfaceWithContext, objects *Objects, kinds ...Kind) *CustomResources {
-	return &CustomResources{client: client, discovery: discovery, objects: objects, kinds: kinds, synced: newOnce(ObjectsCarrier), running: map[string]func(){}}
+	return &CustomResources{client: client, discovery: discovery, objects: objects, kinds: kinds, synced: newOnce(ObjectsCarrier), running: map[string]func(){}, missing: map[string]time.Time{}}
 }
 
 // Synced is done when all that there were at the start have been taken or
@@ -74,38 +77,68 @@ func (c *CustomResources) look(ctx context.Context, running *sync.WaitGroup) err
 	if err != nil {
 		return err
 	}
-	changed := map[string][]*unstructured.Unstructured{}
-	started := map[string]cache.SharedIndexInformer{}
+	changed := map[string]func() []*unstructured.Unstructured{}
 	var failed []error
 	for _, kind := range c.kinds {
-		_, watched := c.running[kind.Name]
-		switch {
-		case served[kind.Resource] && !watched:
-			informer, err := c.watch(ctx, kind, running)
-			if err != nil {
-				failed = append(failed, err)
-				continue
-			}
-			started[kind.Name], changed[kind.Name] = informer, contentOf(informer)
-		case !served[kind.Resource] && watched:
-			c.stop(kind.Name)
-			changed[kind.Name] = nil
-			klog.FromContext(ctx).Info("The custom resource definition is gone", "kind", kind.Name)
+		content, err := c.lookFor(ctx, kind, served[kind.Resource], running)
+		if content != nil {
+			changed[kind.Name] = content
+		}
+		if err != nil {
+			failed = append(failed, err)
 		}
 	}
 	// All kinds at once: templates are not to be published before it is known when.
-	if len(failed) > 0 && !c.synced.is() {
-		c.stop(slices.Collect(maps.Keys(started))...)
+	if !c.synced.is() && len(failed) > 0 {
+		c.stop(slices.Collect(maps.Keys(changed))...)
 		return errors.Join(failed...)
 	}
 	if len(changed) > 0 || !c.synced.is() {
 		c.objects.Replace(ctx, changed)
 	}
-	for kind, informer := range started {
-		failed = append(failed, c.handle(ctx, kind, informer))
-	}
 	c.synced.do()
 	return errors.Join(failed...)
+}
+
+// lookFor starts or ends the watch of a kind, and returns what there is of it where
+// that has changed. The error says why that cannot be told.
+func (c *CustomResources) lookFor(ctx context.Context, kind Kind, served bool, running *sync.WaitGroup) (func() []*unstructured.Unstructured, error) {
+	_, watched := c.running[kind.Name]
+	if served {
+		delete(c.missing, kind.Name)
+	}
+	switch {
+	case served && watched:
+	case served:
+		informer, err := c.watch(ctx, kind, running)
+		if err != nil {
+			return nil, err
+		}
+		return func() []*unstructured.Unstructured { return contentOf(informer) }, nil
+	case !c.gone(ctx, kind):
+		return nil, fmt.Errorf("find %s: the API server does not name them among its resources", kind.Resource.Resource)
+	case watched:
+		c.stop(kind.Name)
+		klog.FromContext(ctx).Info("The custom resource definition is gone", "kind", kind.Name)
+		return func() []*unstructured.Unstructured { return nil }, nil
+	}
+	return nil, nil
+}
+
+// gone reports whether the definition of a kind is gone: discovery does not name it,
+// and its own list says so as well, twice and some time apart. An API server that
+// starts answers that there is no such resource, also where there is.
+func (c *CustomResources) gone(ctx context.Context, kind Kind) bool {
+	_, err := c.client.Resource(kind.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	_, watched := c.running[kind.Name]
+	if !apierrors.IsNotFound(err) && (watched || !apierrors.IsForbidden(err)) {
+		delete(c.missing, kind.Name)
+		return false
+	}
+	if c.missing[kind.Name].IsZero() {
+		c.missing[kind.Name] = time.Now()
+	}
+	return time.Since(c.missing[kind.Name]) >= lookForKinds/2
 }
 
 func (c *CustomResources) stop(kinds ...string) {
@@ -149,6 +182,11 @@ func (c *CustomResources) watch(ctx context.Context, kind Kind, running *sync.Wa
 	if !cache.WaitForCacheSync(listing.Done(), informer.HasSynced) {
 		cancel()
 		return nil, fmt.Errorf("list %s: %w", kind.Resource.Resource, listing.Err())
+	}
+	// Before the content is taken, so that nothing that changes meanwhile is missed.
+	if err := c.handle(ctx, kind.Name, informer); err != nil {
+		cancel()
+		return nil, err
 	}
 	c.running[kind.Name] = cancel
 	klog.FromContext(ctx).Info("Watching custom resources", "kind", kind.Name)

@@ -54,6 +54,14 @@ type sourced[T any] struct {
 	source string
 }
 
+// place is where the document is, for the errors of others.
+func (s sourced[T]) place(kind, name string) string {
+	if s.source == customResource {
+		return s.source + " " + objectName(kind, name)
+	}
+	return s.source
+}
+
 // Decode reads all YAML or JSON documents of one source, a file or the key of a
 // ConfigMap. The error names every problem, each with the source, the object,
 // the field, the value and what would be valid.

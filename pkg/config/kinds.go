@@ -90,6 +90,9 @@ func (k Kind) version(source *unstructured.Unstructured) string {
 	return strings.Join(version, "\x00")
 }
 
+// customResource is the source of documents that are objects of their own.
+const customResource = "custom resource"
+
 // decodeOwn reads an object of kwok-dra's own kinds. It owns what is made from it,
 // so its UID counts.
 func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
@@ -98,7 +101,7 @@ func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
 		return nil, fmt.Errorf("encode %s %q: %w", source.GetKind(), source.GetName(), err)
 	}
 	documents := &Documents{owned: true}
-	err = documents.add("custom resource", encoded)
+	err = documents.add(customResource, encoded)
 	documents.carriedBy(referTo(source))
 	return documents, err
 }

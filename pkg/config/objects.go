@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,10 +24,10 @@ const ObjectsCarrier = "custom resources"
 type Objects struct {
 	store    *Store
 	recorder record.EventRecorder
-	// onChange is called when what was accepted has changed.
+	// onChange is called when what was accepted may have changed.
 	onChange func()
 
-	mu      sync.Mutex
+	// objects are guarded by the store's lock.
 	objects map[objectKey]*object
 }
 
@@ -36,12 +35,8 @@ type Objects struct {
 type objectKey struct{ kind, name string }
 
 type object struct {
-	source *unstructured.Unstructured
-	// newest is the newest version, nil where it does not pass by itself. The good
-	// one is in force.
-	newest, good *Documents
-	// err is why the newest version is not in force.
-	err error
+	source
+	object *unstructured.Unstructured
 	// told is what was told of the newest version, though it is in force.
 	told string
 }
@@ -62,70 +57,99 @@ type Acceptance struct {
 
 // NewObjects makes a carrier without objects; Replace, Take and Drop fill it.
 func NewObjects(store *Store, recorder record.EventRecorder, onChange func()) *Objects {
+	store.carriers[ObjectsCarrier] = &state{}
 	return &Objects{store: store, recorder: recorder, onChange: onChange, objects: map[objectKey]*object{}}
 }
 
 // Take takes an object's new version.
 func (o *Objects) Take(ctx context.Context, source *unstructured.Unstructured) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.note(ctx, source) {
-		o.settle(ctx)
+	if !o.isNew(ctx, source) {
+		o.onChange() // its status may be another
 		return
 	}
-	o.onChange() // its status may be another
+	o.change(func() {})
 }
 
 // Drop notes that an object is gone.
-func (o *Objects) Drop(ctx context.Context, kind, name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.objects, objectKey{kind, name})
-	o.settle(ctx)
+func (o *Objects) Drop(_ context.Context, kind, name string) {
+	o.change(func() { delete(o.objects, objectKey{kind, name}) })
 }
 
 // Replace takes all objects there are of some kinds, at the start or when
-// custom resource definitions have come or gone.
-func (o *Objects) Replace(ctx context.Context, byKind map[string][]*unstructured.Unstructured) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	listed := map[objectKey]bool{}
-	for _, sources := range byKind {
-		for _, source := range sources {
-			listed[keyOf(source)] = true
-			o.note(ctx, source)
+// custom resource definitions have come or gone. Each kind is listed while nobody
+// else takes or drops objects. Nothing is in force before the first Replace.
+func (o *Objects) Replace(ctx context.Context, byKind map[string]func() []*unstructured.Unstructured) {
+	o.change(func() {
+		listed := map[objectKey]bool{}
+		for _, list := range byKind {
+			for _, source := range list() {
+				listed[keyOf(source)] = true
+				o.note(ctx, source)
+			}
 		}
-	}
-	maps.DeleteFunc(o.objects, func(key objectKey, _ *object) bool {
-		_, given := byKind[key.kind]
-		return given && !listed[key]
+		maps.DeleteFunc(o.objects, func(key objectKey, _ *object) bool {
+			_, given := byKind[key.kind]
+			return given && !listed[key]
+		})
+		o.store.carriers[ObjectsCarrier].known = true
 	})
-	o.settle(ctx)
+}
+
+// change changes the objects, and has the store work out what is in force.
+func (o *Objects) change(f func()) {
+	o.store.change(ObjectsCarrier, func(c *state) {
+		f()
+		c.sources = c.sources[:0]
+		for _, key := range slices.SortedFunc(maps.Keys(o.objects), o.byAge) {
+			c.sources = append(c.sources, &o.objects[key].source)
+		}
+	})
+	o.onChange()
+}
+
+// byAge orders objects: of two that contradict each other the older one wins.
+func (o *Objects) byAge(a, b objectKey) int {
+	one, other := o.objects[a].object.GetCreationTimestamp(), o.objects[b].object.GetCreationTimestamp()
+	return cmp.Or(one.Compare(other.Time), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 }
 
 func keyOf(source *unstructured.Unstructured) objectKey {
 	return objectKey{source.GetKind(), source.GetName()}
 }
 
-// note decodes an object's new version, and tells whether it is one: what differs
+func (o *Objects) isNew(ctx context.Context, source *unstructured.Unstructured) bool {
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
+	return o.note(ctx, source)
+}
+
+// note decodes an object's new version, and reports whether it is one: what differs
 // in its status only is not.
 func (o *Objects) note(ctx context.Context, source *unstructured.Unstructured) bool {
 	key := keyOf(source)
 	current := o.objects[key]
-	if current == nil || current.source.GetUID() != source.GetUID() {
+	if current == nil || current.object.GetUID() != source.GetUID() {
 		current = &object{}
+		current.early = !o.store.carriers[ObjectsCarrier].known
 		o.objects[key] = current
 	}
 	kind, known := kindNamed(key.kind)
-	last := current.source
-	current.source = source
+	last := current.object
+	current.object = source
 	if !known || last != nil && kind.version(last) == kind.version(source) {
 		return false
 	}
-	current.newest, current.err = kind.decode(source)
-	if current.err != nil {
+	current.changed = true
+	current.newest, current.broken = kind.decode(source)
+	// What says when is not replaced by its defaults. One that contradicts an older
+	// one was not in force before either.
+	current.required = current.broken != nil && key.kind == v1alpha1.KwokDRAConfigurationKind
+	current.tell = func(err error) {
+		klog.FromContext(ctx).Error(err, "Refused an object, its last good version stays in force", "object", klog.KObj(source))
+		o.recorder.Event(source, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(err))
+	}
+	if current.broken != nil {
 		current.newest = nil
-		o.refused(ctx, current)
 		return true
 	}
 	if changes := current.newest.normalized(); changes != current.told {
@@ -142,91 +166,18 @@ func (o *Objects) tell(source *unstructured.Unstructured, changes string) {
 	}
 }
 
-// settle puts all newest versions in force. Where they contradict each other or
-// another carrier, those that do are refused.
-func (o *Objects) settle(ctx context.Context) {
-	defer o.onChange()
-	chosen := map[objectKey]*Documents{}
-	for key, object := range o.objects {
-		chosen[key] = object.good
-		if object.newest != nil {
-			chosen[key] = object.newest
-		}
-	}
-	if o.replace(ctx, chosen) != nil {
-		o.settleOneByOne(ctx, chosen)
-	}
-	for key, object := range o.objects {
-		object.good = chosen[key]
-		if object.newest != nil && object.good == object.newest {
-			object.err = nil
-		}
-	}
-}
-
-// settleOneByOne starts from what is in force, and takes the newest versions that
-// fit.
-func (o *Objects) settleOneByOne(ctx context.Context, chosen map[objectKey]*Documents) {
-	for key, object := range o.objects {
-		chosen[key] = object.good
-	}
-	_ = o.replace(ctx, chosen) // without those that are gone
-	for _, key := range slices.SortedFunc(maps.Keys(o.objects), byKindAndName) {
-		object := o.objects[key]
-		if object.newest == nil || object.newest == object.good {
-			continue
-		}
-		chosen[key] = object.newest
-		err := o.replace(ctx, chosen)
-		if err == nil {
-			continue
-		}
-		chosen[key] = object.good
-		known := object.err != nil && object.err.Error() == err.Error()
-		object.err = err
-		if !known {
-			o.refused(ctx, object)
-		}
-	}
-}
-
-func byKindAndName(a, b objectKey) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
-}
-
-func (o *Objects) replace(ctx context.Context, chosen map[objectKey]*Documents) error {
-	all := &Documents{}
-	for _, key := range slices.SortedFunc(maps.Keys(chosen), byKindAndName) {
-		if chosen[key] != nil {
-			all.merge(chosen[key])
-		}
-	}
-	err := o.store.Replace(ObjectsCarrier, all)
-	if err == nil {
-		klog.FromContext(ctx).V(2).Info("Took the custom resources", "objects", len(chosen))
-	}
-	return err
-}
-
-// refused tells of a version that is refused.
-func (o *Objects) refused(ctx context.Context, object *object) {
-	o.store.metrics.bad(ObjectsCarrier)
-	klog.FromContext(ctx).Error(object.err, "Refused an object, its last good version stays in force", "object", klog.KObj(object.source))
-	o.recorder.Event(object.source, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(object.err))
-}
-
 // Acceptance is what became of each object of a kind, by name.
 func (o *Objects) Acceptance(kind string) map[string]Acceptance {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
 	all := map[string]Acceptance{}
 	for key, object := range o.objects {
 		if key.kind != kind {
 			continue
 		}
-		acceptance := Acceptance{Generation: object.source.GetGeneration(), Err: object.err, Source: object.source, Templates: object.good.templateNames()}
+		acceptance := Acceptance{Generation: object.object.GetGeneration(), Err: object.refused, Source: object.object, Templates: object.good.templateNames()}
 		if kind == v1alpha1.ResourcePoolTemplateKind {
-			acceptance.Status = statusOf(object.source)
+			acceptance.Status = statusOf(object.object)
 		}
 		all[key.name] = acceptance
 	}

@@ -28,6 +28,26 @@ func newObjectsWorld(t *testing.T, files string) *objectsWorld {
 	return w
 }
 
+// begin takes the objects that there are at the start.
+func (w *objectsWorld) begin(objects ...*unstructured.Unstructured) {
+	w.t.Helper()
+	byKind := map[string]func() []*unstructured.Unstructured{"ResourcePoolTemplate": listing(), "KwokDRAConfiguration": listing()}
+	for kind := range byKind {
+		var all []*unstructured.Unstructured
+		for _, object := range objects {
+			if object.GetKind() == kind {
+				all = append(all, object)
+			}
+		}
+		byKind[kind] = listing(all...)
+	}
+	w.Replace(w.t.Context(), byKind)
+}
+
+func listing(objects ...*unstructured.Unstructured) func() []*unstructured.Unstructured {
+	return func() []*unstructured.Unstructured { return objects }
+}
+
 // custom makes an object of a spec in YAML.
 func custom(t *testing.T, kind, name string, generation int64, spec string) *unstructured.Unstructured {
 	t.Helper()
@@ -95,6 +115,7 @@ func TestObjectsThatContradict(t *testing.T) {
 	t.Parallel()
 	const shared = "{driver: d, sharedWith: {allNodes: true}, poolName: p, devices: [{name: nic}]}"
 	w := newObjectsWorld(t, document("ResourcePoolTemplate", "file", "{driver: f, devices: [{name: gpu}]}"))
+	w.begin()
 	w.take("a", 1, shared)
 	w.take("b", 1, shared)
 	w.take("file", 1, "{driver: other, devices: [{name: gpu}]}")
@@ -119,13 +140,11 @@ func document(kind, name, spec string) string {
 func TestObjectsTogether(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
-	w.Replace(t.Context(), map[string][]*unstructured.Unstructured{
-		"ResourcePoolTemplate": {custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: d, devices: [{name: gpu}]}")},
-		"KwokDRAConfiguration": {custom(t, "KwokDRAConfiguration", "k", 1, "spec: {podStatus: Faithful}")},
-	})
+	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: d, devices: [{name: gpu}]}"),
+		custom(t, "KwokDRAConfiguration", "k", 1, "spec: {podStatus: Faithful}"))
 	require.True(t, w.store.Current().Faithful)
 	require.Equal(t, []string{"a d"}, w.inForce())
-	w.Replace(t.Context(), map[string][]*unstructured.Unstructured{"KwokDRAConfiguration": nil})
+	w.Replace(t.Context(), map[string]func() []*unstructured.Unstructured{"KwokDRAConfiguration": listing()})
 	require.False(t, w.store.Current().Faithful)
 	require.Equal(t, []string{"a d"}, w.inForce())
 }
@@ -135,6 +154,7 @@ func TestObjectsOwnTheirPools(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, strings.Replace(document("ResourcePoolTemplate", "file", "{driver: f, sharedWith: {allNodes: true}, devices: [{name: nic}]}"),
 		"{name: file}", "{name: file, uid: u, resourceVersion: '7'}", 1))
+	w.begin()
 	w.take("a", 1, "{driver: d, sharedWith: {allNodes: true}, devices: [{name: nic}]}")
 	for _, template := range w.store.Current().Shared() {
 		pool, err := template.NewSharedPool()
@@ -147,6 +167,7 @@ func TestObjectsOwnTheirPools(t *testing.T) {
 func TestObjectsIgnoreTheirStatus(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
+	w.begin()
 	w.take("a", 1, "{driver: d, devices: [{name: gpu}]}")
 	before := w.store.Current()
 	object := custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: d, devices: [{name: gpu}]}\nstatus: {nodes: 3, slices: 3, devices: 24}")

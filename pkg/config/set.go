@@ -20,6 +20,9 @@ type Set struct {
 	// Classes are the DeviceClasses that other people's documents want to be there.
 	Classes []Class
 	*Configuration
+	// Unsettled are the errors of documents of which no version is in force though one
+	// may have been before the process began. What they may have made stays as it is.
+	Unsettled []error
 
 	shared []*devices.Template
 	// published has publishWhen hold everywhere.
@@ -106,7 +109,7 @@ func NewSet(carriers ...*Documents) (*Set, error) {
 				errs = append(errs, refuse(t.source, objectName(v1alpha1.ResourcePoolTemplateKind, t.value.Name), "metadata.name",
 					"also in %s: rename one", other))
 			}
-			templates[t.value.Name] = t.source
+			templates[t.value.Name] = t.place(v1alpha1.ResourcePoolTemplateKind, t.value.Name)
 			errs = append(errs, set.add(t))
 		}
 		configurations = append(configurations, documents.configurations...)

@@ -9,33 +9,44 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Store keeps the last good version of each carrier and the set that they make.
+// Store knows the newest documents of all carriers, and keeps the set that is in
+// force. The set is worked out anew from all of them on every change.
 type Store struct {
 	current atomic.Pointer[Set]
 	metrics *metrics
 
 	mu       sync.Mutex
 	names    []string
-	carriers map[string]*Documents
+	carriers map[string]*state
+	// inForce are the versions that the set is made of.
+	inForce  decided
 	onChange []func()
 }
 
-// NewStore makes a store for the named carriers. The set is there once each of
-// them has had a good version.
-func NewStore(carriers ...string) *Store {
-	return &Store{names: carriers, carriers: map[string]*Documents{}, metrics: newMetrics()}
+// state is what is known of a carrier, one of the places that documents are from.
+type state struct {
+	// known tells that all its sources are.
+	known bool
+	// sources are in the order in which they win over each other.
+	sources []*source
 }
 
-// Current returns the set in force, or nil as long as a carrier has not had a
-// good version. Nothing may be published or retired then: what the carrier
-// would say of the slices that exist is not known.
+// NewStore makes a store for the named carriers, of which the first wins where two
+// contradict each other. The set is there once all are known.
+func NewStore(carriers ...string) *Store {
+	return &Store{names: carriers, carriers: map[string]*state{}, metrics: newMetrics()}
+}
+
+// Current returns the set in force, or nil as long as a carrier is not known or
+// has not had a good version. Nothing may be published or retired then: what the
+// carrier would say of the slices that exist is not known.
 func (s *Store) Current() *Set {
 	return s.current.Load()
 }
 
-// has tells whether there is such a carrier.
-func (s *Store) has(carrier string) bool {
-	return slices.Contains(s.names, carrier)
+// has reports whether there is such a carrier.
+func (s *Store) has(name string) bool {
+	return slices.Contains(s.names, name)
 }
 
 // OnChange has f called after each change of the set. Call it before the first
@@ -44,47 +55,123 @@ func (s *Store) OnChange(f func()) {
 	s.onChange = append(s.onChange, f)
 }
 
-// Replace takes a carrier's new version. Where the version contradicts another
-// carrier, it is refused and the last good version stays in force.
-func (s *Store) Replace(carrier string, documents *Documents) error {
-	if err := s.replace(carrier, documents); err != nil {
-		return err
+// Replace takes the new version of a carrier that is one source. Where it
+// contradicts another carrier, the error says so, the last good version stays in
+// force, and the new one comes into force once it can.
+func (s *Store) Replace(name string, documents *Documents) error {
+	return s.take(name, version{newest: documents})
+}
+
+// version is what is known of a carrier that is one source.
+type version struct {
+	newest *Documents
+	// broken is why there is no newest version.
+	broken error
+	// absent is why an empty newest version may not be the whole truth.
+	absent error
+	// tell is told when the version is refused.
+	tell func(error)
+}
+
+// take takes a version, and returns why it is not in force.
+func (s *Store) take(name string, v version) error {
+	if !s.has(name) {
+		return fmt.Errorf("unknown carrier %q", name)
 	}
-	s.metrics.good(carrier)
+	var one *source
+	s.change(name, func(c *state) {
+		if len(c.sources) == 0 {
+			c.sources = []*source{{required: true, early: true}}
+		}
+		c.known, one = true, c.sources[0]
+		one.newest, one.broken, one.absent, one.tell = v.newest, v.broken, v.absent, v.tell
+		one.changed = true
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return one.refused
+}
+
+// missing notes that a carrier that is one source does not exist. What it said last
+// stays in force.
+func (s *Store) missing(name string, why error) {
+	s.change(name, func(c *state) {
+		if len(c.sources) == 0 {
+			c.sources = []*source{{required: true, early: true}}
+		}
+		c.known = true
+		one := c.sources[0]
+		one.newest, one.broken, one.tell = nil, why, nil
+	})
+}
+
+// change changes a carrier, and works out what is in force now.
+func (s *Store) change(name string, f func(*state)) {
+	s.mu.Lock()
+	if s.carriers[name] == nil {
+		s.carriers[name] = &state{}
+	}
+	f(s.carriers[name])
+	var told []func()
+	changed := false
+	if s.carriers[name].known {
+		told, changed = s.settle()
+	}
+	s.mu.Unlock()
+	for _, tell := range told {
+		tell()
+	}
+	if !changed {
+		return
+	}
 	for _, f := range s.onChange {
 		f()
 	}
-	return nil
 }
 
-func (s *Store) replace(carrier string, documents *Documents) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []*Documents
-	complete := true
+// settle works out what is in force. It returns what is to be told of sources, and
+// whether there is a new set.
+func (s *Store) settle() (told []func(), changed bool) {
+	var all []*source
+	known := true
 	for _, name := range s.names {
-		version := s.carriers[name]
-		if name == carrier {
-			version = documents
-		}
-		if version == nil {
-			complete = false
+		c := s.carriers[name]
+		if c == nil || !c.known {
+			known = false
 			continue
 		}
-		all = append(all, version)
+		all = append(all, c.sources...)
 	}
-	if !s.has(carrier) {
-		return fmt.Errorf("unknown carrier %q", carrier)
+	d := decide(all)
+	for i, one := range all {
+		if one.settle(d.chosen[i], d.refused[i]) && one.tell != nil && one.refused != nil {
+			told = append(told, func() { one.tell(d.refused[i]) })
+		}
 	}
-	set, err := NewSet(all...)
-	if err != nil {
-		return err
+	s.signal()
+	if !known || d.waits || s.current.Load() != nil && s.inForce.equal(&d) {
+		return told, false
 	}
-	s.carriers[carrier] = documents
-	if complete {
-		s.current.Store(set)
+	s.current.Store(d.set)
+	s.inForce = d.decided
+	return told, true
+}
+
+// signal brings the metrics up to date.
+func (s *Store) signal() {
+	for _, name := range s.names {
+		c := s.carriers[name]
+		if c == nil || !c.known {
+			continue
+		}
+		for _, one := range c.sources {
+			if one.changed && one.refused != nil && one.newest != nil || one.changed && one.broken != nil {
+				s.metrics.bad(name)
+			}
+			one.changed = false
+		}
+		s.metrics.set(name, !slices.ContainsFunc(c.sources, func(one *source) bool { return one.refused != nil || one.absent != nil }))
 	}
-	return nil
 }
 
 // Describe and Collect make the store a Prometheus collector.
@@ -111,19 +198,18 @@ func newMetrics() *metrics {
 	}
 }
 
-func (m *metrics) good(carrier string) {
+// set sets whether all newest versions of a carrier are in force.
+func (m *metrics) set(carrier string, successful bool) {
 	m.refused.WithLabelValues(carrier)
-	m.successful.WithLabelValues(carrier).Set(1)
-}
-
-func (m *metrics) missing(carrier string) {
-	m.refused.WithLabelValues(carrier)
-	m.successful.WithLabelValues(carrier).Set(0)
+	value := 0.0
+	if successful {
+		value = 1
+	}
+	m.successful.WithLabelValues(carrier).Set(value)
 }
 
 func (m *metrics) bad(carrier string) {
 	m.refused.WithLabelValues(carrier).Inc()
-	m.successful.WithLabelValues(carrier).Set(0)
 }
 
 func (m *metrics) describe(ch chan<- *prometheus.Desc) {

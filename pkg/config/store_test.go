@@ -45,10 +45,10 @@ func TestStoreKeepsTheLastGoodVersion(t *testing.T) {
 	err := store.Replace("two", decode(t, template("c")+"---\n"+template("a")))
 	require.EqualError(t, err, `file.yaml, document 2: ResourcePoolTemplate "a": metadata.name: also in file.yaml, document 1: rename one`)
 	require.Same(t, good, store.Current())
-	require.Equal(t, 2, changes)
+	require.Equal(t, 1, changes)
 
-	require.NoError(t, store.Replace("one", &Documents{}), "the refused version is forgotten")
-	require.Equal(t, []string{"b"}, setNames(store.Current()))
+	require.NoError(t, store.Replace("one", &Documents{}))
+	require.Equal(t, []string{"c", "a"}, setNames(store.Current()), "the refused version comes into force once it can")
 	require.ErrorContains(t, store.Replace("three", &Documents{}), `unknown carrier "three"`)
 }
 
@@ -143,7 +143,7 @@ func TestStoreMetrics(t *testing.T) {
 	require.Zero(t, testutil.CollectAndCount(store))
 	require.NoError(t, store.Replace("one", &Documents{}))
 	requireMetrics(t, store, "one", 0, 1)
-	store.metrics.bad("one")
+	require.Error(t, store.Replace("one", decode(t, template("a")+"---\n"+template("a"))))
 	requireMetrics(t, store, "one", 1, 0)
 	require.NoError(t, store.Replace("one", &Documents{}))
 	requireMetrics(t, store, "one", 1, 1)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -71,7 +72,34 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 		result.pools = append(result.pools, wanted...)
 	}
 	result.taints = taints.Missing(all, result.held)
+	if len(set.Unsettled) > 0 {
+		result.holdUnsettled(set.Unsettled[0], node, all, gate{node: node, existing: existing, known: known})
+	}
 	return result
+}
+
+// unsettled is why a driver's slices stay as they are: a document that may have
+// made some of them is refused.
+type unsettled struct{ error }
+
+// holdUnsettled keeps the slices of each driver that has devices which no document
+// in force makes, or has made since the process began: they may be of the document.
+func (d *desired) holdUnsettled(why error, node *corev1.Node, made []devices.Pool, g gate) {
+	for _, o := range g.existing {
+		if slices.Contains(g.known, poolID{node.UID, o.Driver, o.Pool.Name}) || d.held[o.Driver] != nil {
+			continue
+		}
+		i := slices.IndexFunc(made, func(p devices.Pool) bool { return p.Driver == o.Driver && p.Name == o.Pool.Name })
+		if i < 0 || !hasAll(&made[i], o) {
+			d.held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", why)}
+		}
+	}
+}
+
+func hasAll(pool *devices.Pool, o *Observed) bool {
+	return !slices.ContainsFunc(o.Names.List(), func(name string) bool {
+		return !slices.ContainsFunc(pool.Devices, func(d resourcev1.Device) bool { return d.Name == name })
+	})
 }
 
 // holdAll keeps everything on the node as it is: without the taints, devices
@@ -96,7 +124,8 @@ func (d *desired) addTemplates(templates []*devices.Template) {
 func (d *desired) problems() map[string]error {
 	var templates []error
 	for _, driver := range slices.Sorted(maps.Keys(d.held)) {
-		if !errors.Is(d.held[driver], d.taints) {
+		_, told := errors.AsType[unsettled](d.held[driver]) // to the document
+		if !told && !errors.Is(d.held[driver], d.taints) {
 			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.held[driver]))
 		}
 	}
@@ -185,16 +214,20 @@ func (h holder) isOf(name string, pool *devices.Pool) bool {
 	return err == nil && h.nameOf(pool, index) == name
 }
 
-// poolIDs are the pools to remember: those that should exist, and those of drivers
-// that are held.
-func (d *desired) poolIDs(node *corev1.Node, known []poolID) []poolID {
+// poolIDs are the pools to remember: those that should exist, and of those known the
+// ones of drivers that are held and the ones of which slices are left.
+func (d *desired) poolIDs(node *corev1.Node, existing []*Observed, known []poolID) []poolID {
 	ids := make([]poolID, 0, len(d.pools))
 	for i := range d.pools {
+		if d.held[d.pools[i].Driver] != nil {
+			continue
+		}
 		// The name is part of all that was rendered, which is not to be kept.
 		ids = append(ids, poolID{node.UID, d.pools[i].Driver, strings.Clone(d.pools[i].Name)})
 	}
 	for _, id := range known {
-		if d.held[id.driver] != nil {
+		left := slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == id.driver && o.Pool.Name == id.name })
+		if (d.held[id.driver] != nil || left) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

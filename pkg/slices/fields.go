@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
@@ -156,6 +157,24 @@ func sources(pool *devices.Pool, field *gatedField) []string {
 		names = []string{v1alpha1.DeviceTaintsAnnotation}
 	}
 	return names
+}
+
+// recant takes back what was reported of templates that are gone, or do not use the
+// field any more.
+func (s *serverFields) recant(set *config.Set, gone func(template, field string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for reported := range s.reported {
+		template, name := reported[0], reported[1]
+		i := slices.IndexFunc(gatedFields, func(f gatedField) bool { return f.name == name })
+		uses := set != nil && slices.ContainsFunc(set.Templates, func(t *devices.Template) bool {
+			return t.Name == template && t.Uses(gatedFields[i].used)
+		})
+		if !uses && template != v1alpha1.DeviceTaintsAnnotation {
+			delete(s.reported, reported)
+			gone(template, name)
+		}
+	}
 }
 
 // forget makes kwok-dra ask the API server again.

@@ -112,6 +112,11 @@ func (p *Publisher) enqueueAll() {
 			p.loop.Add(sharedScope(t))
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for of := range p.shared { // its template may be gone, or name another pool
+		p.loop.Add(of)
+	}
 }
 
 // existing are the slices of a scope, by what the cache says.

@@ -55,6 +55,8 @@ type Publisher struct {
 	witnesses map[scope]witness
 	// told are the templates that are hidden, and by which, of which an event tells.
 	told map[[2]string]bool
+	// shared are the pools that nodes share and that a template has had exist.
+	shared map[scope]bool
 }
 
 // Options are what a Publisher works with. All but Owner and Outcomes are
@@ -89,12 +91,13 @@ func New(o Options) (*Publisher, error) {
 
 		witnesses: map[scope]witness{},
 		told:      map[[2]string]bool{},
+		shared:    map[scope]bool{},
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.fields = &serverFields{client: p.client, version: o.Client.Discovery(), report: p.reportDropped}
 	p.fields.forget()
 	p.metrics = newMetrics(p.slices.GetStore())
-	o.Config.OnChange(p.enqueueAll)
+	o.Config.OnChange(p.configChanged)
 	o.Owner.OnChange(func(node string) { p.loop.Add(nodeScope(node)) }, p.enqueueAll)
 	return p, p.addHandlers()
 }
@@ -142,6 +145,12 @@ func (p *Publisher) Run(ctx context.Context, workers int, others ...cache.DoneCh
 	cancel()
 	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
+}
+
+// configChanged forgets what was told of templates that no longer are as they were.
+func (p *Publisher) configChanged() {
+	p.fields.recant(p.config.Current(), func(template, field string) { p.metrics.dropped.DeleteLabelValues(template, field) })
+	p.enqueueAll()
 }
 
 // serverChanged lays everything out again.
@@ -220,7 +229,7 @@ func (p *Publisher) desire(ctx context.Context, set *config.Set, node *corev1.No
 	want := desire(ctx, set, node, existing, known)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known[name] = want.poolIDs(node, known)
+	p.known[name] = want.poolIDs(node, existing, known)
 	return want
 }
 

@@ -20,6 +20,9 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, of sco
 	if !p.owner.Leads() {
 		return nil
 	}
+	if p.isUnsettled(set, of, len(existing) > 0) {
+		return nil
+	}
 	node, problem := p.findWitness(ctx, set, of, len(existing) > 0)
 	want := desired{held: map[string]error{}}
 	to := target{scope: of, node: node, existing: existing}
@@ -43,6 +46,19 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, of sco
 		return p.failed(node, of, err)
 	}
 	return loop.Terminal(problem)
+}
+
+// isUnsettled reports whether the pool may be of a document that is refused, since
+// no template has had it exist since the process began.
+func (p *Publisher) isUnsettled(set *config.Set, of scope, exists bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if set.SharedPool(of.driver, of.pool) != nil {
+		p.shared[of] = true
+	} else if !exists {
+		delete(p.shared, of)
+	}
+	return exists && len(set.Unsettled) > 0 && !p.shared[of]
 }
 
 // witness is a node that requires a shared pool, or, until one is found, the node

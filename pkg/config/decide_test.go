@@ -1,0 +1,200 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+)
+
+const (
+	goodSpec   = "spec: {driver: d, devices: [{name: gpu}]}"
+	brokenSpec = "spec: {driver: d, devices: []}"
+)
+
+// TestRefusedObjectAfterARestart: of an object that is refused no version is in
+// force after a restart; what it made is not to be retired, and the set says so,
+// until it is good or gone.
+func TestRefusedObjectAfterARestart(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(w *objectsWorld){
+		"good": func(w *objectsWorld) { w.take("a", 3, "{driver: d, devices: [{name: gpu}]}") },
+		"gone": func(w *objectsWorld) { w.Drop(w.t.Context(), "ResourcePoolTemplate", "a") },
+	} {
+		w := newObjectsWorld(t, "")
+		w.begin(custom(t, "ResourcePoolTemplate", "a", 2, brokenSpec), custom(t, "ResourcePoolTemplate", "b", 1, goodSpec))
+		require.Equal(t, []string{"b d"}, w.inForce(), "the others come into force")
+		require.Len(t, w.store.Current().Unsettled, 1)
+		require.ErrorContains(t, w.store.Current().Unsettled[0], `ResourcePoolTemplate "a": spec.devices`)
+		settle(w)
+		require.Empty(t, w.store.Current().Unsettled, name)
+	}
+
+	w := newObjectsWorld(t, "")
+	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec))
+	w.take("a", 2, "{driver: d, devices: []}")
+	require.Equal(t, []string{"a d"}, w.inForce())
+	require.Empty(t, w.store.Current().Unsettled, "its last good version is known")
+	w.take("b", 1, "{driver: d, devices: []}")
+	require.Empty(t, w.store.Current().Unsettled, "it has never made anything")
+}
+
+// TestRefusedConfigurationAfterARestart: without the object that says when, nothing
+// is published or retired; its defaults say something else.
+func TestRefusedConfigurationAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := newObjectsWorld(t, "")
+	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec), custom(t, "KwokDRAConfiguration", "k", 1, "spec: {podStatus: Nonsense}"))
+	require.Nil(t, w.store.Current())
+	w.Take(t.Context(), custom(t, "KwokDRAConfiguration", "k", 2, "spec: {podStatus: Faithful}"))
+	require.True(t, w.store.Current().Faithful)
+	w.Take(t.Context(), custom(t, "KwokDRAConfiguration", "k", 3, "spec: {podStatus: Nonsense}"))
+	require.True(t, w.store.Current().Faithful, "the last good version stays in force")
+	w.Take(t.Context(), custom(t, "KwokDRAConfiguration", "new", 1, "spec: {podStatus: Nonsense}"))
+	w.take("b", 1, "{driver: e, devices: [{name: gpu}]}")
+	require.Equal(t, []string{"a d", "b e"}, w.inForce(), "a new one that is refused holds up nothing")
+}
+
+// TestOlderObjectWins, live and after a restart, and the error names the other.
+func TestOlderObjectWins(t *testing.T) {
+	t.Parallel()
+	const shared = "spec: {driver: d, sharedWith: {allNodes: true}, poolName: p, devices: [{name: nic}]}"
+	aged := func(kind, name, spec string, age int64) *unstructured.Unstructured {
+		object := custom(t, kind, name, 1, spec)
+		object.SetCreationTimestamp(metav1.Unix(age, 0))
+		return object
+	}
+	for name, test := range map[string]struct {
+		older, younger *unstructured.Unstructured
+		want           string
+	}{
+		"pool":  {aged("ResourcePoolTemplate", "b", shared, 1), aged("ResourcePoolTemplate", "a", shared, 2), "template b makes the pool p"},
+		"field": {aged("KwokDRAConfiguration", "b", "spec: {retryInterval: 1s}", 1), aged("KwokDRAConfiguration", "a", "spec: {retryInterval: 2s}", 2), `also set in custom resource KwokDRAConfiguration "b"`},
+	} {
+		for _, live := range []bool{true, false} {
+			w := newObjectsWorld(t, "")
+			if live {
+				w.begin(test.younger)
+				w.Take(t.Context(), test.older)
+			} else {
+				w.begin(test.younger, test.older)
+			}
+			all := w.Acceptance(test.older.GetKind())
+			require.NoError(t, all["b"].Err, "%s, live: %v", name, live)
+			require.ErrorContains(t, all["a"].Err, test.want, "%s, live: %v", name, live)
+		}
+	}
+}
+
+// TestClashesBetweenCarriersAreLookedAtAgain: whichever of them goes, the other
+// comes into force.
+func TestClashesBetweenCarriersAreLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(carrier, ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
+		c.create(template("a"))
+		configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
+		require.NoError(t, err)
+		c.run(configMap)
+		objects := NewObjects(c.store, c.recorder, func() {})
+		w := &objectsWorld{t: t, store: c.store, recorder: c.recorder, Objects: objects}
+		w.begin(custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: e, devices: [{name: gpu}]}"))
+		require.Equal(t, []string{"a d"}, w.inForce())
+		require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["a"].Err, "also in ConfigMap kube-system/kwok-dra, key a.yaml")
+
+		c.update(configMapOf())
+		require.Equal(t, []string{"a e"}, w.inForce())
+		require.NoError(t, w.Acceptance("ResourcePoolTemplate")["a"].Err)
+		c.update(configMapOf(template("b")))
+		require.Equal(t, []string{"b d", "a e"}, w.inForce())
+	})
+}
+
+// TestConfigMapThatClashesAtTheStart is taken once the clash is gone.
+func TestConfigMapThatClashesAtTheStart(t *testing.T) {
+	t.Parallel()
+	store := NewStore("first", carrier)
+	require.NoError(t, store.Replace("first", decode(t, template("a"))))
+	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
+	require.NoError(t, err)
+	configMap.take(quiet(t), configMapOf(template("a"), template("b")))
+	require.Nil(t, store.Current())
+	require.NoError(t, store.Replace("first", decode(t, template("c"))))
+	require.Equal(t, []string{"c", "a", "b"}, setNames(store.Current()))
+	requireMetrics(t, store, carrier, 1, 1)
+}
+
+// TestConfigMapThatIsGoneAfterARestart: beside custom resources the others count,
+// but what it made is not retired.
+func TestConfigMapThatIsGoneAfterARestart(t *testing.T) {
+	t.Parallel()
+	store := NewStore(carrier, ObjectsCarrier)
+	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
+	require.NoError(t, err)
+	NewObjects(store, record.NewFakeRecorder(10), func() {}).Replace(t.Context(), nil)
+	configMap.takeAbsent(quiet(t))
+	require.Len(t, store.Current().Unsettled, 1)
+	require.ErrorContains(t, store.Current().Unsettled[0], "ConfigMap kube-system/kwok-dra does not exist: create it, empty where it is to have nothing")
+	configMap.take(quiet(t), configMapOf())
+	require.Empty(t, store.Current().Unsettled)
+}
+
+// TestReloadSignals: a refused object shows until it is good or gone.
+func TestReloadSignals(t *testing.T) {
+	t.Parallel()
+	w := newObjectsWorld(t, "")
+	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec))
+	requireMetrics(t, w.store, ObjectsCarrier, 0, 1)
+	w.take("a", 2, "{driver: d, devices: []}")
+	requireMetrics(t, w.store, ObjectsCarrier, 1, 0)
+	w.take("b", 1, "{driver: d, devices: [{name: gpu}]}")
+	requireMetrics(t, w.store, ObjectsCarrier, 1, 0)
+	w.Drop(t.Context(), "ResourcePoolTemplate", "a")
+	requireMetrics(t, w.store, ObjectsCarrier, 1, 1)
+}
+
+// TestDecideIsAFunctionOfTheSources: it decides the same whatever was decided
+// before, as long as the same versions were good.
+func TestDecideIsAFunctionOfTheSources(t *testing.T) {
+	t.Parallel()
+	versions := []*Documents{nil, {}, decode(t, template("a")), decode(t, template("b")), decode(t, template("a")+"---\n"+template("b")), decode(t, configured("k", "podStatus: Faithful"))}
+	broken := errors.New("broken")
+	for _, first := range versions {
+		for _, second := range versions {
+			for _, good := range versions {
+				sources := []*source{{newest: first, early: true}, {newest: second, good: good}}
+				for _, one := range sources {
+					if one.newest == nil {
+						one.broken = broken
+					}
+				}
+				once := decide(sources)
+				for i, one := range sources {
+					one.settle(once.chosen[i], once.refused[i])
+				}
+				again := decide(sources)
+				require.Equal(t, once.chosen, again.chosen)
+				require.Equal(t, once.refused, again.refused)
+				require.Equal(t, first, once.chosen[0], "the first source always wins")
+				require.False(t, second != nil && once.chosen[1] != second && once.refused[1] == nil, "what is not in force is refused")
+				require.False(t, good != nil && once.chosen[1] == nil && !slices.Contains(versions[2:], first), "nothing is dropped without a clash")
+			}
+		}
+	}
+}
+
+// TestConfigurationsThatClashAtTheStart do not hold up everything: the younger one
+// was not in force before either.
+func TestConfigurationsThatClashAtTheStart(t *testing.T) {
+	t.Parallel()
+	w := newObjectsWorld(t, "")
+	w.begin(custom(t, "KwokDRAConfiguration", "a", 1, "spec: {podStatus: Faithful}"), custom(t, "KwokDRAConfiguration", "b", 1, "spec: {podStatus: Minimal}"))
+	require.True(t, w.store.Current().Faithful)
+	require.ErrorContains(t, w.Acceptance("KwokDRAConfiguration")["b"].Err, `also set in custom resource KwokDRAConfiguration "a"`)
+}

@@ -1,0 +1,148 @@
+package slices
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// objects are custom resources by name, each with its spec.
+type objects map[string]string
+
+func (o objects) list(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for name, spec := range o {
+		all = append(all, customResource(t, name, 1, spec))
+	}
+	return all
+}
+
+func customResource(t *testing.T, name string, generation int64, spec string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	require.NoError(t, yaml.Unmarshal([]byte("spec: "+spec), &object.Object))
+	object.SetAPIVersion("dra.kwok.x-k8s.io/v1alpha1")
+	object.SetKind("ResourcePoolTemplate")
+	object.SetName(name)
+	object.SetGeneration(generation)
+	return object
+}
+
+// begin starts a Publisher that knows only what the cluster has.
+func (w *world) begin(o objects) *config.Objects {
+	w.t.Helper()
+	w.store = config.NewStore(config.ObjectsCarrier)
+	carrier := config.NewObjects(w.store, record.NewFakeRecorder(100), func() {})
+	carrier.Replace(w.t.Context(), map[string]func() []*unstructured.Unstructured{
+		"ResourcePoolTemplate": func() []*unstructured.Unstructured { return o.list(w.t) },
+	})
+	w.start()
+	return carrier
+}
+
+func newObjectsWorld(t *testing.T, o objects, nodes ...runtime.Object) (*world, *config.Objects) {
+	t.Helper()
+	w := &world{server: newServer(nodes...), t: t}
+	return w, w.begin(o)
+}
+
+// TestRefusedDocumentRetiresNothing after a restart, until it is good or gone: not a
+// pool of its own, nor its part of one, nor one that nodes share, also where it
+// names another driver now. The others go on.
+func TestRefusedDocumentRetiresNothing(t *testing.T) {
+	const x, y, nic, port = "{driver: d, devices: [{name: x}]}", "{driver: d, devices: [{name: w}]}", "{driver: e, devices: [{name: nic}]}",
+		"{driver: f, sharedWith: {allNodes: true}, devices: [{name: port}]}"
+	const broken = "{driver: other, devices: []}"
+	for name, test := range map[string]struct {
+		object, good string
+		// onNew is what a new node gets, on which nothing is held, and fixed what is
+		// written when the object is good again, and gone when it goes.
+		onNew, fixed, gone string
+	}{
+		"part of a pool": {"b", y, "create 2", "patch 1", "patch 1"},
+		"own pool":       {"c", nic, "create 1", "create 1", "delete 1"},
+		"shared pool":    {"s", port, "create 2", "", "delete 1"},
+	} {
+		for _, settle := range []string{"fixed", "gone"} {
+			t.Run(name+" "+settle, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					o := objects{"a": x, "b": y, "c": nic, "s": port}
+					w, _ := newObjectsWorld(t, o, fakeNode("n", true))
+					w.wrote("create 3")
+					w.stop()
+					o[test.object] = broken
+					carrier := w.begin(o)
+					w.wrote("")
+					w.addNode(fakeNode("m", true))
+					w.wrote(test.onNew)
+					require.Empty(t, w.events(), "the object tells, and not each node")
+					if settle == "gone" {
+						carrier.Drop(t.Context(), "ResourcePoolTemplate", test.object)
+						w.wrote(test.gone)
+						return
+					}
+					carrier.Take(t.Context(), customResource(t, test.object, 2, test.good))
+					w.wrote(test.fixed)
+				})
+			})
+		}
+	}
+}
+
+// TestValidDocumentRetiresBesideARefusedOne: what a document in force made since the
+// start is known to be its own.
+func TestValidDocumentRetiresBesideARefusedOne(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, _ := newObjectsWorld(t, objects{"a": "{driver: d, devices: [{name: x}]}", "b": "{driver: e, devices: [{name: w}]}"}, fakeNode("n", true))
+		w.wrote("create 2")
+		w.stop()
+		carrier := w.begin(objects{"a": "{driver: d, devices: [{name: x}]}", "b": "{driver: e, devices: []}"})
+		w.wrote("")
+		carrier.Take(t.Context(), customResource(t, "a", 2, "{driver: d, devices: [{name: z}]}"))
+		w.wrote("patch 1")
+		carrier.Drop(t.Context(), "ResourcePoolTemplate", "a")
+		w.wrote("delete 1")
+		w.deleteNode("n")
+		w.wrote("delete 1") // a node that goes takes all with it
+	})
+}
+
+// TestSharedPoolIsRenamed: what was told of the pool of the former name, which has
+// no slice, is forgotten.
+func TestSharedPoolIsRenamed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, sharedTemplate("net", "  poolName: p\n", "{name: nic}"), fakeNode("a", false))
+		replace(t, w.store, sharedTemplate("net", "  poolName: p\n", "{name: nic, count: 2}"))
+		w.wrote("")
+		var told []string
+		w.publisher.outcomes = func(of string, all map[string]Outcome) { told = append(told, fmt.Sprintf("%s %d", of, len(all))) }
+		replace(t, w.store, sharedTemplate("net", "  poolName: q\n", "{name: nic}"))
+		w.wrote("")
+		require.Contains(t, told, scope{driver: "d", pool: "p"}.String()+" 0")
+		require.Contains(t, told, scope{driver: "d", pool: "q"}.String()+" 1")
+	})
+}
+
+// TestDroppedFieldIsRecanted when the template does not use the field any more.
+func TestDroppedFieldIsRecanted(t *testing.T) {
+	t.Parallel()
+	store := storeOf(t, template("a", "d", tainted)+template("b", "d", tainted))
+	fields := &serverFields{}
+	fields.forget()
+	for _, template := range []string{"a", "b", "gone"} {
+		fields.reported[[2]string{template, "taints"}] = true
+	}
+	replace(t, store, template("a", "d", "{name: x}")+template("b", "d", tainted))
+	var gone []string
+	fields.recant(store.Current(), func(template, field string) { gone = append(gone, template+" "+field) })
+	require.ElementsMatch(t, []string{"a taints", "gone taints"}, gone)
+	require.Equal(t, map[[2]string]bool{{"b", "taints"}: true}, fields.reported)
+}
