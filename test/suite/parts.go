@@ -61,7 +61,7 @@ func parts(ctx context.Context) ([]part, error) {
 		}
 		onClusters = append(onClusters, found.onClusters...)
 	}
-	all := append(quick, part{name: "programs of a cluster", run: ensurePrograms, reports: true})
+	all := slices.Concat(quick, []part{{name: "programs of a cluster", run: ensurePrograms, reports: true}})
 	sortSlowLast(onClusters)
 	for _, pkg := range onClusters {
 		name := strings.TrimPrefix(pkg, repository+"/")

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +139,7 @@ func (w *World) RunPods(ctx context.Context) error {
 func (w *World) Shell(ctx context.Context, line string) *exec.Cmd {
 	shell := exec.CommandContext(ctx, "sh", "-ec", line)
 	shell.Dir = sidecar.Root()
-	shell.Env = append(w.Cluster.KubectlCommand(ctx).Env, "KUBECONFIG="+w.Cluster.Kubeconfig())
+	shell.Env = slices.Concat(w.Cluster.KubectlCommand(ctx).Env, []string{"KUBECONFIG=" + w.Cluster.Kubeconfig()})
 	return shell
 }
 

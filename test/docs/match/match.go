@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// AnyLines, on a line of its own, stands for any lines.
+	// AnyLines stands for any lines. It has a line of its own.
 	AnyLines = "..."
-	// AnyText, within a line, stands for any text.
+	// AnyText stands for any text within a line.
 	AnyText = "…"
 )
 

@@ -130,18 +130,7 @@ func TestPreparingSurvivesKills(t *testing.T) {
 	h.Kubeconfig = kubeconfig
 	waiting := proxy.LoseAnswers(pods / (kills + 2))
 	process := h.Sidecar()
-	var creating sync.WaitGroup
-	for worker := range 4 {
-		creating.Go(func() {
-			for i := worker; i < pods; i += 4 {
-				_, err := h.Client.CoreV1().Pods("kill").Create(t.Context(), harness.NewPod(fmt.Sprint("pod-", i), "kill", harness.FromTemplate), metav1.CreateOptions{})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
+	creating := createPods(h, "kill", pods)
 	for kill := range kills {
 		h.Eventually(harness.Patience, func() string {
 			if waiting() == 0 {
@@ -159,6 +148,30 @@ func TestPreparingSurvivesKills(t *testing.T) {
 	}
 	creating.Wait()
 	runAtLeast(h, "kill", pods)
+	requirePreparedOnce(h, "kill", pods)
+}
+
+// createPods creates Pods with a claim each, four at a time. The returned group
+// ends with the last.
+func createPods(h *harness.H, namespace string, pods int) *sync.WaitGroup {
+	var creating sync.WaitGroup
+	for worker := range 4 {
+		creating.Go(func() {
+			for i := worker; i < pods; i += 4 {
+				_, err := h.Client.CoreV1().Pods(namespace).Create(h.Context(), harness.NewPod(fmt.Sprint("pod-", i), namespace, harness.FromTemplate), metav1.CreateOptions{})
+				if err != nil {
+					h.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return &creating
+}
+
+// requirePreparedOnce requires that each claim is prepared and was written once.
+func requirePreparedOnce(h *harness.H, namespace string, pods int) {
+	h.Helper()
 	writes := map[string]int{}
 	for _, event := range h.Writes("resourceclaims") {
 		// Of a request that a kill has cut off it is not known whether it counts.
@@ -166,12 +179,12 @@ func TestPreparingSurvivesKills(t *testing.T) {
 			writes[event.ObjectRef.Name]++
 		}
 	}
-	claims, err := h.Client.ResourceV1().ResourceClaims("kill").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Len(t, claims.Items, pods)
+	claims, err := h.Client.ResourceV1().ResourceClaims(namespace).List(h.Context(), metav1.ListOptions{})
+	require.NoError(h, err)
+	require.Len(h, claims.Items, pods)
 	for _, claim := range claims.Items {
-		require.Len(t, claim.Status.Devices, 1, claim.Name)
-		require.LessOrEqual(t, writes[claim.Name], 1, claim.Name)
+		require.Len(h, claim.Status.Devices, 1, claim.Name)
+		require.LessOrEqual(h, writes[claim.Name], 1, claim.Name)
 	}
 }
 

@@ -134,10 +134,10 @@ func checkMI300XSample(p *profile) {
 
 	p.apply(buildProfiles(p.T, "amd-mi300x", mi300XWithPartitions, "rdma-nic").yaml)
 	p.Run("auto-partition", func(t *testing.T) {
-		testAutoPartition(&profile{H: p.H.On(t), name: "amd-mi300x-auto-partition"})
+		testAutoPartition(&profile{H: p.On(t), name: "amd-mi300x-auto-partition"})
 	})
 	p.Run("with rdma-nic", func(t *testing.T) {
-		testGPUBesideNIC(&profile{H: p.H.On(t), name: "amd-mi300x-with-rdma-nic"})
+		testGPUBesideNIC(&profile{H: p.On(t), name: "amd-mi300x-with-rdma-nic"})
 	})
 }
 

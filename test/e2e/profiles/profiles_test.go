@@ -144,7 +144,7 @@ type profile struct {
 // on is the profile in a subtest.
 func (p *profile) on(t *testing.T) *profile {
 	on := *p
-	on.H = p.H.On(t)
+	on.H = p.On(t)
 	return &on
 }
 

@@ -117,7 +117,7 @@ func succeeds(pod string) step {
 	}}
 }
 
-func startedBy(h *harness.H, pod string) []step {
+func startedBy(pod string) []step {
 	return []step{
 		{"claim", []string{"created"}},
 		{"pod " + pod, []string{"resourceClaimStatuses"}},
@@ -130,10 +130,10 @@ func testStartAndDeletion(h *harness.H) {
 	recorded(h, "start")
 	h.CreatePod("start", quickPod("start", "start", harness.FromTemplate))
 	shownHealth(h, "start", "start")
-	requireStory(h, "start", startedBy(h, "start")...)
+	requireStory(h, "start", startedBy("start")...)
 	h.DeletePod("start", "start", 30)
 	h.Gone("start", "start")
-	deleted := append(startedBy(h, "start"), succeeds("start"),
+	deleted := append(startedBy("start"), succeeds("start"),
 		step{"claim", []string{"deallocated", "reserved for 0", "devices gone"}})
 	requireEnd(h, "start", deleted, step{"claim", []string{"deleted"}}, step{"pod start", []string{"deleted"}})
 }
@@ -197,7 +197,7 @@ func testCompletion(h *harness.H) {
 	pods, err := h.Client.CoreV1().Pods("completion").List(h.Context(), metav1.ListOptions{})
 	require.NoError(h, err)
 	name := pods.Items[0].Name
-	started := startedBy(h, name)
+	started := startedBy(name)
 	started[4] = prepared("completion")
 	requireStory(h, "completion", append(started,
 		step{"pod " + name, []string{"Ready=False PodCompleted", "ContainersReady=False PodCompleted", "Initialized=True PodCompleted", "c terminated 0"}},
@@ -226,14 +226,14 @@ func testDriverGoesAway(h *harness.H) {
 	event := h.FailedPrepare("away", "away")
 	require.True(h, strings.HasPrefix(event.Message,
 		"Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources: rpc error: code = Unavailable"), event.Message)
-	requireStory(h, "away", startedBy(h, "away")[:4]...)
+	requireStory(h, "away", startedBy("away")[:4]...)
 	h.Retired("away")
 	failures := h.Events("away", "FailedPrepareDynamicResources")
 	h.Label("away", "node-dra-plugin-crash.stage.kwok.x-k8s.io", nil)
 	require.Equal(h, int64(1), harness.Generation(h.Published("away", harness.Driver, 4)))
 	shownHealth(h, "away", "away")
 	require.LessOrEqual(h, h.Events("away", "FailedPrepareDynamicResources"), failures+2)
-	requireStory(h, "away", startedBy(h, "away")...)
+	requireStory(h, "away", startedBy("away")...)
 }
 
 func testKubeletRestartKeepsClaims(h *harness.H) {
@@ -249,7 +249,7 @@ func testKubeletRestartKeepsClaims(h *harness.H) {
 		return "the slice is still the old one"
 	})
 	harness.Wait(h.Context(), time.Second)
-	requireStory(h, "kubelet", startedBy(h, "kubelet")...)
+	requireStory(h, "kubelet", startedBy("kubelet")...)
 }
 
 func testPrepareFail(h *harness.H) {
@@ -262,7 +262,7 @@ func testPrepareFail(h *harness.H) {
 	require.Empty(h, h.ClaimOf("fail", "fail").Status.Devices)
 	h.PatchPod("fail", "fail", `{"metadata": {"labels": {"pod-prepare-fail.stage.kwok.x-k8s.io": null}}}`)
 	shownHealth(h, "fail", "fail")
-	requireStory(h, "fail", startedBy(h, "fail")...)
+	requireStory(h, "fail", startedBy("fail")...)
 }
 
 func testUnprepareFail(h *harness.H) {

@@ -154,12 +154,8 @@ func mergeLists(value []any, variants []variant[[]any], indent int) (string, err
 	}
 	var all strings.Builder
 	for i := range len(value) + 1 {
-		for _, added := range additions[i] {
-			text, err := block(added.value, indent)
-			if err != nil {
-				return "", err
-			}
-			all.WriteString("{{- if " + added.condition + " }}\n" + text + "{{- end }}\n")
+		if err := writeAdditions(&all, additions[i], indent); err != nil {
+			return "", err
 		}
 		if i == len(value) {
 			break
@@ -171,6 +167,17 @@ func mergeLists(value []any, variants []variant[[]any], indent int) (string, err
 		all.WriteString(text)
 	}
 	return all.String(), nil
+}
+
+func writeAdditions(all *strings.Builder, additions []variant[[]any], indent int) error {
+	for _, added := range additions {
+		text, err := block(added.value, indent)
+		if err != nil {
+			return err
+		}
+		all.WriteString("{{- if " + added.condition + " }}\n" + text + "{{- end }}\n")
+	}
+	return nil
 }
 
 // prefix is how many elements two lists have in common at their starts.

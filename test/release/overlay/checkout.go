@@ -43,19 +43,27 @@ func Copy(ctx context.Context, root, dir string, overlays ...string) (*Checkout,
 		}
 	}
 	for _, overlay := range overlays {
-		for _, depth := range []string{"", "*"} {
-			files, err := filepath.Glob(filepath.Join(dir, "kustomize", overlay, depth, "kustomization.yaml"))
-			if err != nil {
-				return nil, err
-			}
-			for _, file := range files {
-				if err := c.localize(ctx, file); err != nil {
-					return nil, err
-				}
-			}
+		if err := c.localizeBelow(ctx, filepath.Join(dir, "kustomize", overlay)); err != nil {
+			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// localizeBelow localizes the kustomizations of a directory and of those in it.
+func (c *Checkout) localizeBelow(ctx context.Context, directory string) error {
+	for _, depth := range []string{"", "*"} {
+		files, err := filepath.Glob(filepath.Join(directory, depth, "kustomization.yaml"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := c.localize(ctx, file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (c *Checkout) localize(ctx context.Context, file string) error {
