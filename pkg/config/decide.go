@@ -101,7 +101,7 @@ func (d *decision) oneByOne(sources []*source) {
 			if version == nil {
 				continue
 			}
-			set, err := NewSet(append(all[:len(all):len(all)], version)...)
+			set, err := NewSet(append(slices.Clip(all), version)...)
 			if err == nil {
 				d.set, d.chosen[i], all = set, version, append(all, version)
 				break

@@ -164,29 +164,36 @@ func TestReloadSignals(t *testing.T) {
 func TestDecideIsAFunctionOfTheSources(t *testing.T) {
 	t.Parallel()
 	versions := []*Documents{nil, {}, decode(t, template("a")), decode(t, template("b")), decode(t, template("a")+"---\n"+template("b")), decode(t, configured("k", "podStatus: Faithful"))}
-	broken := errors.New("broken")
 	for _, first := range versions {
 		for _, second := range versions {
 			for _, good := range versions {
-				sources := []*source{{newest: first, early: true}, {newest: second, good: good}}
-				for _, one := range sources {
-					if one.newest == nil {
-						one.broken = broken
-					}
-				}
-				once := decide(sources)
-				for i, one := range sources {
-					one.settle(once.chosen[i], once.refused[i])
-				}
-				again := decide(sources)
-				require.Equal(t, once.chosen, again.chosen)
-				require.Equal(t, once.refused, again.refused)
+				once := decideTwice(t, newestOrBroken(first, nil), newestOrBroken(second, good))
 				require.Equal(t, first, once.chosen[0], "the first source always wins")
 				require.False(t, second != nil && once.chosen[1] != second && once.refused[1] == nil, "what is not in force is refused")
 				require.False(t, good != nil && once.chosen[1] == nil && !slices.Contains(versions[2:], first), "nothing is dropped without a clash")
 			}
 		}
 	}
+}
+
+func newestOrBroken(newest, good *Documents) *source {
+	one := &source{newest: newest, good: good, early: good == nil}
+	if newest == nil {
+		one.broken = errors.New("broken")
+	}
+	return one
+}
+
+// decideTwice decides, settles that, and requires that the same is decided again.
+func decideTwice(t *testing.T, sources ...*source) decision {
+	once := decide(sources)
+	for i, one := range sources {
+		one.settle(once.chosen[i], once.refused[i])
+	}
+	again := decide(sources)
+	require.Equal(t, once.chosen, again.chosen)
+	require.Equal(t, once.refused, again.refused)
+	return once
 }
 
 // TestConfigurationsThatClashAtTheStart do not hold up everything: the younger one

@@ -21,6 +21,7 @@ func TestFieldsThatNoNodeHas(t *testing.T) {
 		`{{ .Node.metadata.labls.zone }}`:                      "there is no .Node.metadata.labls here; did you mean .Node.metadata.labels?",
 		`{{ index .Node.metadata.labls "zone" }}`:              "did you mean .Node.metadata.labels?",
 		`{{ if .Node.metadata.labels.a }}{{ .Indx }}{{ end }}`: "did you mean .Index?",
+
 		`{{ if .Node.metadata.labels.a }}{{ else }}{{ .Indx }}{{ end }}`:     "did you mean .Index?",
 		`{{ $n := .Node }}{{ $n.metadata.nam }}`:                             "there is no .Node.metadata.nam here; did you mean .Node.metadata.name?",
 		`{{ with .Node.metadata }}{{ .nam }}{{ end }}`:                       "there is no .Node.metadata.nam here; did you mean .Node.metadata.name?",

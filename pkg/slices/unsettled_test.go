@@ -48,10 +48,11 @@ func (w *world) begin(o objects) *config.Objects {
 	return carrier
 }
 
-func newObjectsWorld(t *testing.T, o objects, nodes ...runtime.Object) (*world, *config.Objects) {
+func newObjectsWorld(t *testing.T, o objects, nodes ...runtime.Object) *world {
 	t.Helper()
 	w := &world{server: newServer(nodes...), t: t}
-	return w, w.begin(o)
+	w.begin(o)
+	return w
 }
 
 // TestRefusedDocumentRetiresNothing after a restart, until it is good or gone: not a
@@ -75,7 +76,7 @@ func TestRefusedDocumentRetiresNothing(t *testing.T) {
 			t.Run(name+" "+settle, func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					o := objects{"a": x, "b": y, "c": nic, "s": port}
-					w, _ := newObjectsWorld(t, o, fakeNode("n", true))
+					w := newObjectsWorld(t, o, fakeNode("n", true))
 					w.wrote("create 3")
 					w.stop()
 					o[test.object] = broken
@@ -101,7 +102,7 @@ func TestRefusedDocumentRetiresNothing(t *testing.T) {
 // start is known to be its own.
 func TestValidDocumentRetiresBesideARefusedOne(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		w, _ := newObjectsWorld(t, objects{"a": "{driver: d, devices: [{name: x}]}", "b": "{driver: e, devices: [{name: w}]}"}, fakeNode("n", true))
+		w := newObjectsWorld(t, objects{"a": "{driver: d, devices: [{name: x}]}", "b": "{driver: e, devices: [{name: w}]}"}, fakeNode("n", true))
 		w.wrote("create 2")
 		w.stop()
 		carrier := w.begin(objects{"a": "{driver: d, devices: [{name: x}]}", "b": "{driver: e, devices: []}"})

@@ -103,7 +103,9 @@ func TestFilter(t *testing.T) {
 		},
 		"driver": {
 			filter{drivers: []string{"nic.example.com"}},
-			[]string{"node-2/nic.example.com"}, []string{"nic.example.com: 1 nodes, 1 pools"}, []string{"bare", "lost"},
+			[]string{"node-2/nic.example.com"},
+			[]string{"nic.example.com: 1 nodes, 1 pools"},
+			[]string{"bare", "lost"},
 		},
 		"problems": {
 			filter{problems: true},
