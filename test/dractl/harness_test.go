@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ func newShell(t *testing.T) *shell {
 	return s
 }
 
+// progress is what kwok-dractl prints when the machine is busy.
+var progress = regexp.MustCompile(`(?m)^\S.* \.\.\. (\d+ of \d+, )?\d+ s\n`)
+
 // result is what a line of shell did.
 type result struct {
 	code        int
@@ -93,7 +97,7 @@ func (s *shell) run(line string) result {
 	if err != nil && !errors.As(err, &exit) {
 		require.NoError(s, err, line)
 	}
-	return result{command.ProcessState.ExitCode(), out.String(), errOut.String()}
+	return result{command.ProcessState.ExitCode(), out.String(), progress.ReplaceAllString(errOut.String(), "")}
 }
 
 // must runs a line that succeeds.

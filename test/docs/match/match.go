@@ -30,6 +30,9 @@ var passing = []struct {
 	{regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{6,10}-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-HASH"},
 }
 
+// progress is what kwok-dractl prints when the machine is busy.
+var progress = regexp.MustCompile(`(?m)^\S.* \.\.\. (\d+ of \d+, )?\d+ s\n?`)
+
 var spaces = regexp.MustCompile(`[ \t]+`)
 
 // Output tells what is wrong with what was printed, or returns nil. Ages, times,
@@ -44,7 +47,7 @@ func Output(want, got string) error {
 
 // lines are the lines of a text as they are compared.
 func lines(text string) []string {
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(progress.ReplaceAllString(text, ""))
 	if text == "" {
 		return nil
 	}

@@ -15,6 +15,7 @@ func TestOutput(t *testing.T) {
 		"the same":                     {"a\nb\n", "a\nb\n", true},
 		"nothing":                      {"", "\n", true},
 		"another line":                 {"a\nb", "a\nc", false},
+		"progress":                     {"a\nb", "a\ncopying pools ... 2 s\nlooking ... 3 of 10, 7 s\nb", true},
 		"a line more":                  {"a", "a\nb", false},
 		"a line less":                  {"a\nb", "a", false},
 		"nothing printed":              {"a", "", false},

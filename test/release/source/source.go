@@ -76,7 +76,9 @@ func (p Platform) String() string { return p.OS + "/" + p.Architecture }
 func (s *Source) Compile(ctx context.Context, platform Platform, program, binary string) error {
 	build := exec.CommandContext(ctx, "go", "build",
 		// Go's record of the work tree and its build id would tell one build from another.
-		"-buildvcs=false", "-trimpath", "-ldflags=-s -w -buildid= -X "+versionVariable+"="+s.Version,
+		// What is for debuggers only is not even compiled, as in all builds here, which
+		// share what is compiled.
+		"-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w -buildid= -X "+versionVariable+"="+s.Version,
 		"-o", binary, "./"+path.Join("cmd", program))
 	build.Dir = s.Root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+platform.OS, "GOARCH="+platform.Architecture,

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -38,8 +39,13 @@ func run(dir, pkg string, args []string) error {
 		return fmt.Errorf("enter the module of %s: %w", pkg, err)
 	}
 	program := filepath.Join(root, "bin", strings.ReplaceAll(filepath.Join(dir, pkg), string(filepath.Separator), "-"))
-	step := progress.Start(os.Stderr, "Compiling "+filepath.Join(dir, pkg))
-	err = build(pkg, program, step)
+	name := filepath.Join(dir, pkg)
+	packages := dependencies(pkg)
+	if _, err := os.Stat(program); err != nil {
+		fmt.Fprintln(os.Stderr, announcement(name, packages, runtime.NumCPU()))
+	}
+	step := progress.Start(os.Stderr, "Compiling "+name)
+	err = build(pkg, program, packages, step)
 	step.Finish(err)
 	if err != nil {
 		return err
@@ -50,12 +56,22 @@ func run(dir, pkg string, args []string) error {
 	return nil
 }
 
-func build(pkg, program string, step *progress.Step) error {
-	packages := 0
-	// Only an estimate for the progress; a real problem shows in the build.
-	if deps, err := exec.Command("go", "list", "-deps", pkg).Output(); err == nil {
-		packages = bytes.Count(deps, []byte("\n"))
-	}
+// dependencies returns how many packages there are to compile, for estimates: a real
+// problem shows in the build.
+func dependencies(pkg string) int {
+	deps, _ := exec.Command("go", "list", "-deps", pkg).Output()
+	return bytes.Count(deps, []byte("\n"))
+}
+
+// announcement says how long it takes to compile so many packages when none was
+// compiled before and nothing else runs. Machines differ by a factor of two.
+func announcement(name string, packages, cores int) string {
+	const perSecond = 4 // of a core
+	quick := max(1, (packages/perSecond/cores+59)/60)
+	return fmt.Sprintf("Compiling the %d packages of %s. With %d cores this takes %d to %d minutes the first time, seconds later.", packages, name, cores, quick, 2*quick)
+}
+
+func build(pkg, program string, packages int, step *progress.Step) error {
 	cmd := exec.Command("go", "build", "-v", "-buildvcs=false", "-o", program, pkg)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -34,6 +34,12 @@ func TestRun(t *testing.T) {
 	require.Contains(t, output, "Usage: cluster COMMAND")
 }
 
+func TestAnnouncement(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "Compiling the 603 packages of test/demo. With 2 cores this takes 2 to 4 minutes the first time, seconds later.", announcement("test/demo", 603, 2))
+	require.Contains(t, announcement("x", 10, 64), "With 64 cores this takes 1 to 2 minutes")
+}
+
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	output, err := gorun(t, "test/cluster", "./cmd/nothing")
