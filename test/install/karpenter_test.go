@@ -62,7 +62,7 @@ func karpenterSteps() map[string]step {
 func TestKarpenterVerbs(t *testing.T) {
 	t.Parallel()
 	v := newVerbs(t)
-	definitions := filepath.Join(sidecar.Root(), "test", "e2e", "testdata")
+	definitions := filepath.Join(sidecar.Root(), "test", "e2e", "adapters", "testdata")
 	for _, file := range []string{"draconfigs.yaml", "nodeoverlays-prunes.yaml"} {
 		_, err := v.cluster.Kubectl(t.Context(), "apply", "-f", filepath.Join(definitions, file))
 		require.NoError(t, err)

@@ -68,6 +68,8 @@ func templateOf(t *testing.T, slice *resourcev1.ResourceSlice) []byte {
 	}
 	if slice.Spec.NodeName == nil {
 		spec["sharedWith"] = object{"allNodes": slice.Spec.AllNodes, "nodeSelector": slice.Spec.NodeSelector, "perDeviceNodeSelection": slice.Spec.PerDeviceNodeSelection}
+	} else { // else the pool's name would have to differ from node to node
+		spec["nodeSelector"] = object{"nodeSelectorTerms": []object{{"matchFields": []object{{"key": "metadata.name", "operator": "In", "values": []string{*slice.Spec.NodeName}}}}}}
 	}
 	if slice.Spec.PartitionTypeAttribute != nil {
 		spec["partitionTypeAttribute"] = slice.Spec.PartitionTypeAttribute
