@@ -29,7 +29,7 @@ func devicesOf(t *testing.T, documents string) *Devices {
 
 func devicesOfFiles(t *testing.T, paths ...string) *Devices {
 	t.Helper()
-	templates, err := ReadTemplates(paths...)
+	templates, err := ReadTemplates(t.Context(), paths...)
 	require.NoError(t, err)
 	client := fake.NewClientset()
 	// An API server that keeps every field. The tracker knows no dry runs.

@@ -9,8 +9,8 @@ import (
 
 // ReadTemplates reads the ResourcePoolTemplates of files, which may be those that
 // kwok-dra has with --config.
-func ReadTemplates(paths ...string) ([]*devices.Template, error) {
-	documents, err := config.ReadFiles(context.Background(), paths)
+func ReadTemplates(ctx context.Context, paths ...string) ([]*devices.Template, error) {
+	documents, err := config.ReadFiles(ctx, paths)
 	if err != nil {
 		return nil, err
 	}

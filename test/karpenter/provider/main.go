@@ -46,7 +46,7 @@ func newProvider(ctx context.Context, op *operator.Operator) (cloudprovider.Clou
 	if err != nil {
 		return nil, err
 	}
-	templates, err := instancetypes.ReadTemplates(templatePaths(ctx)...)
+	templates, err := instancetypes.ReadTemplates(ctx, templatePaths(ctx)...)
 	if err != nil {
 		return nil, err
 	}
