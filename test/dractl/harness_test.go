@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/docs/match"
 	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
@@ -53,9 +53,6 @@ func newShell(t *testing.T) *shell {
 	require.NoError(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(sidecar.Root(), "pkg/dractl/testdata/examples"))))
 	return s
 }
-
-// progress is what kwok-dractl prints when the machine is busy.
-var progress = regexp.MustCompile(`(?m)^\S.* \.\.\. (\d+ of \d+, )?\d+ s\n`)
 
 // result is what a line of shell did.
 type result struct {
@@ -97,7 +94,7 @@ func (s *shell) run(line string) result {
 	if err != nil && !errors.As(err, &exit) {
 		require.NoError(s, err, line)
 	}
-	return result{command.ProcessState.ExitCode(), out.String(), progress.ReplaceAllString(errOut.String(), "")}
+	return result{command.ProcessState.ExitCode(), out.String(), match.WithoutProgress(errOut.String())}
 }
 
 // must runs a line that succeeds.

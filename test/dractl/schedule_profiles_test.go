@@ -17,6 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
 const (
@@ -89,7 +90,7 @@ func rendered(t *testing.T, profile string, nodes []*corev1.Node) []*resourcev1.
 	require.NoError(t, err)
 	set, err := config.NewSet(read)
 	require.NoError(t, err)
-	release, err := publish.NewRelease(fmt.Sprintf("1.%d", minor()), nil)
+	release, err := publish.NewRelease(fmt.Sprintf("1.%d", harness.KubernetesMinor()), nil)
 	require.NoError(t, err)
 	preview, err := publish.NewRendererFor(release, func(_, _ string) {}).Preview(t.Context(), publish.State{Config: set.Published(), Nodes: nodes})
 	require.NoError(t, err)

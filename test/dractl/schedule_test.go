@@ -20,7 +20,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
 const (
@@ -44,7 +44,7 @@ var seedFlag = flag.Uint64("schedule-seed", 1, "what the random cases of TestSch
 // scheduler does with them.
 func TestScheduleAsTheScheduler(t *testing.T) {
 	t.Parallel()
-	if minor() < 36 {
+	if harness.KubernetesMinor() < 36 {
 		t.Skip("the allocator of older releases goes through pools in another order")
 	}
 	c := cluster.ForTest(t, cluster.Options{
@@ -82,16 +82,6 @@ func TestScheduleAsTheScheduler(t *testing.T) {
 	require.Greater(t, r.fit*100, (r.fit+r.unfit)*telling, "too few Pods fit")
 	require.Greater(t, r.unfit*100, (r.fit+r.unfit)*telling, "too many Pods fit")
 	require.NotZero(t, r.failed)
-}
-
-func minor() int {
-	versions, err := build.Versions{}.Resolve()
-	if err != nil {
-		panic(err) // no cluster would start
-	}
-	minor := 0
-	_, _ = fmt.Sscanf(versions.Kubernetes, "v1.%d.", &minor)
-	return minor
 }
 
 // scene is a case: devices on nodes of their own, and Pods that come one after

@@ -120,16 +120,8 @@ func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.
 	// an eighth of the time.
 	args := append([]string{"build", "-v", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages...)
 	cmd := w.goCommand(ctx, args...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return fmt.Errorf("open pipe to the compiler: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the compiler: %w", err)
-	}
-	tail := compile.Follow(stderr, packages, p)
-	if err := cmd.Wait(); err != nil {
-		return failure(ctx, err, strings.Join(tail, "\n"))
+	if tail, err := compile.Run(cmd, packages, p); err != nil {
+		return failure(ctx, err, tail)
 	}
 	return nil
 }

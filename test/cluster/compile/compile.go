@@ -1,13 +1,29 @@
-// Package compile shows how far the go command is with a build.
+// Package compile runs the go command's builds and shows how far they are.
 package compile
 
 import (
 	"bufio"
+	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
+
+// Run runs a "go build -v" and shows it in the step, as Follow does. It returns the
+// last lines that the command has written, which say why where it fails.
+func Run(cmd *exec.Cmd, total int, p *progress.Step) (tail string, err error) {
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return "", fmt.Errorf("open pipe to the compiler: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("start the compiler: %w", err)
+	}
+	lines := Follow(stderr, total, p)
+	return strings.Join(lines, "\n"), cmd.Wait()
+}
 
 // Follow reads what "go build -v" writes to its standard error, until the end,
 // sets the state of the step, and returns the last other lines, which is where a

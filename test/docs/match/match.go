@@ -30,7 +30,8 @@ var passing = []struct {
 	{regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{6,10}-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-HASH"},
 }
 
-// progress is what kwok-dractl prints when the machine is busy.
+// progress is a line that kwok-dractl prints where a command takes longer than two
+// seconds.
 var progress = regexp.MustCompile(`(?m)^\S.* \.\.\. (\d+ of \d+, )?\d+ s\n?`)
 
 var spaces = regexp.MustCompile(`[ \t]+`)
@@ -45,9 +46,12 @@ func Output(want, got string) error {
 	return fmt.Errorf("it printed:\n%s\nThe page says:\n%s", indent(got), indent(want))
 }
 
+// WithoutProgress returns what a command prints on any machine, however busy.
+func WithoutProgress(text string) string { return progress.ReplaceAllString(text, "") }
+
 // lines are the lines of a text as they are compared.
 func lines(text string) []string {
-	text = strings.TrimSpace(progress.ReplaceAllString(text, ""))
+	text = strings.TrimSpace(WithoutProgress(text))
 	if text == "" {
 		return nil
 	}

@@ -73,16 +73,8 @@ func announcement(name string, packages, cores int) string {
 
 func build(pkg, program string, packages int, step *progress.Step) error {
 	cmd := exec.Command("go", "build", "-v", "-buildvcs=false", "-o", program, pkg)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return fmt.Errorf("open pipe to the compiler: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the compiler: %w", err)
-	}
-	tail := compile.Follow(stderr, packages, step)
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("compile %s: %w\n%s", pkg, err, strings.Join(tail, "\n"))
+	if tail, err := compile.Run(cmd, packages, step); err != nil {
+		return fmt.Errorf("compile %s: %w\n%s", pkg, err, tail)
 	}
 	return nil
 }
