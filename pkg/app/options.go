@@ -79,7 +79,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringSliceVar(&o.Adapters, "adapters", o.Adapters, "custom resources of Karpenter to read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
 	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes, as kwok's option of this name; so are the next three")
 	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
-		"act for nodes with these annotations; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
+		"act for nodes with these annotations, and if the next option is given too, only with its labels; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; a negative number means no limit")

@@ -79,7 +79,8 @@ func TestCompleteRefuses(t *testing.T) {
 		"--config a --workers -1":                              "parse --workers -1: must be at least 1",
 		"--config a --kube-api-qps 0":                          "parse --kube-api-qps 0: ",
 		"--config a --manage-all-nodes --manage-single-node n": "choose one of --manage-all-nodes",
-		"--config a --manage-nodes-with-label-selector a=b=c":  "parse --manage-nodes-with-label-selector",
+		"--config a --manage-all-nodes --manage-nodes-with-label-selector a --manage-nodes-with-annotation-selector b": "choose one of --manage-all-nodes",
+		"--config a --manage-nodes-with-label-selector a=b=c":                                                          "parse --manage-nodes-with-label-selector",
 	} {
 		require.ErrorContains(t, parsed(t, line).Complete(), want, line)
 	}

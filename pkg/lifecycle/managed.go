@@ -14,8 +14,9 @@ import (
 // default.
 const DefaultAnnotationSelector = "kwok.x-k8s.io/node=fake"
 
-// ManagedNodes says which nodes are fake, with kwok's own four options. At most
-// one may be set; the zero value stands for DefaultAnnotationSelector.
+// ManagedNodes says which nodes are fake, with kwok's own four options, which
+// exclude each other, but for the two selectors: of both, a node needs to match
+// both. The zero value stands for DefaultAnnotationSelector.
 type ManagedNodes struct {
 	// All selects every node.
 	All bool
@@ -32,16 +33,11 @@ type ManagedNodes struct {
 
 // Complete checks the options and fills in the default.
 func (m *ManagedNodes) Complete() error {
-	set := 0
-	for _, isSet := range []bool{m.All, m.Annotations != "", m.Labels != "", m.Single != ""} {
-		if isSet {
-			set++
-		}
+	bySelector := m.Annotations != "" || m.Labels != ""
+	if m.All && m.Single != "" || bySelector && (m.All || m.Single != "") {
+		return errors.New("choose one of --manage-all-nodes, --manage-single-node, and selectors: --manage-nodes-with-annotation-selector, --manage-nodes-with-label-selector or both")
 	}
-	if set > 1 {
-		return errors.New("choose one of --manage-all-nodes, --manage-nodes-with-annotation-selector, --manage-nodes-with-label-selector and --manage-single-node")
-	}
-	if set == 0 {
+	if !m.All && m.Single == "" && !bySelector {
 		m.Annotations = DefaultAnnotationSelector
 	}
 	var err error
@@ -80,6 +76,8 @@ func (m *ManagedNodes) String() string {
 	switch {
 	case m.Single != "":
 		return "name " + m.Single
+	case m.Labels != "" && m.Annotations != "":
+		return "labels " + m.Labels + " and annotations " + m.Annotations
 	case m.Labels != "":
 		return "labels " + m.Labels
 	case m.Annotations != "":

@@ -23,6 +23,9 @@ func TestManagedNodes(t *testing.T) {
 		"annotation":     {ManagedNodes{Annotations: "a=b"}, map[string]string{"a": "b"}, true, metav1.ListOptions{}, "annotations a=b"},
 		"annotation, no": {ManagedNodes{Annotations: "a in (b,c),d"}, map[string]string{"a": "b"}, false, metav1.ListOptions{}, "annotations a in (b,c),d"},
 		"labels":         {ManagedNodes{Labels: "a=b"}, nil, false, metav1.ListOptions{LabelSelector: "a=b"}, "labels a=b"},
+		"both":           {ManagedNodes{Annotations: "a=b", Labels: "l=m"}, map[string]string{"a": "b"}, true, metav1.ListOptions{LabelSelector: "l=m"}, "labels l=m and annotations a=b"},
+		"label only":     {ManagedNodes{Annotations: "a=b", Labels: "l=m"}, nil, false, metav1.ListOptions{LabelSelector: "l=m"}, "labels l=m and annotations a=b"},
+		"other label":    {ManagedNodes{Annotations: "a=b", Labels: "l=n"}, map[string]string{"a": "b"}, false, metav1.ListOptions{LabelSelector: "l=n"}, "labels l=n and annotations a=b"},
 		"single":         {ManagedNodes{Single: "n"}, nil, true, metav1.ListOptions{FieldSelector: "metadata.name=n"}, "name n"},
 		"single, other":  {ManagedNodes{Single: "m"}, nil, false, metav1.ListOptions{FieldSelector: "metadata.name=m"}, "name m"},
 		"all":            {ManagedNodes{All: true}, nil, true, metav1.ListOptions{}, "all"},
@@ -31,7 +34,7 @@ func TestManagedNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.NoError(t, test.given.Complete())
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: test.annotations}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"l": "m"}, Annotations: test.annotations}}
 			require.Equal(t, test.matches, test.given.Matches(node))
 			var options metav1.ListOptions
 			test.given.Tweak(&options)
@@ -60,6 +63,8 @@ func TestManagedNodesRefuses(t *testing.T) {
 		want  string
 	}{
 		"two":            {ManagedNodes{All: true, Single: "n"}, "choose one of --manage-all-nodes"},
+		"all, label":     {ManagedNodes{All: true, Labels: "a"}, "choose one of --manage-all-nodes"},
+		"one, selected":  {ManagedNodes{Single: "n", Annotations: "a"}, "choose one of --manage-all-nodes"},
 		"four":           {ManagedNodes{All: true, Single: "n", Labels: "a", Annotations: "b"}, "choose one of"},
 		"bad label":      {ManagedNodes{Labels: "a=b=c"}, `parse --manage-nodes-with-label-selector "a=b=c"`},
 		"worse label":    {ManagedNodes{Labels: "a in"}, `parse --manage-nodes-with-label-selector "a in"`},

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -29,7 +28,7 @@ func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
 	flags := command.Flags()
 	flags.BoolVar(&managed.All, "manage-all-nodes", false, "all nodes are fake; the same option as the sidecar's, as are the next three")
 	flags.StringVar(&managed.Annotations, "manage-nodes-with-annotation-selector", "",
-		"nodes with these annotations are fake; default, if no other of these options is given: "+lifecycle.DefaultAnnotationSelector)
+		"nodes with these annotations are fake, and if the next option is given too, only with its labels; default, if no other of these options is given: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&managed.Labels, "manage-nodes-with-label-selector", "", "nodes with these labels are fake")
 	flags.StringVar(&managed.Single, "manage-single-node", "", "the node of this name is fake")
 }
@@ -101,14 +100,8 @@ func FromCluster(ctx context.Context, client kubernetes.Interface, managed *life
 
 // fake are the nodes that kwok manages, as the sidecar sees them.
 func fake(nodes []*corev1.Node, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
-	selector, err := labels.Parse(managed.Labels)
-	if err != nil {
-		return nil, err
-	}
 	all := len(nodes)
-	nodes = slices.DeleteFunc(nodes, func(node *corev1.Node) bool {
-		return !managed.Matches(node) || !selector.Matches(labels.Set(node.Labels)) || managed.Single != "" && managed.Single != node.Name
-	})
+	nodes = slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return !managed.Matches(node) })
 	if len(nodes) == 0 && all > 0 {
 		return nil, fmt.Errorf("of %d nodes none is fake, by %s: annotate them, or choose nodes with --manage-all-nodes or another --manage option", all, managed)
 	}
