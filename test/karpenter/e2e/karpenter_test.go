@@ -42,10 +42,12 @@ func TestKarpenter(t *testing.T) {
 
 // testTwoDrivers: a claim for devices of two drivers that are near each other.
 func testTwoDrivers(w *world) {
-	w.scene("drivers", nodePool{name: "drivers", types: "BM.GPU.MI300X.8, Standard_ND96isr_MI300X_v5"})
+	w.scene("drivers")
 	w.apply("drivers", claimTemplate("near", "resource.kubernetes.io/pcieRoot",
 		request("gpu", "gpu.amd.com", 1), request("nic", "dra.net", 1, "device.attributes['dra.net'].rdma"))+
 		deployment("train", 8, "drivers", "near"))
+	w.pending("drivers", 8)
+	w.apply("drivers", nodePool{name: "drivers", types: "BM.GPU.MI300X.8, Standard_ND96isr_MI300X_v5"}.manifest("drivers"))
 	pods := w.running("drivers", 8)
 	nodes := w.nodes("drivers")
 	require.Len(w, nodes, 1)
@@ -84,12 +86,14 @@ func testNodePools(w *world) {
 // testMIG: partitions of one GPU, on nodes that the NodePool's label gives them.
 func testMIG(w *world) {
 	w.needs(36, "partitions are behind a gate")
-	w.scene("mig", nodePool{name: "mig", types: "p5.48xlarge", labels: "dra.kwok.x-k8s.io/profile: nvidia-h100-mig"})
+	w.scene("mig")
 	profile := "device.attributes['gpu.nvidia.com'].profile == '%s'"
 	w.apply("mig", claimTemplate("same-gpu", "gpu.nvidia.com/parentUUID",
 		request("small", "mig.nvidia.com", 2, fmt.Sprintf(profile, "1g.10gb")),
 		request("large", "mig.nvidia.com", 1, fmt.Sprintf(profile, "3g.40gb")))+
 		deployment("infer", 2, "mig", "same-gpu"))
+	w.pending("mig", 2)
+	w.apply("mig", nodePool{name: "mig", types: "p5.48xlarge", labels: "dra.kwok.x-k8s.io/profile: nvidia-h100-mig"}.manifest("mig"))
 	pods := w.running("mig", 2)
 	nodes := w.nodes("mig")
 	require.Len(w, nodes, 1)
@@ -155,8 +159,14 @@ func testConsolidation(w *world) {
 	w.running("half", 2)
 	w.apply("half", deployment("second", 2, "half", "four"))
 	w.running("half", 4)
-	before := w.nodes("half")
-	require.Len(w, before, 2)
+	var before []corev1.Node
+	w.eventually(func() string {
+		if before = w.nodes("half"); len(before) != 2 {
+			return fmt.Sprintf("there are %d nodes, not 2", len(before))
+		}
+		return ""
+	})
+	w.running("half", 4)
 	w.apply("half", deployment("first", 1, "half", "four")+deployment("second", 1, "half", "four"))
 
 	var after []corev1.Node

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,30 @@ func (w *world) running(namespace string, count int) []corev1.Pod {
 		return ""
 	})
 	return pods
+}
+
+// pending waits until that many Pods of a namespace have their claims and fit on
+// no node. A NodePool made after that gets all of them in one batch, however busy
+// the machine is; two batches may get two nodes.
+func (w *world) pending(namespace string, count int) {
+	w.Helper()
+	w.eventually(func() string {
+		pods := w.pods(namespace)
+		for _, pod := range pods {
+			if len(pod.Status.ResourceClaimStatuses) != len(pod.Spec.ResourceClaims) {
+				return "Pod " + pod.Name + " has no claim yet"
+			}
+			if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+			}) {
+				return "Pod " + pod.Name + " is not unschedulable yet"
+			}
+		}
+		if len(pods) != count {
+			return fmt.Sprintf("there are %d Pods, not %d", len(pods), count)
+		}
+		return ""
+	})
 }
 
 // nodes are the nodes of a test.
