@@ -22,7 +22,7 @@ MODULES = . test/cluster test test/dashboards test/helm test/karpenter
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Start a real cluster with fake GPU nodes and show what they do.
@@ -97,6 +97,10 @@ test-faults: control-plane ## Run 200 seeds of faults of the network, the server
 .PHONY: test-faults-long
 test-faults-long: control-plane ## Run 1,000 seeds of faults (two hours or more).
 	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000 -clusters 2 -within 30s
+
+.PHONY: test-faults-mutants
+test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (half an hour; ONLY=REGEX chooses faults).
+	@$(RUN) test ./faults/mutants -only '$(ONLY)'
 
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.

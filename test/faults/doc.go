@@ -17,6 +17,9 @@
 //
 //	go test ./faults -run TestSeeds -seed 123
 //
+// Package mutants proves that the seeds find what they are for: it puts faults that
+// kwok-dra once had back, one at a time, and a seed must fail.
+//
 // Apart from that, hostile Nodes, templates and claims do harm, one at a time, and
 // the other Nodes are to be served as soon as without.
 package faults

@@ -20,6 +20,7 @@ var (
 	firstSeed = flag.Uint64("first", 1, "the first seed of those that are run")
 	clusters  = flag.Int("clusters", 1, "clusters on which the seeds are run, side by side")
 	budget    = flag.Duration("budget", 0, "no seed is begun after this time; 0: all are run")
+	toFailure = flag.Bool("to-first-failure", false, "begin no seed once one has failed")
 	within    = flag.Duration("within", stuck, "how soon after the last fault all must be right; 30s on a machine that has nothing else to do")
 )
 
@@ -63,6 +64,9 @@ func TestSeeds(t *testing.T) {
 				results = append(results, done)
 				mu.Unlock()
 				done.tell(t)
+				if done.err != nil && *toFailure {
+					cancel()
+				}
 			}
 		})
 	}
