@@ -18,10 +18,10 @@ type state struct {
 	templates templates
 	// others may be in force instead of the templates.
 	others []force
-	nodes     map[string]*corev1.Node
-	pods      map[types.UID]*corev1.Pod
-	claims    []resourcev1.ResourceClaim
-	slices    []resourcev1.ResourceSlice
+	nodes  map[string]*corev1.Node
+	pods   map[types.UID]*corev1.Pod
+	claims []resourcev1.ResourceClaim
+	slices []resourcev1.ResourceSlice
 }
 
 // The names that the contract gives.
@@ -96,7 +96,7 @@ func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, drive
 			key := poolKey{driver: driver, name: t.poolName()}
 			known, is := wanted[key]
 			if !retired(node) {
-				wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+				wanted[key] = wantedPool{owner: t.uid, devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
 			}
 			continue
 		}
