@@ -40,6 +40,9 @@ type Options struct {
 	ShardMode       string
 	LeaderNamespace string
 	LeaderName      string
+	// Host is the name of the Pod, by which the leases of its kwok begin. It has no
+	// flag; default: the name of the machine, which in a Pod is the Pod's.
+	Host string
 
 	// SecureServing serves over TLS with this certificate, and requires a token that
 	// the API server authorizes for all but health.

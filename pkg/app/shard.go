@@ -15,9 +15,12 @@ func newOwner(o *Options) (*shard.Owner, error) {
 	if o.shardMode == shard.None {
 		return shard.New(shard.Options{Mode: shard.None})
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("find the name of this Pod: %w", err)
+	host := o.Host
+	if host == "" {
+		var err error
+		if host, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("find the name of this Pod: %w", err)
+		}
 	}
 	client, err := o.electionClient()
 	if err != nil {

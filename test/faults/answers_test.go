@@ -38,6 +38,8 @@ var statuses = map[fault]refusal{
 	broken:      {http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: leader changed"},
 	unavailable: {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down"},
 	expired:     tooOld,
+	unknown:     {http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource"},
+	unready:     {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the server is currently unable to handle the request"},
 }
 
 func (r refusal) status() *metav1.Status {

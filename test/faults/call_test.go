@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // call is a request as the proxy understands it.
@@ -23,6 +26,10 @@ type call struct {
 	versioned bool
 	dryRun    bool
 	event     bool
+	// discovery asks which custom resources there are.
+	discovery bool
+	// housekeeping is done in any case, however little there is to do.
+	housekeeping bool
 	// guarded tells of a write that names the resource version that it is for.
 	guarded bool
 }
@@ -37,6 +44,8 @@ func callOf(r *http.Request) (call, error) {
 		dryRun: query.Has("dryRun"),
 		event:  strings.HasSuffix(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/events/"),
 	}
+	c.discovery = c.path == "/apis/"+v1alpha1.GroupVersion.String()
+	c.housekeeping = c.discovery || c.path == "/version" || strings.HasPrefix(c.path, "/apis/coordination.k8s.io/") && !c.watch
 	c.versioned = c.watch && version != "" && version != "0" && query.Get("sendInitialEvents") != "true"
 	if r.Method != http.MethodPatch && r.Method != http.MethodDelete {
 		return c, nil
@@ -69,6 +78,9 @@ func guarded(method string, body []byte) bool {
 func (c call) writes() bool {
 	return c.method != http.MethodGet && !c.dryRun
 }
+
+// resource is the kind of what a list or watch is for.
+func (c call) resource() string { return path.Base(c.path) }
 
 // key is what the schedule and the ledger take for the same kind of call.
 func (c call) key() string {

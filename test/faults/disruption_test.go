@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
 // disruption is something that befalls the cluster or the sidecar while the
@@ -26,15 +28,15 @@ type disruption struct {
 
 // newDisruptions chooses what happens in a seed. What takes servers away is rare,
 // since each takes seconds.
-func newDisruptions(random *rand.Rand, length time.Duration) []disruption {
+func newDisruptions(random *rand.Rand, mode string, length time.Duration) []disruption {
 	var all []disruption
 	add := func(chance int, name string, do func(ctx context.Context, w *world) error) {
 		if random.IntN(chance) == 0 {
 			all = append(all, disruption{name, time.Duration(random.Int64N(int64(length / 2))), do})
 		}
 	}
-	number := random.Int()
-	kill := func(_ context.Context, w *world) error { return w.replace(number) }
+	number := random.IntN(mostReplicas)
+	kill := func(_ context.Context, w *world) error { return w.replace(number, (*sidecar.Process).Kill) }
 	pause := time.Duration(random.Int64N(int64(time.Second)))
 	add(2, "kill", kill)
 	add(4, "kill", kill)
@@ -45,8 +47,56 @@ func newDisruptions(random *rand.Rand, length time.Duration) []disruption {
 		return errors.Join(w.compact(ctx), w.restart(ctx, 0, cluster.APIServer))
 	})
 	add(4, "controllers", func(ctx context.Context, w *world) error { return w.restart(ctx, 2*pause, cluster.ControllerManager) })
+	add(6, "freeze", func(ctx context.Context, w *world) error { return w.freeze(ctx, number, 2*pause) })
+	add(6, "partition", func(ctx context.Context, w *world) error { return w.partition(ctx, number, 2*pause) })
+	if mode != modeNone {
+		all = append(all, handovers(random, number, length)...)
+	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
+}
+
+// failover is how long a leader has to be silent for another one to lead.
+const failover = 18 * time.Second
+
+// handovers have others lead. One that takes the lead by force costs no time.
+func handovers(random *rand.Rand, number int, length time.Duration) []disruption {
+	var all []disruption
+	for range random.IntN(3) {
+		after := time.Duration(random.Int64N(int64(length / 2)))
+		all = append(all, pick(random,
+			disruption{"usurp", after, func(ctx context.Context, w *world) error { return w.usurp(ctx) }},
+			disruption{"stop", after, func(_ context.Context, w *world) error { return w.replace(number, (*sidecar.Process).Stop) }},
+		))
+	}
+	switch random.IntN(12) {
+	case 0:
+		all = append(all, disruption{"freeze", 0, func(ctx context.Context, w *world) error { return w.freeze(ctx, number, failover) }})
+	case 1:
+		all = append(all, disruption{"partition", 0, func(ctx context.Context, w *world) error { return w.partition(ctx, number, failover) }})
+	}
+	return all
+}
+
+// freeze has a sidecar stand still for a while, and then go on as if nothing had
+// been.
+func (w *world) freeze(ctx context.Context, number int, length time.Duration) error {
+	running := w.running()
+	pid := running[number%len(running)].PID()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("freeze the sidecar: %w", err)
+	}
+	sleep(ctx, length)
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		return fmt.Errorf("thaw the sidecar: %w", err)
+	}
+	return nil
+}
+
+// partition takes the network from a sidecar for a while.
+func (w *world) partition(ctx context.Context, number int, length time.Duration) error {
+	w.replicas.all[number%len(w.running())].proxy.partition(ctx, length)
+	return nil
 }
 
 // restart stops a component, and starts it after a while.

@@ -85,7 +85,7 @@ func newHostile(t *testing.T, w *world) *hostile {
 	for i := range healthyNodes {
 		require.NoError(t, h.createNode(t.Context(), fmt.Sprint("healthy-", i), map[string]string{kindLabel: "a"}))
 	}
-	process, err := w.launch()
+	process, err := w.launch(0)
 	require.NoError(t, err)
 	require.NoError(t, process.WaitReady(t.Context()))
 	return h

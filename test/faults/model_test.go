@@ -1,11 +1,8 @@
 package faults
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // The drivers that templates name. Each has at least one template at any time,
@@ -39,32 +36,10 @@ type poolTemplate struct {
 	count    int
 	revision int
 	shared   bool
-	// pool is the name of a shared pool, if that is not the template's.
-	pool string
-	// created is when it was created as an object, in seconds, and 0 where it was not.
-	created int64
-	// uid is that of the object that owns the shared pool, if it is one.
-	uid types.UID
 }
-
-// poolName is the name of the pool that nodes share.
-func (t *poolTemplate) poolName() string { return cmp.Or(t.pool, t.name) }
 
 // templates are all that there are, by name.
 type templates map[string]poolTemplate
-
-// anchor begins the names of templates for no node that are there all the time.
-const anchor = "anchor-"
-
-// anchors have every driver always be named, so that its claims are the sidecar's.
-func anchors() templates {
-	all := templates{}
-	for _, driver := range []string{gpuDriver, nicDriver, fabricDriver} {
-		name := anchor + strings.TrimSuffix(driver, ".example.com")
-		all[name] = poolTemplate{name: name, driver: driver, kinds: []string{nowhere}, device: "none", count: 1, revision: 1}
-	}
-	return all
-}
 
 func initialTemplates() templates {
 	return templates{
@@ -91,7 +66,7 @@ spec:
   - name: %s
     count: %d
     attributes: {revision: {int: %d}, index: {int: "{{ .Index }}"}, rack: '%s'}
-  claimStatus: {data: {node: "{{ .Node.metadata.name }}", device: "{{ .Result.device }}"}}
+  claimStatus: {data: {node: "{{ .Node.metadata.name }}", device: "{{ .Result.device }}"%s}}
 ---
 `
 
@@ -100,11 +75,11 @@ func (t *poolTemplate) yaml() string {
 	if t.tier != "" {
 		selector += fmt.Sprintf(", {key: %s, operator: In, values: [%s]}", tierLabel, t.tier)
 	}
-	shared, rack := "", `{{ or (index .Node.metadata.labels "`+rackLabel+`") "none" }}`
+	shared, pods, rack := "", "", `{{ or (index .Node.metadata.labels "`+rackLabel+`") "none" }}`
 	if t.shared {
-		shared, rack = "sharedWith: {allNodes: true}\n  poolName: "+t.poolName(), "none"
+		shared, pods, rack = "sharedWith: {allNodes: true}", `, pods: "{{ range .Pods }}{{ .name }} {{ end }}"`, "none"
 	}
-	return fmt.Sprintf(document, t.name, t.driver, t.priority, selector, shared, t.device, t.count, t.revision, rack)
+	return fmt.Sprintf(document, t.name, t.driver, t.priority, selector, shared, t.device, t.count, t.revision, rack, pods)
 }
 
 // yaml is all of them, for the ConfigMap.

@@ -19,15 +19,17 @@ func (s *state) wrongPods() []string {
 	for _, pod := range s.pods {
 		start := startable(pod)
 		if start && pod.Spec.NodeName == "" {
-			wrong = append(wrong, fmt.Sprintf("pod %s is told to start and is not bound", pod.Name))
+			wrong = append(wrong, fmt.Sprintf("pods: pod %s is told to start and is not bound", pod.Name))
 		}
 		if !start && s.mustStart(pod, pools) {
-			wrong = append(wrong, fmt.Sprintf("pod %s on %s is not told to start", pod.Name, pod.Spec.NodeName))
+			wrong = append(wrong, fmt.Sprintf("pods: pod %s on %s is not told to start", pod.Name, pod.Spec.NodeName))
 		}
 	}
 	slices.Sort(wrong)
 	return wrong
 }
+
+func hasLeft(node *corev1.Node) bool { return node.Annotations[leftAnnotation] != "" }
 
 func startable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -42,7 +44,7 @@ func ended(pod *corev1.Pod) bool {
 // mustStart tells whether nothing keeps the claims of a Pod from being prepared.
 // Where something does, it may all the same have started before.
 func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
-	node := s.nodes[pod.Spec.NodeName]
+	node := s.node(pod.Spec.NodeName)
 	if node == nil || ended(pod) || pod.DeletionTimestamp != nil || pod.Labels[holdLabel] != "" || len(pod.Spec.ResourceClaims) == 0 {
 		return false
 	}
@@ -67,18 +69,9 @@ func (s *state) allocatable(node *corev1.Node, result *resourcev1.DeviceRequestA
 			continue
 		}
 		// A node that does not have the shared pool's template does not have its driver.
-		if _, has := pool.devices[result.Device]; has && (holder != "" || s.shares(node, result.Pool)) {
+		shares := slices.Contains(s.templates[result.Pool].kinds, node.Labels[kindLabel])
+		if _, has := pool.devices[result.Device]; has && (holder != "" || shares) {
 			return true
-		}
-	}
-	return false
-}
-
-// shares tells whether a node has the template of a pool that nodes share.
-func (s *state) shares(node *corev1.Node, pool string) bool {
-	for _, t := range s.templates {
-		if t.shared && t.poolName() == pool {
-			return slices.Contains(t.kinds, node.Labels[kindLabel])
 		}
 	}
 	return false
@@ -107,7 +100,7 @@ func (s *state) wrongClaims() []string {
 	var wrong []string
 	for i := range s.claims {
 		if problem := s.wrongClaim(&s.claims[i]); problem != "" {
-			wrong = append(wrong, fmt.Sprintf("claim %s: %s", s.claims[i].Name, problem))
+			wrong = append(wrong, fmt.Sprintf("claims: claim %s: %s", s.claims[i].Name, problem))
 		}
 	}
 	slices.Sort(wrong)
@@ -122,11 +115,11 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		if pod == nil || ended(pod) {
 			continue
 		}
-		node := s.nodes[pod.Spec.NodeName]
+		node := s.node(pod.Spec.NodeName)
 		// An unbound Pod may be about to start, and where its node has come again since
-		// it started, the entries may have been withdrawn in between.
-		living = living || node != nil || pod.Spec.NodeName == ""
-		started = started || node != nil && startable(pod) && node.CreationTimestamp.Time.Before(pod.CreationTimestamp.Time)
+		// it started, or was not selected, the entries may have been withdrawn in between.
+		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName)
+		started = started || node != nil && startable(pod) && !hasLeft(node) && node.CreationTimestamp.Time.Before(pod.CreationTimestamp.Time)
 		nodes = append(nodes, pod.Spec.NodeName)
 	}
 	entries := claim.Status.Devices
@@ -139,14 +132,24 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		return fmt.Sprintf("has %d entries for %d devices", len(entries), len(claim.Status.Allocation.Devices.Results))
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if problem := wrongEntry(entries, &result, nodes); problem != "" {
+		if problem := s.wrongEntry(entries, &result, nodes); problem != "" {
 			return problem
 		}
 	}
 	return ""
 }
 
-func wrongEntry(entries []resourcev1.AllocatedDeviceStatus, result *resourcev1.DeviceRequestAllocationResult, nodes []string) string {
+// sharedByAll tells whether each of the nodes has the template of a pool that is
+// shared. Without it, what was reported for another node stays.
+func (s *state) sharedByAll(pool string, nodes []string) bool {
+	t, shared := s.templates[pool]
+	return !shared || !t.shared || !slices.ContainsFunc(nodes, func(name string) bool {
+		node := s.nodes[name]
+		return node == nil || !slices.Contains(t.kinds, node.Labels[kindLabel])
+	})
+}
+
+func (s *state) wrongEntry(entries []resourcev1.AllocatedDeviceStatus, result *resourcev1.DeviceRequestAllocationResult, nodes []string) string {
 	i := slices.IndexFunc(entries, func(e resourcev1.AllocatedDeviceStatus) bool {
 		return e.Driver == result.Driver && e.Pool == result.Pool && e.Device == result.Device
 	})
@@ -154,7 +157,7 @@ func wrongEntry(entries []resourcev1.AllocatedDeviceStatus, result *resourcev1.D
 		return "has no entry for device " + result.Device
 	}
 	var data struct{ Node, Device string }
-	if entries[i].Data == nil || json.Unmarshal(entries[i].Data.Raw, &data) != nil || data.Device != result.Device || !slices.Contains(nodes, data.Node) {
+	if entries[i].Data == nil || json.Unmarshal(entries[i].Data.Raw, &data) != nil || data.Device != result.Device || !slices.Contains(nodes, data.Node) && s.sharedByAll(result.Pool, nodes) {
 		return fmt.Sprintf("has for device %s the data %s", result.Device, entries[i].Data)
 	}
 	conditions := entries[i].Conditions

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,12 +15,14 @@ import (
 // state is all that the oracle looks at.
 type state struct {
 	templates templates
-	// others may be in force instead of the templates.
-	others []force
-	nodes  map[string]*corev1.Node
-	pods   map[types.UID]*corev1.Pod
-	claims []resourcev1.ResourceClaim
-	slices []resourcev1.ResourceSlice
+	// selection says which nodes the sidecars act for.
+	selection selection
+	// relaunched tells that sidecars were started after the first ones.
+	relaunched bool
+	nodes      map[string]*corev1.Node
+	pods       map[types.UID]*corev1.Pod
+	claims     []resourcev1.ResourceClaim
+	slices     []resourcev1.ResourceSlice
 }
 
 // The names that the contract gives.
@@ -53,12 +54,31 @@ type wantedDevice struct {
 // gibberish begins an annotation that cannot be followed.
 const gibberish = "gibberish"
 
+// node is a node that the sidecars act for, or nil.
+func (s *state) node(name string) *corev1.Node {
+	if node := s.nodes[name]; node != nil && s.selection.has(node) {
+		return node
+	}
+	return nil
+}
+
+// forgotten reports whether a node, or, without a name, what belongs to none, may
+// have been left by a sidecar that ended: one that was started since, and that asks
+// for some nodes only, takes it for somebody else's.
+func (s *state) forgotten(name string) bool {
+	if !s.relaunched || !s.selection.narrow() {
+		return false
+	}
+	node := s.nodes[name]
+	return name == "" || node != nil && !s.selection.has(node) && hasLeft(node)
+}
+
 // wantedPools works out the pools from templates and nodes.
 func (s *state) wantedPools() map[poolKey]wantedPool {
 	wanted := map[poolKey]wantedPool{}
 	for _, node := range s.nodes {
 		// An annotation that cannot be followed leaves all as it is, retired or not.
-		if node.Annotations[fakeAnnotation] != "fake" || retired(node) && !held(node) {
+		if !s.selection.has(node) || retired(node) && !held(node) {
 			continue
 		}
 		for driver, chosen := range s.chosen(node) {
@@ -90,33 +110,20 @@ func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
 func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
 	own := wantedPool{owner: node.UID, devices: map[string]wantedDevice{}}
 	own.unsure = !ready(node) || held(node)
-	slices.SortStableFunc(chosen, func(a, b poolTemplate) int { return cmp.Compare(a.created, b.created) })
 	for _, t := range chosen {
 		if t.shared {
-			key := poolKey{driver: driver, name: t.poolName()}
+			key := poolKey{driver: driver, name: t.name}
 			known, is := wanted[key]
 			if !retired(node) {
-				wanted[key] = wantedPool{owner: t.uid, devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+				wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
 			}
 			continue
 		}
-		// Of two that clash on a node all of the later one is left out.
-		if made := t.devices(node); !own.hasAny(made) {
-			maps.Copy(own.devices, made)
-		}
+		maps.Copy(own.devices, t.devices(node))
 	}
 	if len(own.devices) > 0 {
 		wanted[poolKey{node.Name, driver, node.Name}] = own
 	}
-}
-
-func (w *wantedPool) hasAny(names map[string]wantedDevice) bool {
-	for name := range names {
-		if _, is := w.devices[name]; is {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *poolTemplate) devices(node *corev1.Node) map[string]wantedDevice {
@@ -163,56 +170,38 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-// wrongPools says what is wrong with the slices that there are: by what is in force,
-// and by all that may be in force instead.
+// wrongPools says what is wrong with the slices that there are.
 func (s *state) wrongPools() []string {
-	problems := s.poolProblems()
-	for i := range s.others {
-		other := *s
-		other.templates = s.others[i].templates
-		also := other.poolProblems()
-		maps.DeleteFunc(problems, func(key poolKey, _ string) bool {
-			return also[key] == "" || s.others[i].holds(key, other.wantedPools(), s.slices)
-		})
-	}
-	return slices.Sorted(maps.Values(problems))
-}
-
-// poolProblems says what is wrong with each pool.
-func (s *state) poolProblems() map[poolKey]string {
 	wanted := s.wantedPools()
 	published := map[poolKey][]resourcev1.ResourceSlice{}
-	for i := range s.slices {
+	for _, slice := range s.slices {
 		// One whose label was taken off is nobody's, unless its pool is to exist.
-		_, owned := s.slices[i].Labels[managedBy]
-		key := poolOf(&s.slices[i])
+		_, owned := slice.Labels[managedBy]
+		key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
+		if slice.Spec.NodeName != nil {
+			key.node = *slice.Spec.NodeName
+		}
 		if _, is := wanted[key]; is || owned {
-			published[key] = append(published[key], s.slices[i])
+			published[key] = append(published[key], slice)
 		}
 	}
-	wrong := map[poolKey]string{}
+	var wrong []string
 	for key, pool := range published {
-		if want, is := wanted[key]; !is {
-			wrong[key] = fmt.Sprintf("%+v has %d slices and is not to exist", key, len(pool))
+		if want, is := wanted[key]; !is && s.forgotten(key.node) {
+			continue
+		} else if !is {
+			wrong = append(wrong, fmt.Sprintf("pools: %+v has %d slices and is not to exist", key, len(pool)))
 		} else if problem := want.wrong(pool); problem != "" {
-			wrong[key] = fmt.Sprintf("%+v: %s", key, problem)
+			wrong = append(wrong, fmt.Sprintf("pools: %+v: %s", key, problem))
 		}
 	}
 	for key, want := range wanted {
 		if len(published[key]) == 0 && !want.unsure {
-			wrong[key] = fmt.Sprintf("%+v is missing, with %d devices", key, len(want.devices))
+			wrong = append(wrong, fmt.Sprintf("pools: %+v is missing, with %d devices", key, len(want.devices)))
 		}
 	}
+	slices.Sort(wrong)
 	return wrong
-}
-
-// poolOf is the pool of a slice.
-func poolOf(slice *resourcev1.ResourceSlice) poolKey {
-	key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
-	if slice.Spec.NodeName != nil {
-		key.node = *slice.Spec.NodeName
-	}
-	return key
 }
 
 // The most devices that the API server takes in a slice, without taints and with.

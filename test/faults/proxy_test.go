@@ -12,8 +12,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,11 +30,13 @@ type proxy struct {
 	touch func(ctx context.Context, path string) error
 
 	schedule atomic.Pointer[schedule]
-	ledger   ledger
+	// cut is set while nothing gets through.
+	cut    atomic.Bool
+	ledger *ledger
 }
 
 // newProxy makes a proxy to the API server of a kubeconfig of its administrator.
-func newProxy(t testing.TB, admin *rest.Config, touch func(ctx context.Context, path string) error) (*proxy, error) {
+func newProxy(t testing.TB, admin *rest.Config, ledger *ledger, touch func(ctx context.Context, path string) error) (*proxy, error) {
 	target, err := url.Parse(admin.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse address of the API server: %w", err)
@@ -49,7 +49,7 @@ func newProxy(t testing.TB, admin *rest.Config, touch func(ctx context.Context, 
 	if err != nil {
 		return nil, fmt.Errorf("make transport to the API server: %w", err)
 	}
-	p := &proxy{target: target, transport: transport, touch: touch}
+	p := &proxy{target: target, transport: transport, touch: touch, ledger: ledger}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
 	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections break off all the time
@@ -75,8 +75,8 @@ func (p *proxy) kubeconfig(from, dir string) (string, error) {
 // ServeHTTP implements http.Handler.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := callOf(r)
-	if err != nil {
-		panic(http.ErrAbortHandler) // the sidecar has gone in mid-request
+	if err != nil || p.cut.Load() {
+		panic(http.ErrAbortHandler) // the sidecar has gone in mid-request, or there is no network
 	}
 	p.ledger.note(c)
 	fault := none
@@ -92,6 +92,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // play answers a call with a fault.
 func (p *proxy) play(w http.ResponseWriter, r *http.Request, c call, fault fault) {
 	s := p.schedule.Load()
+	pass := whole
+	if s != nil && c.watch {
+		pass = func(w io.Writer, response *http.Response) error { return s.lag.pass(r.Context(), c, w, response) }
+	}
 	switch fault {
 	case dropBefore:
 		panic(http.ErrAbortHandler)
@@ -105,7 +109,7 @@ func (p *proxy) play(w http.ResponseWriter, r *http.Request, c call, fault fault
 		p.relay(w, r, cutShort)
 	case delay:
 		sleep(r.Context(), s.delay(c))
-		p.relay(w, r, whole)
+		p.relay(w, r, pass)
 	case conflict:
 		p.conflict(w, r, c)
 	case expireStream:
@@ -117,8 +121,16 @@ func (p *proxy) play(w http.ResponseWriter, r *http.Request, c call, fault fault
 			answer(w, status)
 			return
 		}
-		p.relay(w, r, whole)
+		p.relay(w, r, pass)
 	}
+}
+
+// partition lets nothing through for a while, and breaks off what is on its way.
+func (p *proxy) partition(ctx context.Context, length time.Duration) {
+	p.cut.Store(true)
+	defer p.cut.Store(false)
+	p.server.CloseClientConnections()
+	sleep(ctx, length)
 }
 
 // conflict has a write lose a race. Where the write names a resource version the
@@ -206,86 +218,4 @@ func sleep(ctx context.Context, duration time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(duration):
 	}
-}
-
-// ledger counts what goes through the proxy.
-type ledger struct {
-	mu     sync.Mutex
-	total  int
-	writes int
-	last   time.Time // of the last write
-	faults map[fault]int
-	// recent are the times of the calls to one object within the last second, and
-	// busiest is the most that there were of any.
-	recent  map[string][]time.Time
-	busiest burst
-}
-
-// burst is how often a call was made within a second; reads count half.
-type burst struct {
-	key   string
-	count int
-}
-
-func (l *ledger) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total, l.writes, l.last, l.busiest = 0, 0, time.Now(), burst{}
-	l.faults, l.recent = map[fault]int{}, map[string][]time.Time{}
-}
-
-func (l *ledger) note(c call) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	l.total++
-	if c.writes() && !c.event {
-		l.writes++
-		l.last = now
-	}
-	// What is created is not named by the path.
-	if c.method == http.MethodPost || c.dryRun {
-		return
-	}
-	if l.recent == nil {
-		l.recent = map[string][]time.Time{}
-	}
-	times := slices.Concat(l.recent[c.key()], []time.Time{now})
-	for now.Sub(times[0]) > time.Second {
-		times = times[1:]
-	}
-	l.recent[c.key()] = times
-	count := len(times)
-	if c.method == http.MethodGet {
-		count /= 2 // each of the Pods that share a claim asks for it
-	}
-	if count > l.busiest.count {
-		l.busiest = burst{c.key(), count}
-	}
-}
-
-func (l *ledger) fault(f fault) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.faults == nil {
-		l.faults = map[fault]int{}
-	}
-	l.faults[f]++
-}
-
-// counts are the requests, the writes and the faults since the reset.
-func (l *ledger) counts() (total, writes, faults int, busiest burst) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, count := range l.faults {
-		faults += count
-	}
-	return l.total, l.writes, faults, l.busiest
-}
-
-// quiet is how long there has been no write.
-func (l *ledger) quiet() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Since(l.last)
 }

@@ -25,13 +25,14 @@ func TestPossible(t *testing.T) {
 		method, target, body string
 		never                []fault
 	}{
-		"create":             {"POST", "/slices", "{}", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame}},
-		"get":                {"GET", "/slices/a", "", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame}},
-		"patch":              {"PATCH", "/slices/a", `{"metadata": {"resourceVersion": "1"}}`, []fault{expired, expireStream, stall, cutCleanly, cutInFrame}},
-		"delete":             {"DELETE", "/slices/a", "{}", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame}},
-		"watch from a point": {"GET", "/slices?watch=true&resourceVersion=7", "", []fault{conflict, truncate, dropAfter, failAfter}},
-		"watch from now":     {"GET", "/slices?watch=true", "", []fault{conflict, truncate, dropAfter, failAfter, expired, expireStream}},
-		"watch as a list":    {"GET", "/slices?watch=true&sendInitialEvents=true&resourceVersion=7", "", []fault{conflict, truncate, dropAfter, failAfter, expired, expireStream}},
+		"create":             {"POST", "/slices", "{}", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame, unknown, unready}},
+		"get":                {"GET", "/slices/a", "", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame, unknown, unready}},
+		"patch":              {"PATCH", "/slices/a", `{"metadata": {"resourceVersion": "1"}}`, []fault{expired, expireStream, stall, cutCleanly, cutInFrame, unknown, unready}},
+		"delete":             {"DELETE", "/slices/a", "{}", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame, unknown, unready}},
+		"discovery":          {"GET", "/apis/dra.kwok.x-k8s.io/v1alpha1", "", []fault{conflict, expired, expireStream, stall, cutCleanly, cutInFrame}},
+		"watch from a point": {"GET", "/slices?watch=true&resourceVersion=7", "", []fault{conflict, truncate, dropAfter, failAfter, unknown, unready}},
+		"watch from now":     {"GET", "/slices?watch=true", "", []fault{conflict, truncate, dropAfter, failAfter, expired, expireStream, unknown, unready}},
+		"watch as a list":    {"GET", "/slices?watch=true&sendInitialEvents=true&resourceVersion=7", "", []fault{conflict, truncate, dropAfter, failAfter, expired, expireStream, unknown, unready}},
 	} {
 		c, err := callOf(httptest.NewRequestWithContext(t.Context(), test.method, test.target, strings.NewReader(test.body)))
 		require.NoError(t, err)

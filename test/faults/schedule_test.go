@@ -40,6 +40,10 @@ const (
 	stall
 	cutCleanly
 	cutInFrame
+	// unknown and unready are the answers 404 and 503 of a server that starts, when it
+	// is asked which custom resources there are.
+	unknown
+	unready
 	faultCount
 )
 
@@ -62,6 +66,8 @@ func (f fault) possible(c call) bool {
 		return c.versioned
 	case stall, cutCleanly, cutInFrame:
 		return c.watch
+	case unknown, unready:
+		return c.discovery
 	case truncate, dropAfter, failAfter:
 		return !c.watch
 	}
@@ -79,6 +85,7 @@ type schedule struct {
 	seed    uint64
 	phases  []phase
 	started time.Time
+	lag     *lag
 
 	mu sync.Mutex
 	// numbers count the calls of each key, so that what becomes of a call does not
@@ -89,23 +96,28 @@ type schedule struct {
 // newSchedule makes phases for as long as the workload lasts. In each some
 // faults are common and others do not occur; now and then there is no network.
 func newSchedule(seed uint64, random *rand.Rand, length time.Duration) *schedule {
-	s := &schedule{seed: seed, numbers: map[string]uint64{}, started: time.Now()}
+	s := &schedule{seed: seed, numbers: map[string]uint64{}, started: time.Now(), lag: newLag(random)}
 	for planned := time.Duration(0); planned < length; {
 		p := phase{length: 300*time.Millisecond + time.Duration(random.Int64N(int64(1500*time.Millisecond)))}
 		if random.IntN(6) == 0 {
 			p.chances[dropBefore] = 1
 			p.length /= 2
 		}
-		for f := delay; f < faultCount; f++ {
+		for f := delay; f < unknown; f++ {
 			if random.IntN(2) == 0 {
 				p.chances[f] += random.Float64() * 0.12
 			}
 		}
+		// It is asked every few seconds only.
+		p.chances[pick(random, unknown, unready)] = pick(random, 0.0, 0, 1)
 		s.phases = append(s.phases, p)
 		planned += p.length
 	}
 	return s
 }
+
+// end has what lags come at once.
+func (s *schedule) end() { s.lag.end() }
 
 // now is the phase by the time. After the last the first comes again: what takes
 // longer on a busy machine is not all in one.

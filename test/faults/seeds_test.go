@@ -108,6 +108,12 @@ func (r *result) disrupted() string {
 	return strings.Join(r.disruptions, ", ")
 }
 
+// summarized are the rows of the summary.
+var summarized = []string{
+	"leader", "lease", "twins", "annotations", "labels", "single node",
+	"kill", "stop", "usurp", "freeze", "partition", "clock", "controllers", "apiserver", "compaction", "etcd", "all seeds",
+}
+
 // summary is a table of all seeds by what befell them.
 func summary(results []result) string {
 	type row struct {
@@ -140,7 +146,7 @@ func summary(results []result) string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nwith\tseeds\tfailed\tlate\tfaults\twrites\tright after, median\tmost")
-	for _, name := range []string{"kill", "twins", "clock", "controllers", "apiserver", "compaction", "etcd", "all seeds"} {
+	for _, name := range summarized {
 		if one := rows[name]; one != nil {
 			slices.Sort(one.settled)
 			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f s\t%.1f s\n", name, one.seeds, one.failed, one.late, one.faults, one.writes,

@@ -14,6 +14,15 @@ import (
 // configMap is the one with the templates, which the sidecar may read.
 const configMap = "kwok-dra"
 
+// configChoices are the kinds of operations that change the configuration.
+func (l *workload) configChoices() []choice {
+	return []choice{
+		{5, l.changeTemplate},
+		{1, l.breakTemplates},
+		{1, l.removeConfigMap},
+	}
+}
+
 // configure puts the templates as they are now into the ConfigMap.
 func (l *workload) configure() operation {
 	return l.write("configure", map[string]string{"configuration": configuration, "templates": l.all.yaml()})

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,10 +33,17 @@ type operation struct {
 // workload draws operations, and keeps the templates that are in force.
 type workload struct {
 	world  *world
+	setup  setup
 	prefix string
 	random *rand.Rand
 	all    templates
 	pods   int
+}
+
+func newWorkload(w *world, random *rand.Rand, seed uint64) *workload {
+	l := &workload{world: w, prefix: fmt.Sprintf("s%d", seed), random: random, all: initialTemplates()}
+	l.setup = newSetup(random, l.nodeName(0))
+	return l
 }
 
 // slicesOfFleet is how many slices a change of templates may write.
@@ -58,13 +64,17 @@ func (l *workload) plan() []operation {
 	return append(planned, l.configure())
 }
 
-// draw chooses an operation. Those of Pods are common, since most Pods come once.
-func (l *workload) draw() operation {
-	node := l.random.IntN(nodeCount)
-	choices := []struct {
-		weight int
-		make   func() operation
-	}{
+// choice is a kind of operation: how common it is, and how one is made.
+type choice struct {
+	weight int
+	make   func() operation
+}
+
+// choices are all kinds of operations. Those of Pods are common, since most Pods
+// come once.
+func (l *workload) choices() []choice {
+	node := l.someNode()
+	all := []choice{
 		{podCount / 2, l.createPods},
 		{4, l.deletePod},
 		{3, l.finishPod},
@@ -74,11 +84,29 @@ func (l *workload) draw() operation {
 		{3, func() operation { return l.recreateNode(node) }},
 		{6, func() operation { return l.labelNode(node) }},
 		{6, func() operation { return l.taintDevices(node) }},
-		{5, l.changeTemplate},
-		{1, l.breakTemplates},
-		{1, l.removeConfigMap},
 		{5, func() operation { return l.spoilSlice(node) }},
 	}
+	if l.setup.mode == modeLease {
+		all = append(all, choice{8, func() operation { return l.moveLease(node) }})
+	}
+	if l.setup.selection.by != "" {
+		all = append(all, choice{6, func() operation { return l.selectNode(node) }})
+	}
+	return append(all, l.configChoices()...)
+}
+
+// someNode is a node by its number. Where the sidecars act for one only, it is
+// often that one.
+func (l *workload) someNode() int {
+	if l.setup.selection.single != "" && l.random.IntN(2) == 0 {
+		return 0
+	}
+	return l.random.IntN(nodeCount)
+}
+
+// draw chooses an operation.
+func (l *workload) draw() operation {
+	choices := l.choices()
 	total := 0
 	for _, choice := range choices {
 		total += choice.weight
@@ -90,83 +118,6 @@ func (l *workload) draw() operation {
 		}
 	}
 	return l.createPods()
-}
-
-func (l *workload) nodeName(i int) string { return fmt.Sprintf("%s-node-%d", l.prefix, i) }
-
-func (l *workload) createNode(i int) operation {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name:        l.nodeName(i),
-		Labels:      map[string]string{kindLabel: pick(l.random, "a", "b", "c"), "kubernetes.io/hostname": l.nodeName(i)},
-		Annotations: map[string]string{fakeAnnotation: "fake"},
-	}}
-	return operation{"create " + node.Name, 4, 0, func(ctx context.Context) error {
-		_, err := l.world.client.CoreV1().Nodes().Create(ctx, node.DeepCopy(), metav1.CreateOptions{})
-		return err
-	}}
-}
-
-func (l *workload) deleteNode(i int) operation {
-	return operation{"delete " + l.nodeName(i), 4, 0, func(ctx context.Context) error {
-		return l.world.client.CoreV1().Nodes().Delete(ctx, l.nodeName(i), metav1.DeleteOptions{})
-	}}
-}
-
-func (l *workload) recreateNode(i int) operation {
-	gone, back := l.deleteNode(i), l.createNode(i)
-	return operation{"recreate " + l.nodeName(i), 8, 0, func(ctx context.Context) error {
-		if err := l.world.persist(ctx, gone.do); err != nil {
-			return err
-		}
-		return back.do(ctx)
-	}}
-}
-
-// labelNode changes a label that templates or the configuration go by.
-func (l *workload) labelNode(i int) operation {
-	key := pick(l.random, kindLabel, tierLabel, rackLabel, retiredLabel)
-	var value any
-	switch key {
-	case kindLabel:
-		value = pick(l.random, "a", "b", "c", "d")
-	case tierLabel:
-		value = pick[any](l.random, "gold", nil)
-	case rackLabel:
-		value = pick[any](l.random, "r1", "r2", nil)
-	case retiredLabel:
-		value = pick[any](l.random, "true", nil, nil)
-	}
-	return l.patchNode(fmt.Sprintf("label %s %s=%v", l.nodeName(i), key, value), i, map[string]any{"labels": map[string]any{key: value}})
-}
-
-// taintDevices writes an annotation, at times one that cannot be followed.
-func (l *workload) taintDevices(i int) operation {
-	var value any
-	switch l.random.IntN(6) {
-	case 0: // taken away
-	case 1:
-		value = gibberish + strings.Repeat("::,", l.random.IntN(100)) + "\u2028=💥"
-	default:
-		effects := []string{"NoSchedule", "NoSchedule", "NoSchedule", "None", "NoExecute"}
-		var entries []string
-		for n := range 1 + l.random.IntN(3) {
-			target := pick(l.random, "gpu-0", "gpu-1", gpuDriver+"/gpu-2", "nic-0", nicDriver+"/nic-1", "gold-3", "nosuch-7")
-			entries = append(entries, fmt.Sprintf("%s:example.com/fault-%d=%d:%s", target, n, l.random.IntN(100), pick(l.random, effects...)))
-		}
-		value = strings.Join(entries, ",")
-	}
-	return l.patchNode("taint devices of "+l.nodeName(i), i, map[string]any{"annotations": map[string]any{taintAnnotation: value}})
-}
-
-func (l *workload) patchNode(name string, i int, metadata map[string]any) operation {
-	return operation{name, 6, 0, func(ctx context.Context) error {
-		patch, err := json.Marshal(map[string]any{"metadata": metadata})
-		if err != nil {
-			return err
-		}
-		_, err = l.world.client.CoreV1().Nodes().Patch(ctx, l.nodeName(i), types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	}}
 }
 
 // createPods creates a few Pods with claims from a template, or that share one.
@@ -198,21 +149,40 @@ func (l *workload) newPod() *corev1.Pod {
 	if l.random.IntN(6) == 0 {
 		pod.Labels = map[string]string{holdLabel: "true"}
 	}
-	claim := corev1.PodResourceClaim{Name: "claim"}
-	if l.random.IntN(4) == 0 {
-		claim.ResourceClaimName = new(fmt.Sprintf("%s-shared-%d", l.prefix, l.random.IntN(3)))
-	} else {
-		claim.ResourceClaimTemplateName = new(pick(l.random, "gpu", "gpu", "gpu", "both", "fabric"))
-	}
-	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{claim}
-	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: claim.Name}}
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{l.podClaim(pod.Name)}
+	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: pod.Spec.ResourceClaims[0].Name}}
 	return pod
 }
 
-// createPod creates a Pod, and first the claim that it shares.
+// The claims that Pods name, by the class that they ask for and by who uses them:
+// Pods on a node share one, or Pods on several nodes, or a Pod has one of its own,
+// which remains when it has ended.
+const (
+	sharedClaim   = "gpu-shared"
+	sharedByNodes = "fabric-shared"
+	ownClaim      = "gpu-own"
+)
+
+func (l *workload) podClaim(pod string) corev1.PodResourceClaim {
+	claim := corev1.PodResourceClaim{Name: "claim"}
+	switch l.random.IntN(8) {
+	case 0, 1:
+		claim.ResourceClaimName = new(fmt.Sprintf("%s-%s-%d", sharedClaim, l.prefix, l.random.IntN(3)))
+	case 2:
+		claim.ResourceClaimName = new(fmt.Sprintf("%s-%s-%d", sharedByNodes, l.prefix, l.random.IntN(2)))
+	case 3:
+		claim.ResourceClaimName = new(fmt.Sprintf("%s-%s", ownClaim, pod))
+	default:
+		claim.ResourceClaimTemplateName = new(pick(l.random, "gpu", "gpu", "gpu", "both", "fabric"))
+	}
+	return claim
+}
+
+// createPod creates a Pod, and first the claim that it names.
 func (l *workload) createPod(ctx context.Context, pod *corev1.Pod) error {
 	if name := pod.Spec.ResourceClaims[0].ResourceClaimName; name != nil {
-		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: *name}, Spec: claimSpec([]string{"gpu"})}
+		class, _, _ := strings.Cut(*name, "-")
+		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: *name}, Spec: claimSpec([]string{class})}
 		if err := l.world.persist(ctx, func(ctx context.Context) error {
 			_, err := l.world.client.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
 			return err

@@ -2,22 +2,18 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
@@ -39,20 +35,16 @@ const (
 	stuck = 5 * time.Minute
 )
 
-// world is a cluster with a proxy in front of its API server.
+// world is a cluster with places for sidecars, each behind a proxy of its own.
 type world struct {
 	cluster *cluster.Cluster
-	// client goes past the proxy.
-	client kubernetes.Interface
-	proxy  *proxy
-	// kubeconfig is the sidecar's, through the proxy.
-	kubeconfig string
-	etcd       string
-
-	mu       sync.Mutex
-	sidecars []*sidecar.Process
-	// logs are those of all sidecars since the last reset.
-	logs []string
+	// config and client go past the proxies.
+	config   *rest.Config
+	client   kubernetes.Interface
+	dynamic  dynamic.Interface
+	etcd     string
+	ledger   ledger
+	replicas replicas
 }
 
 // newWorld starts a cluster with what all seeds use.
@@ -64,42 +56,27 @@ func newWorld(t testing.TB) (*world, error) {
 	if _, err := program(); err != nil { // which takes a while, and not in the first seed's time
 		return nil, err
 	}
-	options := cluster.Options{
-		Config: stages,
-		ExtraArgs: map[string][]string{
-			cluster.Scheduler:         {"kube-api-qps=200", "kube-api-burst=400"},
-			cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"},
-		},
-	}
-	versions, err := build.Versions{}.Resolve()
+	options, err := worldOptions(stages)
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(versions.Kubernetes, "v1.34.") || strings.HasPrefix(versions.Kubernetes, "v1.35.") {
-		options.FeatureGates = map[string]bool{"DRADeviceTaints": true} // which later releases have on
-		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
-	}
 	c := cluster.ForTest(t, options)
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig of the cluster: %w", err)
-	}
-	config.QPS = -1
-	config.Timeout = stuck
 	w := &world{cluster: c}
-	if w.client, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+	if err := w.connect(); err != nil {
+		return nil, err
 	}
 	own, err := sidecar.ServiceAccount(t.Context(), c)
 	if err != nil {
 		return nil, err
 	}
-	if w.proxy, err = newProxy(t, config, w.touch); err != nil {
-		return nil, err
+	for i := range mostReplicas {
+		one, err := w.newReplica(t, i, own)
+		if err != nil {
+			return nil, err
+		}
+		w.replicas.all = append(w.replicas.all, one)
 	}
-	if w.kubeconfig, err = w.proxy.kubeconfig(own, t.TempDir()); err != nil {
-		return nil, err
-	}
+	w.arrange(setup{replicas: 1, mode: modeNone})
 	if w.etcd, err = etcdAddress(c); err != nil {
 		return nil, err
 	}
@@ -107,64 +84,44 @@ func newWorld(t testing.TB) (*world, error) {
 	return w, w.furnish(t.Context())
 }
 
-// fastStages are kwok's own fast Stages, with the project's in place of pod-ready.
-func fastStages(ctx context.Context) ([]string, error) {
-	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
+// worldOptions are those of a cluster in which leases of nodes are nobody's but the
+// workload's.
+func worldOptions(stages []string) (cluster.Options, error) {
+	options := cluster.Options{
+		Config: stages,
+		ExtraArgs: map[string][]string{
+			cluster.Scheduler:         {"kube-api-qps=200", "kube-api-burst=400"},
+			cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400", "node-monitor-grace-period=24h"},
+			cluster.Kwok:              {"node-lease-duration-seconds=0"},
+		},
+	}
+	versions, err := build.Versions{}.Resolve()
 	if err != nil {
-		return nil, err
+		return options, err
 	}
-	files := []string{
-		filepath.Join(kwok, "kustomize/stage/node/fast/node-initialize.yaml"),
-		filepath.Join(kwok, "kustomize/stage/pod/fast/pod-complete.yaml"),
-		filepath.Join(kwok, "kustomize/stage/pod/fast/pod-delete.yaml"),
-		filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml"),
+	if strings.HasPrefix(versions.Kubernetes, "v1.34.") || strings.HasPrefix(versions.Kubernetes, "v1.35.") {
+		options.FeatureGates = map[string]bool{"DRADeviceTaints": true} // which later releases have on
+		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
 	}
-	for _, file := range files {
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("find Stage: %w", err)
-		}
-	}
-	return files, nil
+	return options, nil
 }
 
-// claimTemplates are the ResourceClaimTemplates by the classes they ask for.
-var claimTemplates = map[string][]string{"gpu": {"gpu"}, "both": {"gpu", "nic"}, "fabric": {"fabric"}}
-
-// furnish makes the namespace, the classes and the claim templates.
-func (w *world) furnish(ctx context.Context) error {
-	_, err := w.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+// connect makes the clients that go past the proxies.
+func (w *world) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", w.cluster.Kubeconfig())
 	if err != nil {
-		return fmt.Errorf("create namespace: %w", err)
+		return fmt.Errorf("read kubeconfig of the cluster: %w", err)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := w.client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create ServiceAccount: %w", err)
+	config.QPS = -1
+	config.Timeout = stuck
+	w.config = config
+	if w.client, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("make client: %w", err)
 	}
-	for name, driver := range map[string]string{"gpu": gpuDriver, "nic": nicDriver, "fabric": fabricDriver} {
-		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)}}},
-		}}
-		if _, err := w.client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create DeviceClass %s: %w", name, err)
-		}
-	}
-	for name, classes := range claimTemplates {
-		template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claimSpec(classes)}}
-		if _, err := w.client.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create ResourceClaimTemplate %s: %w", name, err)
-		}
+	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("make client for custom resources: %w", err)
 	}
 	return nil
-}
-
-func claimSpec(classes []string) resourcev1.ResourceClaimSpec {
-	spec := resourcev1.ResourceClaimSpec{}
-	for _, class := range classes {
-		spec.Devices.Requests = append(spec.Devices.Requests, resourcev1.DeviceRequest{
-			Name: class, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class},
-		})
-	}
-	return spec
 }
 
 // touch changes an object in another client's place.
@@ -197,76 +154,9 @@ func try(ctx context.Context, do func(ctx context.Context) error) error {
 	return do(ctx)
 }
 
-// launch starts one more sidecar.
-func (w *world) launch() (*sidecar.Process, error) {
-	binary, err := program()
-	if err != nil {
-		return nil, err
-	}
-	process, err := sidecar.LaunchProgram(w.cluster, binary, "--kubeconfig", w.kubeconfig, "--config-map", namespace+"/"+configMap)
-	if err != nil {
-		return nil, err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sidecars = append(w.sidecars, process)
-	w.logs = append(w.logs, process.Log)
-	return process, nil
-}
-
-// replace kills a sidecar, and starts another one.
-func (w *world) replace(number int) error {
-	w.mu.Lock()
-	if len(w.sidecars) == 0 {
-		w.mu.Unlock()
-		return errors.New("there is no sidecar to kill")
-	}
-	number %= len(w.sidecars)
-	victim := w.sidecars[number]
-	w.sidecars = slices.Delete(w.sidecars, number, number+1)
-	w.mu.Unlock()
-	if err := victim.Kill(); err != nil {
-		return err
-	}
-	_, err := w.launch()
-	return err
-}
-
-// running are the sidecars that have been started and not killed.
-func (w *world) running() []*sidecar.Process {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.sidecars)
-}
-
-// launched is how many sidecars were started since takeAll.
-func (w *world) launched() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.logs)
-}
-
-// takeAll hands over all sidecars and the logs.
-func (w *world) takeAll() (processes []*sidecar.Process, logs []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	processes, logs = w.sidecars, w.logs
-	w.sidecars, w.logs = nil, nil
-	return processes, logs
-}
-
-func (w *world) stopAll(t testing.TB) {
-	processes, _ := w.takeAll()
-	for _, process := range processes {
-		if err := process.Kill(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // look reads all that the oracle looks at.
 func (w *world) look(ctx context.Context, all templates) (*state, error) {
-	s := &state{templates: all, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*corev1.Pod{}}
+	s := &state{templates: all, selection: w.replicas.setup.selection, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*corev1.Pod{}}
 	nodes, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)

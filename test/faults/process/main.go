@@ -24,7 +24,9 @@ func main() {
 
 func run(arguments []string) error {
 	options := app.NewOptions()
-	if err := options.Flags().Parse(arguments); err != nil {
+	flags := options.Flags()
+	flags.StringVar(&options.Host, "host", "", "name of the Pod: several share a machine here")
+	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if err := options.Complete(); err != nil {
@@ -38,5 +40,7 @@ func run(arguments []string) error {
 	stop()
 	return goleak.Find(before,
 		// The connections to the API server are kept for whoever asks next.
-		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }

@@ -1,0 +1,114 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// clear takes all that the seed has made away, the nodes first or the templates,
+// and sees that the sidecar leaves nothing over.
+func (r *run) clear(ctx context.Context, nodesFirst bool) error {
+	steps := []func(ctx context.Context) error{r.deleteNodes, r.emptyConfiguration}
+	if !nodesFirst {
+		steps[0], steps[1] = steps[1], steps[0]
+	}
+	for _, step := range append(steps, r.deletePods, r.deleteLeases) {
+		if err := r.world.persist(ctx, step); err != nil {
+			return fmt.Errorf("clear: %w", err)
+		}
+	}
+	err := r.vanish(ctx)
+	processes, logs := r.world.takeAll()
+	for _, process := range processes {
+		err = errors.Join(err, process.Stop())
+	}
+	for _, log := range logs {
+		err = errors.Join(err, panics(log))
+	}
+	return err
+}
+
+// renew starts those anew who look for a lost API server only once a minute by
+// then, so that the next seed has its Pods scheduled.
+func (r *run) renew(ctx context.Context) error {
+	if !slices.ContainsFunc(r.result.disruptions, func(name string) bool { return name == "apiserver" || name == "etcd" || name == "compaction" }) {
+		return nil
+	}
+	var errs []error
+	for _, component := range []string{cluster.Scheduler, cluster.ControllerManager, cluster.Kwok} {
+		errs = append(errs, r.world.restart(ctx, 0, component))
+	}
+	return errors.Join(errs...)
+}
+
+var atOnce = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+
+func (r *run) deleteNodes(ctx context.Context) error {
+	return r.world.client.CoreV1().Nodes().DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+}
+
+func (r *run) emptyConfiguration(ctx context.Context) error {
+	return r.world.writeConfigMap(ctx, map[string]string{"configuration": configuration, "templates": ""})
+}
+
+// deleteLeases leaves no leader to wait for.
+func (r *run) deleteLeases(ctx context.Context) error {
+	leases := r.world.client.CoordinationV1()
+	if err := leases.Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	return leases.Leases(electionNamespace).Delete(ctx, electionLease, metav1.DeleteOptions{})
+}
+
+func (r *run) deletePods(ctx context.Context) error {
+	if err := r.world.client.CoreV1().Pods(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	return r.world.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+}
+
+// vanish waits until nothing is left.
+func (r *run) vanish(ctx context.Context) error {
+	deadline := time.Now().Add(r.within)
+	left := ""
+	for time.Now().Before(deadline) {
+		state, err := r.world.look(ctx, nil)
+		switch {
+		case err != nil:
+			left = err.Error()
+		case len(state.slices)+len(state.pods)+len(state.claims)+len(state.nodes) == 0:
+			return nil
+		default:
+			left = fmt.Sprintf("%d slices, %d pods, %d claims, %d nodes", len(state.slices), len(state.pods), len(state.claims), len(state.nodes))
+			if len(state.pods)+len(state.claims) > 0 {
+				_ = r.deletePods(ctx)
+			}
+			if time.Until(deadline) < r.within-patience {
+				r.release(ctx, state)
+			}
+		}
+		sleep(ctx, 100*time.Millisecond)
+	}
+	return fmt.Errorf("%s after all was deleted there are left: %s", r.within, left)
+}
+
+// release lets claims go that wait for the claim controller, which after a restart
+// of the API server may take minutes. Those that show a device are the sidecar's
+// to clear, and stay.
+func (r *run) release(ctx context.Context, s *state) {
+	for i := range s.claims {
+		if len(s.claims[i].Status.Devices) == 0 && len(s.pods) == 0 {
+			_, _ = r.world.client.ResourceV1().ResourceClaims(namespace).Patch(ctx, s.claims[i].Name, types.MergePatchType,
+				[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		}
+	}
+}

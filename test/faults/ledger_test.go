@@ -1,0 +1,93 @@
+package faults
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ledger counts what goes through the proxies.
+type ledger struct {
+	mu     sync.Mutex
+	total  int
+	writes int
+	last   time.Time // of the last write
+	faults map[fault]int
+	// recent are the times of the calls to one object within the last second, and
+	// busiest is the most that there were of any.
+	recent  map[string][]time.Time
+	busiest burst
+}
+
+// burst is how often a call was made within a second; reads count half.
+type burst struct {
+	key   string
+	count int
+}
+
+func (l *ledger) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total, l.writes, l.last, l.busiest = 0, 0, time.Now(), burst{}
+	l.faults, l.recent = map[fault]int{}, map[string][]time.Time{}
+}
+
+func (l *ledger) note(c call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.housekeeping {
+		return
+	}
+	now := time.Now()
+	l.total++
+	if c.writes() && !c.event {
+		l.writes++
+		l.last = now
+	}
+	// What is created is not named by the path.
+	if c.method == http.MethodPost || c.dryRun {
+		return
+	}
+	if l.recent == nil {
+		l.recent = map[string][]time.Time{}
+	}
+	times := slices.Concat(l.recent[c.key()], []time.Time{now})
+	for now.Sub(times[0]) > time.Second {
+		times = times[1:]
+	}
+	l.recent[c.key()] = times
+	count := len(times)
+	if c.method == http.MethodGet {
+		count /= 2 // each of the Pods that share a claim asks for it
+	}
+	if count > l.busiest.count {
+		l.busiest = burst{c.key(), count}
+	}
+}
+
+func (l *ledger) fault(f fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.faults == nil {
+		l.faults = map[fault]int{}
+	}
+	l.faults[f]++
+}
+
+// counts are the requests, the writes and the faults since the reset.
+func (l *ledger) counts() (total, writes, faults int, busiest burst) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, count := range l.faults {
+		faults += count
+	}
+	return l.total, l.writes, faults, l.busiest
+}
+
+// quiet is how long there has been no write.
+func (l *ledger) quiet() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.last)
+}
