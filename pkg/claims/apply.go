@@ -101,7 +101,7 @@ func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *des
 	if err != nil {
 		return fmt.Errorf("prepare ResourceClaim %s: %w", keyOf(want.claim), err)
 	}
-	state.answer = stored
+	state.answer, state.node = stored, nodeOf(want.claim)
 	return nil
 }
 

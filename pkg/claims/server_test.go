@@ -16,6 +16,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -277,11 +278,21 @@ func (s *server) listPods(action clienttesting.Action) (bool, runtime.Object, er
 
 func (s *server) watch(action clienttesting.Action) (bool, watch.Interface, error) {
 	options := action.(clienttesting.WatchActionImpl).ListOptions
+	selector, err := labels.Parse(options.LabelSelector)
+	if err != nil {
+		return true, nil, err
+	}
 	source, err := s.tracker.Watch(action.GetResource(), action.GetNamespace(), options)
 	if err != nil {
 		return true, nil, err
 	}
-	r := &relay{source: source, result: make(chan watch.Event), done: make(chan struct{}), bound: options.FieldSelector == bound}
+	r := &relay{result: make(chan watch.Event), done: make(chan struct{}), bound: options.FieldSelector == bound}
+	r.source = watch.Filter(source, func(event watch.Event) (watch.Event, bool) {
+		if node, is := event.Object.(*corev1.Node); is && !selector.Matches(labels.Set(node.Labels)) {
+			event.Type = watch.Deleted
+		}
+		return event, true
+	})
 	r.lag = func() time.Duration {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -58,6 +58,9 @@ type claimState struct {
 	// answer is what the API server answered to the last write, as long as the cache
 	// is older.
 	answer *resourcev1.ResourceClaim
+	// node is the fake node that the claim was last seen allocated on. Where only some
+	// nodes are listed, it tells a node that has gone from someone else's.
+	node string
 	// unused is since when no Pod uses the claim.
 	unused time.Time
 	// allocated is when the claim was allocated by the scheduler's clock, and when

@@ -102,13 +102,23 @@ func (p *Preparer) release(state *podState) {
 // consumers are the Pods on fake nodes that a claim is reserved for and that have
 // not ended.
 func (p *Preparer) consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
-	var live []*corev1.Pod
-	for _, pod := range p.podsBy(byClaim, keyOf(claim).String()) {
-		if !terminal(pod) && p.nodes.Has(pod.Spec.NodeName) && resourceclaim.IsReservedForPod(pod, claim, true) {
-			live = append(live, pod)
-		}
+	return slices.DeleteFunc(p.allConsumers(claim), func(pod *corev1.Pod) bool { return !p.nodes.Has(pod.Spec.NodeName) })
+}
+
+// allConsumers are those on any node.
+func (p *Preparer) allConsumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
+	return slices.DeleteFunc(p.podsBy(byClaim, keyOf(claim).String()), func(pod *corev1.Pod) bool {
+		return terminal(pod) || !resourceclaim.IsReservedForPod(pod, claim, true)
+	})
+}
+
+// others reports whether another kwok-dra may act for a claim that no consumer on a
+// node of this one uses.
+func (p *Preparer) others(state *claimState, claim *resourcev1.ResourceClaim) bool {
+	if node := nodeOf(claim); node != "" {
+		return node != state.node && p.nodes.Others(node)
 	}
-	return live
+	return slices.ContainsFunc(p.allConsumers(claim), func(pod *corev1.Pod) bool { return p.nodes.Others(pod.Spec.NodeName) })
 }
 
 // users are the consumers that a claim is prepared for, and the one that it is
@@ -136,12 +146,17 @@ func (p *Preparer) reconcileClaim(ctx context.Context, key types.NamespacedName)
 	if err != nil {
 		return err
 	}
-	if node := nodeOf(claim); !p.owner.Acts(node, p.nodes.Has(node)) {
-		return nil
-	}
 	state := p.states.claim(claim.UID)
 	state.Lock()
 	defer state.Unlock()
+	node := nodeOf(claim)
+	there := p.nodes.Has(node)
+	if there {
+		state.node = node
+	}
+	if !p.owner.Acts(node, there) {
+		return nil
+	}
 	claim = p.latest(state, claim)
 	return errors.Join(p.bind(ctx, set, state, claim), p.settle(ctx, set, state, claim))
 }
@@ -158,8 +173,9 @@ func (p *Preparer) settle(ctx context.Context, set *config.Set, state *claimStat
 		state.unused = time.Time{}
 		return p.rename(ctx, set, state, claim)
 	}
-	if !p.nodes.Known(nodeOf(claim)) {
-		return nil // another kwok-dra acts for the node
+	if p.others(state, claim) {
+		state.unused = time.Time{}
+		return nil
 	}
 	if state.unused.IsZero() {
 		state.unused = time.Now()
@@ -206,7 +222,8 @@ func (p *Preparer) usedLive(ctx context.Context, claim *resourcev1.ResourceClaim
 		if err != nil {
 			return false, fmt.Errorf("get pod %s/%s: %w", claim.Namespace, consumer.Name, err)
 		}
-		if pod.UID == consumer.UID && !terminal(pod) && p.nodes.Has(pod.Spec.NodeName) {
+		others := nodeOf(claim) == "" && pod.Spec.NodeName != "" && p.nodes.Others(pod.Spec.NodeName)
+		if pod.UID == consumer.UID && !terminal(pod) && (p.nodes.Has(pod.Spec.NodeName) || others) {
 			return true, nil
 		}
 	}

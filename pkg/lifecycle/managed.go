@@ -71,6 +71,16 @@ func (m *ManagedNodes) Narrow() bool {
 	return m.Labels != "" || m.Single != ""
 }
 
+// Others tells which nodes may be someone else's, given those that were listed with
+// Tweak: where it is narrow, all others.
+func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
+	names := map[string]bool{}
+	for _, node := range listed {
+		names[node.Name] = true
+	}
+	return func(name string) bool { return m.Narrow() && !names[name] }
+}
+
 // String says which nodes are selected, for logs.
 func (m *ManagedNodes) String() string {
 	switch {

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,15 +17,11 @@ import (
 type Nodes struct {
 	managed  *ManagedNodes
 	informer cache.TypedSharedIndexInformer[*observedNode]
-
-	mu sync.Mutex
-	// listed are the names of all nodes that have been listed, where only some are.
-	listed map[string]bool
 }
 
 // NewNodes makes the cache; Run fills it.
 func NewNodes(client kubernetes.Interface, managed *ManagedNodes) *Nodes {
-	n := &Nodes{managed: managed, listed: map[string]bool{}}
+	n := &Nodes{managed: managed}
 	informer := coreinformers.NewFilteredNodeInformer(client, 0, nil, managed.Tweak)
 	cached.MustTransform(informer, n.observe)
 	n.informer = cache.NewTypedSharedIndexInformer[*observedNode](informer)
@@ -91,7 +86,6 @@ func (u Update) Both() (old, now *corev1.Node) {
 func (n *Nodes) Handle(f func(Update)) (cache.DoneChecker, error) {
 	handler, err := n.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*observedNode]{
 		AddFunc: func(node *observedNode) {
-			n.list(node.Name)
 			f(Update{Name: node.Name, now: node})
 		},
 		UpdateFunc: func(old, node *observedNode) {
@@ -107,15 +101,6 @@ func (n *Nodes) Handle(f func(Update)) (cache.DoneChecker, error) {
 		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
 	return handler.HasSyncedChecker(), nil
-}
-
-func (n *Nodes) list(name string) {
-	if !n.managed.Narrow() {
-		return // and names would only add up
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.listed[name] = true
 }
 
 // Run watches the nodes until ctx ends.
@@ -158,14 +143,9 @@ func (n *Nodes) Names() []string {
 	return n.informer.GetStore().ListKeys()
 }
 
-// Known reports whether a node that Get does not return is known to be gone or not
-// fake. Where only some nodes are listed, those that never were are someone
-// else's.
-func (n *Nodes) Known(name string) bool {
-	if !n.managed.Narrow() {
-		return true
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.listed[name]
+// Others reports whether a node may be someone else's: only some nodes are listed,
+// and it is not among them. It may as well be gone, or have left the selection; who
+// has acted for it knows that.
+func (n *Nodes) Others(name string) bool {
+	return n.managed.Narrow() && n.observed(name) == nil
 }

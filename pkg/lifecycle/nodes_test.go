@@ -170,17 +170,18 @@ func TestUpdate(t *testing.T) {
 	require.Equal(t, "b", first.Decode().Labels["a"], "each reader has a copy")
 }
 
-// TestKnown: where the server lists some nodes only, others may exist.
-func TestKnown(t *testing.T) {
+// TestOthers: where the server lists some nodes only, others may exist.
+func TestOthers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		managed        ManagedNodes
-		listed, others bool
+		managed ManagedNodes
+		others  bool
 	}{
-		"by annotation": {ManagedNodes{}, true, true},
-		"all":           {ManagedNodes{All: true}, true, true},
-		"by label":      {ManagedNodes{Labels: "a=b"}, true, false},
-		"single":        {ManagedNodes{Single: "n"}, true, false},
+		"by annotation": {ManagedNodes{}, false},
+		"all":           {ManagedNodes{All: true}, false},
+		"by label":      {ManagedNodes{Labels: "a=b"}, true},
+		"by both":       {ManagedNodes{Labels: "a=b", Annotations: "a=b"}, true},
+		"single":        {ManagedNodes{Single: "n"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,13 +189,12 @@ func TestKnown(t *testing.T) {
 				node := fakeNode("n")
 				node.Labels = map[string]string{"a": "b"}
 				w := watch(t, &test.managed, node)
-				require.Equal(t, test.listed, w.Known("n"))
-				require.Equal(t, test.others, w.Known("other"))
-				require.Equal(t, test.others, w.Known(""), "the node of a claim that several can use")
+				require.False(t, w.Others("n"), "listed, fake or not")
+				require.Equal(t, test.others, w.Others("other"))
 				require.NoError(t, w.client.CoreV1().Nodes().Delete(t.Context(), "n", metav1.DeleteOptions{}))
 				synctest.Wait()
 				require.Nil(t, w.Get("n"))
-				require.True(t, w.Known("n"), "gone, and known to be")
+				require.Equal(t, test.others, w.Others("n"))
 			})
 		})
 	}

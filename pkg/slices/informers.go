@@ -51,6 +51,9 @@ func (p *Publisher) nodeChanged(name string) {
 	p.changes.Add(1)
 	p.contests.renew(nodeScope(name))
 	p.putBackChanged(nodeScope(name), time.Now())
+	if p.nodes.Has(name) {
+		p.know(name) // it may leave the selection before it is looked at
+	}
 	p.loop.Add(nodeScope(name))
 }
 

@@ -19,6 +19,9 @@ type State struct {
 	Config *config.Set
 	// Nodes are the fake nodes.
 	Nodes []*corev1.Node
+	// Others reports whether a node that is not among them may be someone else's, whose
+	// slices stay. It is nil where none may be.
+	Others func(node string) bool
 	// Slices are those that kwok-dra owns.
 	Slices []*resourcev1.ResourceSlice
 }
@@ -135,6 +138,9 @@ func (p *preview) anyWants(ctx context.Context, template *devices.Template, publ
 
 // retire adds the deletion of what is of no node and no template any more.
 func (p *preview) retire(ctx context.Context, existing map[scope][]*Observed) error {
+	maps.DeleteFunc(existing, func(of scope, _ []*Observed) bool {
+		return !of.shared() && p.Others != nil && p.Others(of.node)
+	})
 	left := slices.SortedFunc(maps.Keys(existing), func(a, b scope) int { return slices.Compare(a.key(), b.key()) })
 	for _, of := range left {
 		if err := p.add(ctx, target{scope: of, existing: existing[of]}, desired{}); err != nil {

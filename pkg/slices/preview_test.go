@@ -15,12 +15,15 @@ import (
 // work.
 func (w *world) preview(t *testing.T) *Preview {
 	t.Helper()
-	list, err := w.server.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	var options metav1.ListOptions
+	w.managed.Tweak(&options)
+	list, err := w.server.CoreV1().Nodes().List(t.Context(), options)
 	require.NoError(t, err)
 	state := State{Config: w.store.Current()}
 	for i := range list.Items {
 		state.Nodes = append(state.Nodes, &list.Items[i])
 	}
+	state.Others = w.managed.Others(state.Nodes)
 	for _, slice := range w.list(t) {
 		state.Slices = append(state.Slices, slice.DeepCopy())
 	}

@@ -48,7 +48,8 @@ type Publisher struct {
 	// changed maps scopes to the time of their first event that has not been
 	// dealt with.
 	changed map[scope]time.Time
-	// known maps nodes to the pools that they should have had at last.
+	// known maps nodes to the pools that they should have had at last. One that is no
+	// longer fake stays until its slices are gone: it is not someone else's.
 	known map[string][]poolID
 	// witnesses maps the pools that nodes share, and that should exist, to a node that
 	// requires them.
@@ -182,7 +183,7 @@ func (p *Publisher) reconcile(ctx context.Context, of scope) error {
 func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope, existing []*Observed) error {
 	since := p.takeChanged(of)
 	node := p.nodes.Get(of.node)
-	if node == nil && !p.nodes.Known(of.node) {
+	if node == nil && p.others(of.node) {
 		p.contests.accept(of)
 		return nil
 	}
@@ -214,13 +215,33 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	return p.refused(node, want.problems())
 }
 
+// know notes that a node is, or was, fake.
+func (p *Publisher) know(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, is := p.known[node]; !is {
+		p.known[node] = nil
+	}
+}
+
+// others reports whether slices of a node that is not fake may be someone else's.
+func (p *Publisher) others(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, was := p.known[node]
+	return !was && p.nodes.Others(node)
+}
+
 // desire works out what a node should have, and remembers it. Node is nil where
 // there is none.
 func (p *Publisher) desire(ctx context.Context, set *config.Set, node *corev1.Node, name string, existing []*Observed) desired {
 	if node == nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.known, name)
+		p.known[name] = nil
+		if len(existing) == 0 {
+			delete(p.known, name)
+		}
 		return desired{}
 	}
 	p.mu.Lock()

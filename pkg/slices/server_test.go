@@ -12,14 +12,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -51,7 +54,26 @@ type server struct {
 func newServer(objects ...runtime.Object) *server {
 	s := &server{Clientset: fake.NewClientset(objects...)}
 	s.PrependReactor("*", "resourceslices", s.react)
+	s.PrependWatchReactor("nodes", s.watchNodes)
 	return s
+}
+
+// watchNodes watches the nodes with some labels, if it is asked to.
+func (s *server) watchNodes(action clienttesting.Action) (bool, watch.Interface, error) {
+	selector, err := labels.Parse(action.(clienttesting.WatchActionImpl).ListOptions.LabelSelector)
+	if err != nil {
+		return true, nil, err
+	}
+	source, err := s.Tracker().Watch(action.GetResource(), "")
+	if err != nil {
+		return true, nil, err
+	}
+	return true, watch.Filter(source, func(event watch.Event) (watch.Event, bool) {
+		if node, is := event.Object.(*corev1.Node); is && !selector.Matches(labels.Set(node.Labels)) {
+			event.Type = watch.Deleted
+		}
+		return event, true
+	}), nil
 }
 
 // Discovery tells the version.

@@ -24,6 +24,7 @@ type world struct {
 	*server
 	t         *testing.T
 	store     *config.Store
+	managed   lifecycle.ManagedNodes
 	recorder  *record.FakeRecorder
 	publisher *Publisher
 	stop      func()
@@ -46,10 +47,9 @@ func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world 
 // start starts a Publisher, as a restart of the sidecar does after stop.
 func (w *world) start() {
 	w.t.Helper()
-	managed := &lifecycle.ManagedNodes{}
-	require.NoError(w.t, managed.Complete())
+	require.NoError(w.t, w.managed.Complete())
 	w.recorder = record.NewFakeRecorder(1000)
-	nodes := lifecycle.NewNodes(w.server, managed)
+	nodes := lifecycle.NewNodes(w.server, &w.managed)
 	publisher, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Recorder: w.recorder})
 	require.NoError(w.t, err)
 	w.publisher = publisher

@@ -71,7 +71,11 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := fleet.FromCluster(ctx, client, &c.managed)
+	listed, err := fleet.List(ctx, client, &c.managed)
+	if err != nil {
+		return err
+	}
+	nodes, err := fleet.Fake(listed, &c.managed)
 	if err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Slices: existing.owned})
+	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Others: c.managed.Others(listed), Slices: existing.owned})
 	progress.Done()
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -63,7 +62,7 @@ func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedN
 	if len(nodes) == 0 {
 		return nil, noNodes(files.Paths, others)
 	}
-	return fake(nodes, managed)
+	return Fake(nodes, managed)
 }
 
 // noNodes is the error for files without nodes.
@@ -85,6 +84,15 @@ func TellUnselected(streams cli.Streams, templates []*devices.Template, nodes []
 
 // FromCluster lists the fake nodes.
 func FromCluster(ctx context.Context, client kubernetes.Interface, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
+	nodes, err := List(ctx, client, managed)
+	if err != nil {
+		return nil, err
+	}
+	return Fake(nodes, managed)
+}
+
+// List lists the nodes that the sidecar would list, of which some may not be fake.
+func List(ctx context.Context, client kubernetes.Interface, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
 	var options metav1.ListOptions
 	managed.Tweak(&options)
 	list, err := client.CoreV1().Nodes().List(ctx, options)
@@ -95,18 +103,20 @@ func FromCluster(ctx context.Context, client kubernetes.Interface, managed *life
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
 	}
-	return fake(nodes, managed)
+	return nodes, nil
 }
 
-// fake are the nodes that kwok manages, as the sidecar sees them.
-func fake(nodes []*corev1.Node, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
-	all := len(nodes)
-	nodes = slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return !managed.Matches(node) })
-	if len(nodes) == 0 && all > 0 {
-		return nil, fmt.Errorf("of %d nodes none is fake, by %s: annotate them, or choose nodes with --manage-all-nodes or another --manage option", all, managed)
-	}
+// Fake are the nodes that kwok manages, as the sidecar sees them.
+func Fake(nodes []*corev1.Node, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
+	var fake []*corev1.Node
 	for _, node := range nodes {
-		lifecycle.Slim(node)
+		if managed.Matches(node) {
+			lifecycle.Slim(node)
+			fake = append(fake, node)
+		}
 	}
-	return nodes, nil
+	if len(fake) == 0 && len(nodes) > 0 {
+		return nil, fmt.Errorf("of %d nodes none is fake, by %s: annotate them, or choose nodes with --manage-all-nodes or another --manage option", len(nodes), managed)
+	}
+	return fake, nil
 }

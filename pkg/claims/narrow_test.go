@@ -1,0 +1,122 @@
+package claims
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// partitioned is a Preparer that acts for the node n by its label, with the Pod p
+// on it, and a node m that it never lists. The claim c of p is prepared.
+func partitioned(t *testing.T, claim *resourcev1.ResourceClaim) *world {
+	t.Helper()
+	ours := newNode("n")
+	ours.Labels = map[string]string{"zone": "ours"}
+	w := idleWorld(t, fabric(""), ours, newNode("m"), newPod("p", "c"), claim)
+	w.managed = lifecycle.ManagedNodes{Labels: "zone=ours"}
+	w.start()
+	w.wrote("prepare c, ready p")
+	return w
+}
+
+// elsewhere is the Pod q on the node m, ready to start by another kwok-dra.
+func elsewhere() *corev1.Pod {
+	pod := newPod("q", "c")
+	pod.Spec.NodeName = "m"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
+	return pod
+}
+
+func ofAll() *resourcev1.ResourceClaim {
+	claim := allocated("c", newPod("p"))
+	allocateToAll(claim)
+	return claim
+}
+
+// TestClaimOfSeveralNodesInANarrowSelection: its entries go with the last consumer,
+// wherever that is.
+func TestClaimOfSeveralNodesInANarrowSelection(t *testing.T) {
+	for name, test := range map[string]struct {
+		others bool
+		// first and last are the Pods that end.
+		first, last string
+	}{
+		"alone":                  {false, "", "p"},
+		"another's is the last":  {true, "p", "q"},
+		"another's is the first": {true, "q", "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := partitioned(t, ofAll())
+				if test.others {
+					w.reserve("c", elsewhere())
+					w.add(elsewhere())
+					w.remove(newPod(test.first))
+					w.settled()
+					require.Len(t, w.shown("c"), 1)
+				}
+				w.remove(newPod(test.last))
+				time.Sleep(withdrawDelay - time.Millisecond)
+				w.wrote("")
+				time.Sleep(time.Millisecond)
+				w.wrote("withdraw c")
+				w.settled()
+			})
+		})
+	}
+}
+
+// TestConsumerThatTheCacheDoesNotHave: a Pod on another's node may be seen late.
+func TestConsumerThatTheCacheDoesNotHave(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := partitioned(t, ofAll())
+		w.podLag = time.Hour
+		w.add(elsewhere())
+		w.reserve("c", elsewhere())
+		w.unreserve("c", "uid-of-p")
+		w.settled()
+		require.Len(t, w.shown("c"), 1)
+	})
+}
+
+// TestClaimOfANodeThatLeavesTheSelection: its entries go, and those of someone
+// else's node stay, even if the claim was on one of ours before.
+func TestClaimOfANodeThatLeavesTheSelection(t *testing.T) {
+	leave := func(w *world) { w.editNode("n", func(node *corev1.Node) { node.Labels = nil }) }
+	for name, test := range map[string]struct {
+		then func(w *world)
+		want string
+	}{
+		"left": {leave, "withdraw c"},
+		"left after a restart": {func(w *world) {
+			w.stop()
+			w.start()
+			leave(w)
+		}, "withdraw c"},
+		"moved": {func(w *world) {
+			w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
+				claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{consumer(elsewhere())}
+				claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "m"
+			})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				claim := allocated("c", newPod("p"))
+				result := device("d", "gpu-0")
+				result.Pool = "fabric"
+				allocate(claim, result)
+				w := partitioned(t, claim)
+				test.then(w)
+				time.Sleep(time.Minute)
+				w.wrote(test.want)
+				w.settled()
+			})
+		})
+	}
+}
