@@ -3,13 +3,15 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // Limits of the evaluation of a selector for an object, so that one without end does
-// not delay others. Both are counted, not timed: on a busy machine a
-// good selector is slow as well.
+// not delay others. They are counted, not timed: on a busy machine a good selector is
+// slow as well. Only what takes thousands of steps is timed too, since a step may
+// compare values as large as the object.
 const (
 	// celCost is a tenth of what Kubernetes lets a selector of devices cost,
 	// since a node changes more often: some 10 ms.
@@ -17,18 +19,25 @@ const (
 	// jqSteps are instructions of jq: some 20 ms, which a Node as large as it may be
 	// needs for a loop over all of its annotations.
 	jqSteps = 200_000
+	// jqTime is looked at after every jqStepsUntimed.
+	jqTime, jqStepsUntimed = 5 * time.Second, 1_000
 )
 
 var (
 	errCostly  = fmt.Errorf("costs more than %d steps; look for loops within loops", celCost)
-	errEndless = fmt.Errorf("takes more than %d steps; look for a loop without end", jqSteps)
+	errEndless = fmt.Errorf("takes more than %d steps or %s; look for a loop without end", jqSteps, jqTime)
 )
 
 // steps is a context that is done after some steps of jq, which looks at it
 // before each.
 type steps struct {
 	context.Context
-	left int
+	left     int
+	deadline time.Time
+}
+
+func newSteps(ctx context.Context) *steps {
+	return &steps{ctx, jqSteps, time.Now().Add(jqTime)}
 }
 
 var done = func() <-chan struct{} {
@@ -39,7 +48,11 @@ var done = func() <-chan struct{} {
 
 // Done implements context.Context.
 func (s *steps) Done() <-chan struct{} {
-	if s.left--; s.left < 0 {
+	s.left--
+	if s.left%jqStepsUntimed == 0 && time.Now().After(s.deadline) {
+		s.left = -1
+	}
+	if s.left < 0 {
 		return done
 	}
 	return s.Context.Done()

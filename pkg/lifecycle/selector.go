@@ -7,7 +7,6 @@ import (
 	celgo "github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 	"sigs.k8s.io/kwok/pkg/utils/cel"
 	"sigs.k8s.io/kwok/pkg/utils/expression"
@@ -28,15 +27,18 @@ type Selector struct {
 // matching everything; here it is refused when it is read. The
 // path names the selector in errors.
 func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, nodeCEL)
+	return compile(selector, path, nodeCEL, compileJQ)
 }
 
 // CompileForPod compiles a selector on Pods, as CompileForNode does on Nodes.
 func CompileForPod(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, podCEL)
+	return compile(selector, path, podCEL, compileJQ)
 }
 
-func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *environment) (*Selector, field.ErrorList) {
+// jqCompiler compiles the jq form of an expression.
+type jqCompiler func(*kwokv1alpha1.SelectorJQ) (*expression.Requirement, error)
+
+func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *environment, compileJQ jqCompiler) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
@@ -44,7 +46,7 @@ func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *enviro
 	}
 	var errs field.ErrorList
 	for i, match := range selector.MatchExpressions {
-		if err := compiled.add(match, env); err != nil {
+		if err := compiled.add(match, env, compileJQ); err != nil {
 			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describe(match), err.Error()))
 		}
 	}
@@ -53,7 +55,7 @@ func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *enviro
 
 // add compiles one expression. The flat form is the jq form of older kwok
 // releases; kwok converts it in the same way.
-func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *environment) error {
+func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *environment, compileJQ jqCompiler) error {
 	jq := match.JQ
 	if jq == nil && match.Key != "" {
 		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
@@ -62,9 +64,9 @@ func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *environment) err
 	case jq != nil && match.CEL != nil:
 		return fmt.Errorf("give either cel, or jq, or key, operator and values")
 	case jq != nil:
-		requirement, err := expression.NewRequirement(jq.Key, internalversion.SelectorOperator(jq.Operator), jq.Values)
+		requirement, err := compileJQ(jq)
 		if err != nil {
-			return fmt.Errorf("does not compile: %w", err)
+			return err
 		}
 		s.requirements = append(s.requirements, requirement)
 	case match.CEL != nil:
@@ -111,7 +113,7 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	within := &steps{Context: ctx, left: jqSteps}
+	within := newSteps(ctx)
 	for _, requirement := range s.requirements {
 		matched, err := requirement.Matches(within, decoded) //nolint:contextcheck // it is within ctx
 		if err == nil && within.left < 0 {

@@ -82,7 +82,7 @@ func (c *stageCheck) selector(selector *kwokv1alpha1.StageSelector, path *field.
 		c.add(field.Required(path, "without one kwok never plays the Stage; {} selects all objects of the kind"))
 		return
 	}
-	_, errs := compile(selector, path, c.kind.cel)
+	_, errs := compile(selector, path, c.kind.cel, compileStageJQ)
 	c.add(errs...)
 }
 

@@ -1,0 +1,215 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/itchyny/gojq"
+	"sigs.k8s.io/kwok/pkg/apis/internalversion"
+	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	"sigs.k8s.io/kwok/pkg/utils/expression"
+)
+
+// A jq selector may read, compare and test, and it may collect what it has read.
+// Nothing of that takes more memory than some bytes for each step, so the limit of
+// steps is one of memory too. What makes values, such as "x" * 500000000, is
+// refused when the selector is read.
+const (
+	// jqLength is how long an expression may be, in bytes.
+	jqLength = 10_000
+	// patternSize is how large a regular expression may be, in instructions.
+	patternSize = 1_000
+)
+
+// jqFunctions are those that selectors may call.
+var jqFunctions = []string{
+	"all", "any", "arrays", "booleans", "contains", "empty", "endswith", "first", "has", "isempty", "iterables",
+	"last", "length", "map", "not", "nulls", "numbers", "objects", "scalars", "select", "startswith", "strings",
+	"test", "to_entries", "tonumber", "type", "values",
+}
+
+// jqPrelude stands before each expression. A number of any length is as large as
+// its text.
+const jqPrelude = `def _tonumber: tonumber;
+def tonumber: if type == "string" and length > 100 then error("no number") else _tonumber end;
+`
+
+// compileJQ compiles what is evaluated here.
+func compileJQ(jq *kwokv1alpha1.SelectorJQ) (*expression.Requirement, error) {
+	if err := checkJQ(jq.Key); err != nil {
+		return nil, err
+	}
+	return newRequirement(jq, jqPrelude+jq.Key)
+}
+
+// compileStageJQ compiles what kwok evaluates, which takes any expression.
+func compileStageJQ(jq *kwokv1alpha1.SelectorJQ) (*expression.Requirement, error) {
+	return newRequirement(jq, jq.Key)
+}
+
+func newRequirement(jq *kwokv1alpha1.SelectorJQ, source string) (*expression.Requirement, error) {
+	requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
+	if err != nil {
+		return nil, fmt.Errorf("does not compile: %w", err)
+	}
+	return requirement, nil
+}
+
+// checkJQ refuses an expression that may make large values.
+func checkJQ(source string) error {
+	if len(source) > jqLength {
+		return fmt.Errorf("is longer than %d characters", jqLength)
+	}
+	query, err := gojq.Parse(source)
+	if err != nil {
+		return fmt.Errorf("does not compile: %w", err)
+	}
+	c := &jqCheck{}
+	c.walk(reflect.ValueOf(query))
+	if c.collects && c.compares {
+		c.refuse("a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
+	}
+	return c.err
+}
+
+// jqCheck goes through an expression and keeps the first reason to refuse it.
+type jqCheck struct {
+	err error
+	// collects tells of lists and objects that are made. Each may hold the same
+	// value many times, so comparing two of them may take for ever.
+	collects bool
+	// compares tells of comparisons without a literal.
+	compares bool
+}
+
+func (c *jqCheck) refuse(reason string) {
+	if c.err == nil {
+		c.err = errors.New(reason)
+	}
+}
+
+// walk visits all that an expression is made of.
+func (c *jqCheck) walk(value reflect.Value) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			c.visit(value.Interface())
+			c.walk(value.Elem())
+		}
+	case reflect.Struct:
+		for _, part := range value.Fields() {
+			c.walk(part)
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			c.walk(value.Index(i))
+		}
+	}
+}
+
+func (c *jqCheck) visit(node any) {
+	switch n := node.(type) {
+	case *gojq.Query:
+		c.operator(n)
+	case *gojq.Func:
+		c.function(n)
+	case *gojq.Array, *gojq.Object, *gojq.Reduce, *gojq.Foreach:
+		c.collects = true
+	case *gojq.FuncDef:
+		c.refuse("def is not supported")
+	case *gojq.Import:
+		c.refuse("import and include are not supported")
+	case *gojq.Term:
+		if n.Format != "" {
+			c.refuse(n.Format + " is not supported; compare the value itself")
+		}
+	case *gojq.String:
+		if len(n.Queries) > 0 {
+			c.refuse(`strings with \( ) are not supported; compare the parts`)
+		}
+	case *gojq.Index:
+		if n.IsSlice {
+			c.refuse("slices are not supported; use startswith, endswith or test")
+		}
+	}
+}
+
+func (c *jqCheck) operator(q *gojq.Query) {
+	switch q.Op {
+	case 0, gojq.OpPipe, gojq.OpComma, gojq.OpAnd, gojq.OpOr, gojq.OpAlt:
+	case gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
+		c.compares = c.compares || !isLiteral(q.Left) && !isLiteral(q.Right)
+	case gojq.OpAdd, gojq.OpSub, gojq.OpDiv, gojq.OpMod:
+		if !isNumber(q.Left) && !isNumber(q.Right) {
+			c.refuse(fmt.Sprintf("%s is supported with a literal number only, as in length %s 1", q.Op, q.Op))
+		}
+	default:
+		c.refuse(fmt.Sprintf("%s is not supported; a selector reads and compares", q.Op))
+	}
+}
+
+func (c *jqCheck) function(f *gojq.Func) {
+	switch f.Name {
+	case "map", "to_entries":
+		c.collects = true
+	case "contains", "test":
+		c.literals(f)
+	}
+	if !strings.HasPrefix(f.Name, "$") && !slices.Contains(jqFunctions, f.Name) {
+		c.refuse(fmt.Sprintf("function %s is not supported; there are %s", f.Name, strings.Join(jqFunctions, ", ")))
+	}
+}
+
+// literals refuses arguments that are not written out: a regular expression of
+// any size would be compiled for each value.
+func (c *jqCheck) literals(f *gojq.Func) {
+	for _, argument := range f.Args {
+		if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
+			c.refuse(f.Name + " is supported with a literal string only")
+		} else if size := PatternSize(argument.Term.Str.Str); f.Name == "test" && size > patternSize {
+			c.refuse(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, patternSize))
+		}
+	}
+}
+
+// PatternSize is the number of instructions of a regular expression. One that is
+// none has no instructions.
+func PatternSize(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
+}
+
+// isLiteral tells whether a query is a value that is written out, or several.
+func isLiteral(q *gojq.Query) bool {
+	if q.Op == gojq.OpComma {
+		return isLiteral(q.Left) && isLiteral(q.Right)
+	}
+	if q.Term == nil || len(q.Term.SuffixList) > 0 {
+		return false
+	}
+	switch q.Term.Type {
+	case gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeString:
+		return true
+	case gojq.TermTypeQuery:
+		return isLiteral(q.Term.Query)
+	}
+	return isNumber(q)
+}
+
+func isNumber(q *gojq.Query) bool {
+	if q.Term == nil || len(q.Term.SuffixList) > 0 {
+		return false
+	}
+	return q.Term.Type == gojq.TermTypeNumber || q.Term.Type == gojq.TermTypeUnary && q.Term.Unary.Term.Type == gojq.TermTypeNumber
+}
