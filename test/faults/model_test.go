@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -36,7 +37,14 @@ type poolTemplate struct {
 	count    int
 	revision int
 	shared   bool
+	// pool is the name of a shared pool, if that is not the template's.
+	pool string
+	// created is when it was created as an object, in seconds, and 0 where it was not.
+	created int64
 }
+
+// poolName is the name of the pool that nodes share.
+func (t *poolTemplate) poolName() string { return cmp.Or(t.pool, t.name) }
 
 // templates are all that there are, by name.
 type templates map[string]poolTemplate
@@ -77,7 +85,7 @@ func (t *poolTemplate) yaml() string {
 	}
 	shared, pods, rack := "", "", `{{ or (index .Node.metadata.labels "`+rackLabel+`") "none" }}`
 	if t.shared {
-		shared, pods, rack = "sharedWith: {allNodes: true}", `, pods: "{{ range .Pods }}{{ .name }} {{ end }}"`, "none"
+		shared, pods, rack = "sharedWith: {allNodes: true}\n  poolName: "+t.poolName(), `, pods: "{{ range .Pods }}{{ .name }} {{ end }}"`, "none"
 	}
 	return fmt.Sprintf(document, t.name, t.driver, t.priority, selector, shared, t.device, t.count, t.revision, rack, pods)
 }

@@ -69,9 +69,18 @@ func (s *state) allocatable(node *corev1.Node, result *resourcev1.DeviceRequestA
 			continue
 		}
 		// A node that does not have the shared pool's template does not have its driver.
-		shares := slices.Contains(s.templates[result.Pool].kinds, node.Labels[kindLabel])
-		if _, has := pool.devices[result.Device]; has && (holder != "" || shares) {
+		if _, has := pool.devices[result.Device]; has && (holder != "" || s.shares(node, result.Pool)) {
 			return true
+		}
+	}
+	return false
+}
+
+// shares tells whether a node has the template of a pool that nodes share.
+func (s *state) shares(node *corev1.Node, pool string) bool {
+	for _, t := range s.templates {
+		if t.shared && t.poolName() == pool {
+			return slices.Contains(t.kinds, node.Labels[kindLabel])
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,8 @@ import (
 // state is all that the oracle looks at.
 type state struct {
 	templates templates
+	// others may be in force instead of the templates.
+	others []force
 	// selection says which nodes the sidecars act for.
 	selection selection
 	// relaunched tells that sidecars were started after the first ones.
@@ -110,20 +113,33 @@ func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
 func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
 	own := wantedPool{owner: node.UID, devices: map[string]wantedDevice{}}
 	own.unsure = !ready(node) || held(node)
+	slices.SortStableFunc(chosen, func(a, b poolTemplate) int { return cmp.Compare(a.created, b.created) })
 	for _, t := range chosen {
 		if t.shared {
-			key := poolKey{driver: driver, name: t.name}
+			key := poolKey{driver: driver, name: t.poolName()}
 			known, is := wanted[key]
 			if !retired(node) {
 				wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
 			}
 			continue
 		}
-		maps.Copy(own.devices, t.devices(node))
+		// Of two that clash on a node all of the later one is left out.
+		if made := t.devices(node); !own.hasAny(made) {
+			maps.Copy(own.devices, made)
+		}
 	}
 	if len(own.devices) > 0 {
 		wanted[poolKey{node.Name, driver, node.Name}] = own
 	}
+}
+
+func (w *wantedPool) hasAny(names map[string]wantedDevice) bool {
+	for name := range names {
+		if _, is := w.devices[name]; is {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *poolTemplate) devices(node *corev1.Node) map[string]wantedDevice {
@@ -170,38 +186,58 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-// wrongPools says what is wrong with the slices that there are.
+// wrongPools says what is wrong with the slices that there are: by what is in force,
+// and by all that may be in force instead.
 func (s *state) wrongPools() []string {
+	problems := s.poolProblems()
+	for i := range s.others {
+		other := *s
+		other.templates = s.others[i].templates
+		also := other.poolProblems()
+		maps.DeleteFunc(problems, func(key poolKey, _ string) bool {
+			return also[key] == "" || s.others[i].holds(key, other.wantedPools(), s.slices)
+		})
+	}
+	return slices.Sorted(maps.Values(problems))
+}
+
+// poolProblems says what is wrong with each pool.
+func (s *state) poolProblems() map[poolKey]string {
 	wanted := s.wantedPools()
 	published := map[poolKey][]resourcev1.ResourceSlice{}
-	for _, slice := range s.slices {
+	for i := range s.slices {
 		// One whose label was taken off is nobody's, unless its pool is to exist.
-		_, owned := slice.Labels[managedBy]
-		key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
-		if slice.Spec.NodeName != nil {
-			key.node = *slice.Spec.NodeName
-		}
+		_, owned := s.slices[i].Labels[managedBy]
+		key := poolOf(&s.slices[i])
 		if _, is := wanted[key]; is || owned {
-			published[key] = append(published[key], slice)
+			published[key] = append(published[key], s.slices[i])
 		}
 	}
-	var wrong []string
+	wrong := map[poolKey]string{}
 	for key, pool := range published {
 		if want, is := wanted[key]; !is && s.forgotten(key.node) {
 			continue
 		} else if !is {
-			wrong = append(wrong, fmt.Sprintf("pools: %+v has %d slices and is not to exist", key, len(pool)))
+			wrong[key] = fmt.Sprintf("pools: %+v has %d slices and is not to exist", key, len(pool))
 		} else if problem := want.wrong(pool); problem != "" {
-			wrong = append(wrong, fmt.Sprintf("pools: %+v: %s", key, problem))
+			wrong[key] = fmt.Sprintf("pools: %+v: %s", key, problem)
 		}
 	}
 	for key, want := range wanted {
 		if len(published[key]) == 0 && !want.unsure {
-			wrong = append(wrong, fmt.Sprintf("pools: %+v is missing, with %d devices", key, len(want.devices)))
+			wrong[key] = fmt.Sprintf("pools: %+v is missing, with %d devices", key, len(want.devices))
 		}
 	}
-	slices.Sort(wrong)
 	return wrong
+}
+
+// poolOf is the pool of a slice.
+func poolOf(slice *resourcev1.ResourceSlice) poolKey {
+	key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
+	if slice.Spec.NodeName != nil {
+		key.node = *slice.Spec.NodeName
+	}
+	return key
 }
 
 // The most devices that the API server takes in a slice, without taints and with.
