@@ -2,7 +2,9 @@ package faults
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,7 +72,7 @@ func TestForce(t *testing.T) {
 		"one pool that is shared":   {begin.aged("object/b", 6, shares("b", "p")).aged("object/c", 7, shares("c", "p")), map[string]int{"f": 1, "m": 2, "a": 3, "b": 1}, []string{"object/c"}},
 		"two pools that are shared": {begin.aged("object/b", 6, shares("b", "")).aged("object/c", 7, shares("c", "p")), map[string]int{"f": 1, "m": 2, "a": 3, "b": 1, "c": 1}, nil},
 		"one field set twice": {
-			begin.aged("object/k", 6, content{settings: []string{retireWhen}}).aged("object/l", 7, content{settings: []string{prepareWhen, retireWhen}}),
+			begin.aged("object/k", 6, content{settings: []string{retireWhen}}).aged("object/l", 7, content{settings: []string{podStatus, retireWhen}}),
 			map[string]int{"f": 1, "m": 2, "a": 3, retireWhen: 1}, []string{"object/l"},
 		},
 	} {
@@ -109,4 +111,33 @@ func TestForceAfterARestart(t *testing.T) {
 	require.Len(t, two.forces(), 4, "one sidecar may know what the other does not")
 	require.Len(t, two.with("object/a", says(1, "a")).forces(), 2)
 	require.Len(t, two.with("object/a", says(1, "a")).settled().without("object/a").with(mapSource, says(1)).forces(), 1)
+}
+
+// TestEdits draws many edits one after the other: each can be made, and whatever is
+// made, what is in force names every driver, and no more sources are uncertain than
+// the oracle has patience for.
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	drawn, most := map[string]bool{}, 0
+	for seed := range uint64(100) {
+		p := &planner{random: rand.New(rand.NewPCG(seed, 0)), carriers: initialCarriers(initialTemplates()).settled()}
+		for range 40 {
+			e := p.next()
+			drawn[strings.Fields(e.name)[0]] = true
+			for _, one := range e.changes {
+				p.carriers = p.apply(one)
+			}
+			if p.random.IntN(2) == 0 {
+				p.carriers = p.restarted()
+			}
+			for _, f := range p.forces() {
+				require.Subset(t, slices.Collect(maps.Keys(f.templates)), slices.Collect(maps.Keys(anchors())), e.name)
+			}
+			most = max(most, len(p.forces()))
+			require.False(t, p.carriers[fileSource].newest.refused, e.name)
+			p.carriers = p.settled()
+		}
+	}
+	require.LessOrEqual(t, most, 1<<(mostRefused+2))
+	require.Len(t, drawn, 12, "%v", drawn)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The sources that are no objects. The file is read at the start only.
@@ -17,8 +18,8 @@ const (
 
 // The fields of a KwokDRAConfiguration that documents set here.
 const (
-	retireWhen  = "retireWhen"
-	prepareWhen = "prepareWhen"
+	retireWhen = "retireWhen"
+	podStatus  = "podStatus"
 )
 
 // content is what a source says: templates, and fields of the configuration.
@@ -35,6 +36,7 @@ type source struct {
 	name string
 	// created is when an object was created, in seconds: the older one wins.
 	created int64
+	uid     types.UID
 	newest  content
 	// absent tells of a ConfigMap that does not exist, which says nothing.
 	absent bool
@@ -144,7 +146,7 @@ func (f *force) contradicts(c content) string {
 func (f *force) take(one *source, c content) {
 	for name, t := range c.templates {
 		if one.rank() < 0 {
-			t.created = one.created
+			t.created, t.uid = one.created, one.uid
 		}
 		f.templates[name] = t
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The drivers that templates name. Each has at least one template at any time,
@@ -41,6 +43,8 @@ type poolTemplate struct {
 	pool string
 	// created is when it was created as an object, in seconds, and 0 where it was not.
 	created int64
+	// uid is that of the object that owns the shared pool, if it is one.
+	uid types.UID
 }
 
 // poolName is the name of the pool that nodes share.
@@ -48,6 +52,19 @@ func (t *poolTemplate) poolName() string { return cmp.Or(t.pool, t.name) }
 
 // templates are all that there are, by name.
 type templates map[string]poolTemplate
+
+// anchor begins the names of templates for no node that are there all the time.
+const anchor = "anchor-"
+
+// anchors have every driver always be named, so that its claims are the sidecar's.
+func anchors() templates {
+	all := templates{}
+	for _, driver := range []string{gpuDriver, nicDriver, fabricDriver} {
+		name := anchor + strings.TrimSuffix(driver, ".example.com")
+		all[name] = poolTemplate{name: name, driver: driver, kinds: []string{nowhere}, device: "none", count: 1, revision: 1}
+	}
+	return all
+}
 
 func initialTemplates() templates {
 	return templates{

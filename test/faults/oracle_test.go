@@ -119,7 +119,7 @@ func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, drive
 			key := poolKey{driver: driver, name: t.poolName()}
 			known, is := wanted[key]
 			if !retired(node) {
-				wanted[key] = wantedPool{devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+				wanted[key] = wantedPool{owner: t.uid, devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
 			}
 			continue
 		}
