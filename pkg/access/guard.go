@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 )
 
@@ -24,22 +25,53 @@ const (
 	mostAnswers = 1024
 )
 
+// The API server is asked about new tokens so many times per second, and apart from
+// that about those of users: made-up tokens cost the cluster little, and whoever
+// sends them shuts no user out who was known before.
+const (
+	newPerSecond   = 5
+	newAtOnce      = 20
+	usersPerSecond = 50
+	usersAtOnce    = 100
+	userFor        = 24 * time.Hour
+)
+
 // Guard lets requests through that the API server allows.
 type Guard struct {
-	client  kubernetes.Interface
-	answers *cache.LRUExpireCache
+	client kubernetes.Interface
+	// answers are by what was asked, and strangers are the tokens of nobody. They are
+	// apart, so that strangers do not push out what is known of users.
+	answers, strangers *cache.LRUExpireCache
+	// users are the tokens that the API server knew when it was last asked.
+	users *cache.LRUExpireCache
+	// ofNew and ofUsers bound how often it is asked.
+	ofNew, ofUsers flowcontrol.PassiveRateLimiter
 }
 
 // NewGuard makes a Guard that asks by a client, which must be allowed to create
 // TokenReviews and SubjectAccessReviews.
 func NewGuard(client kubernetes.Interface) *Guard {
-	return &Guard{client: client, answers: cache.NewLRUExpireCache(mostAnswers)}
+	return &Guard{
+		client:    client,
+		answers:   cache.NewLRUExpireCache(mostAnswers),
+		strangers: cache.NewLRUExpireCache(mostAnswers),
+		users:     cache.NewLRUExpireCache(mostAnswers),
+		ofNew:     flowcontrol.NewTokenBucketPassiveRateLimiter(newPerSecond, newAtOnce),
+		ofUsers:   flowcontrol.NewTokenBucketPassiveRateLimiter(usersPerSecond, usersAtOnce),
+	}
 }
 
-// question is what is asked. Of the token only a hash is kept.
+// hash stands for a token, or for a question: neither is kept, and the length of
+// what a client sends does not count.
+type hash [sha256.Size]byte
+
+// question is what is asked.
 type question struct {
-	token      [sha256.Size]byte
-	verb, path string
+	token, verb, path string
+}
+
+func (q question) hash() hash {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
 }
 
 // answer is the response to a request.
@@ -48,10 +80,15 @@ type answer struct {
 	text   string
 }
 
-var allowed = answer{status: http.StatusOK}
+var (
+	allowed  = answer{status: http.StatusOK}
+	stranger = answer{http.StatusUnauthorized, "the API server does not know the token"}
+	tooMany  = answer{http.StatusTooManyRequests, "too many tokens to ask the API server about: try again later"}
+)
 
 // Wrap guards a handler. Without a valid token the answer is 401, without the
-// right to the path 403, and 500 where the API server cannot be asked.
+// right to the path 403, 429 where the API server is asked too often, and 500 where
+// it cannot be asked.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := g.ask(r.Context(), r)
@@ -59,8 +96,11 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if a.status == http.StatusUnauthorized {
+		switch a.status {
+		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
+		case http.StatusTooManyRequests:
+			w.Header().Set("Retry-After", "1")
 		}
 		http.Error(w, a.text, a.status)
 	})
@@ -72,29 +112,54 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return answer{http.StatusUnauthorized, "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
-	q := question{sha256.Sum256([]byte(token)), strings.ToLower(r.Method), r.URL.Path}
-	if known, is := g.answers.Get(q); is {
+	q := question{token, strings.ToLower(r.Method), r.URL.Path}
+	if known, is := g.answers.Get(q.hash()); is {
 		return known.(answer)
 	}
-	a, err := g.review(ctx, token, q)
+	who := hash(sha256.Sum256([]byte(token)))
+	if _, is := g.strangers.Get(who); is {
+		return stranger
+	}
+	if !g.mayAsk(who) {
+		return tooMany
+	}
+	a, err := g.review(ctx, q)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot ask the API server who may read", "path", q.path)
 		return answer{http.StatusInternalServerError, "the API server cannot be asked who may read this"}
 	}
-	g.answers.Add(q, a, goodFor)
+	g.remember(who, q, a)
 	return a
 }
 
+// mayAsk reports whether the API server may be asked about a token now.
+func (g *Guard) mayAsk(who hash) bool {
+	if _, is := g.users.Get(who); is {
+		return g.ofUsers.TryAccept()
+	}
+	return g.ofNew.TryAccept()
+}
+
+func (g *Guard) remember(who hash, q question, a answer) {
+	if a == stranger {
+		g.users.Remove(who)
+		g.strangers.Add(who, nil, goodFor)
+		return
+	}
+	g.users.Add(who, nil, userFor)
+	g.answers.Add(q.hash(), a, goodFor)
+}
+
 // review asks the API server who has the token, and what that user may do.
-func (g *Guard) review(ctx context.Context, token string, q question) (answer, error) {
+func (g *Guard) review(ctx context.Context, q question) (answer, error) {
 	who, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-		Spec: authenticationv1.TokenReviewSpec{Token: token},
+		Spec: authenticationv1.TokenReviewSpec{Token: q.token},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return answer{}, fmt.Errorf("create TokenReview: %w", err)
 	}
 	if !who.Status.Authenticated {
-		return answer{http.StatusUnauthorized, "the API server does not know the token"}, nil
+		return stranger, nil
 	}
 	user := who.Status.User
 	extra := map[string]authorizationv1.ExtraValue{}

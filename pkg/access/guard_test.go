@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -97,5 +98,61 @@ func TestGuardRemembers(t *testing.T) {
 		require.Equal(t, "the API server cannot be asked who may read this\n", w.Body.String())
 		c.err = nil
 		require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
+	})
+}
+
+// TestGuardBoundsWhatStrangersCost: made-up tokens cost the API server a few
+// reviews per second, however many they are, and shut out no user that was known
+// before, also when the user's answer is out of date.
+func TestGuardBoundsWhatStrangersCost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		g := c.guard()
+		require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
+		const floods = 4
+		for flood := range floods {
+			for i := range 2 * mostAnswers {
+				w := request(t, g, "GET", "/metrics", fmt.Sprintf("Bearer made-up-%d-%d", flood, i))
+				if w.Code != 401 {
+					require.Equal(t, 429, w.Code)
+					require.Equal(t, "1", w.Header().Get("Retry-After"))
+				}
+			}
+			require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code)
+			time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
+		}
+		require.Equal(t, floods*newAtOnce+floods-1, c.asked, "the user too was new once")
+		require.LessOrEqual(t, len(g.strangers.Keys()), mostAnswers)
+		require.Len(t, g.users.Keys(), 1)
+	})
+}
+
+// TestGuardAsksOnceAboutAStranger, whatever is asked for.
+func TestGuardAsksOnceAboutAStranger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		g := c.guard()
+		for i := range 100 {
+			require.Equal(t, 401, request(t, g, "GET", fmt.Sprint("/", i), "Bearer bad").Code)
+		}
+		require.Equal(t, 1, c.asked)
+		time.Sleep(goodFor + time.Nanosecond) // of the bubble's clock
+		require.Equal(t, 401, request(t, g, "GET", "/", "Bearer bad").Code)
+		require.Equal(t, 2, c.asked)
+	})
+}
+
+// TestGuardBoundsWhatAUserCosts: a user may ask for many paths.
+func TestGuardBoundsWhatAUserCosts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		g := c.guard()
+		for i := range 1000 {
+			request(t, g, "GET", fmt.Sprint("/", i), "Bearer good")
+		}
+		require.Equal(t, 1+usersAtOnce, c.asked)
 	})
 }

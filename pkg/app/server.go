@@ -22,6 +22,16 @@ import (
 // shutdownLimit bounds how long requests under way may hold up the end.
 const shutdownLimit = 2 * time.Second
 
+// What clients may hold up. A request to the page waits up to 25 seconds for a
+// change, and a fleet of 10,000 nodes is megabytes, so requests get minutes.
+const (
+	headerLimit  = 10 * time.Second
+	requestLimit = 2 * time.Minute
+	idleLimit    = 2 * time.Minute
+	// headerBytes has room for a long token.
+	headerBytes = 64 << 10
+)
+
 // server serves health, metrics and the page. A nil server serves nothing.
 type server struct {
 	listener net.Listener
@@ -73,15 +83,25 @@ func serve(ctx context.Context, address string, handler http.Handler, secure *tl
 		return nil, fmt.Errorf("listen on --server-address: %w", err)
 	}
 	klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String(), "secure", secure != nil)
+	return newServer(ctx, listener, handler, secure), nil
+}
+
+// newServer makes a server that no client holds up for long, be it slow or silent.
+// Profiles extend the limit of their answers by themselves.
+func newServer(ctx context.Context, listener net.Listener, handler http.Handler, secure *tls.Config) *server {
 	return &server{
 		listener: listener,
 		http: &http.Server{
 			Handler:           handler,
 			TLSConfig:         secure,
-			ReadHeaderTimeout: 10 * time.Second,
+			ReadHeaderTimeout: headerLimit,
+			ReadTimeout:       requestLimit,
+			WriteTimeout:      requestLimit,
+			IdleTimeout:       idleLimit,
+			MaxHeaderBytes:    headerBytes,
 			BaseContext:       func(net.Listener) context.Context { return ctx },
 		},
-	}, nil
+	}
 }
 
 // ready answers 200 once all caches have synced.
