@@ -31,7 +31,8 @@ func hasBindingConditions(claim *resourcev1.ResourceClaim) bool {
 // (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
 // devices back when a failure condition is.
 func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState, claim *resourcev1.ResourceClaim) error {
-	if !hasBindingConditions(claim) || !p.nodes.Has(nodeOf(claim)) || len(pendingBindings(claim, set.Names)) == 0 {
+	ours := p.bindable(set, claim)
+	if !hasBindingConditions(claim) || len(pendingBindings(claim, ours)) == 0 {
 		return nil
 	}
 	if left := set.BindingDelay - state.sinceAllocation(claim); left > 0 {
@@ -50,7 +51,7 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 		return err
 	}
 	var entries []resourcev1.AllocatedDeviceStatus
-	for _, result := range bindings(claim, set.Names) {
+	for _, result := range bindings(claim, ours) {
 		entries = append(entries, bindingEntry(&result, failure))
 	}
 	stored, err := p.applyEntries(ctx, bindingManager, claim, entries)
@@ -76,20 +77,27 @@ func (s *claimState) sinceAllocation(claim *resourcev1.ResourceClaim) time.Durat
 	return max(time.Since(at.Time), time.Since(s.allocated.seen))
 }
 
-// bindings are the results with binding conditions that are ours to set.
-func bindings(claim *resourcev1.ResourceClaim, named func(driver string) bool) []resourcev1.DeviceRequestAllocationResult {
-	var ours []resourcev1.DeviceRequestAllocationResult
-	for _, result := range claim.Status.Allocation.Devices.Results {
-		if len(result.BindingConditions) > 0 && named(result.Driver) {
-			ours = append(ours, result)
-		}
+// bindable tells which devices are ours to bind: on a fake node those of drivers
+// with templates, and, as long as the scheduler may choose any of several nodes,
+// those of pools that nodes share.
+func (p *Preparer) bindable(set *config.Set, claim *resourcev1.ResourceClaim) func(*resourcev1.DeviceRequestAllocationResult) bool {
+	node := nodeOf(claim)
+	there := p.nodes.Has(node)
+	return func(result *resourcev1.DeviceRequestAllocationResult) bool {
+		return there && set.Names(result.Driver) || node == "" && set.SharedPool(result.Driver, result.Pool) != nil
 	}
-	return ours
+}
+
+// bindings are the results with binding conditions that are ours to set.
+func bindings(claim *resourcev1.ResourceClaim, ours func(*resourcev1.DeviceRequestAllocationResult) bool) []resourcev1.DeviceRequestAllocationResult {
+	return slices.DeleteFunc(slices.Clone(claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
+		return len(result.BindingConditions) == 0 || !ours(&result)
+	})
 }
 
 // pendingBindings are those that the scheduler still waits for.
-func pendingBindings(claim *resourcev1.ResourceClaim, named func(driver string) bool) []resourcev1.DeviceRequestAllocationResult {
-	return slices.DeleteFunc(bindings(claim, named), func(result resourcev1.DeviceRequestAllocationResult) bool {
+func pendingBindings(claim *resourcev1.ResourceClaim, ours func(*resourcev1.DeviceRequestAllocationResult) bool) []resourcev1.DeviceRequestAllocationResult {
+	return slices.DeleteFunc(bindings(claim, ours), func(result resourcev1.DeviceRequestAllocationResult) bool {
 		entry := entryOf(claim, resultID(&result))
 		if entry == nil {
 			return false

@@ -68,6 +68,29 @@ func TestBinding(t *testing.T) {
 	})
 }
 
+// TestBindingInASharedPool: without bindsToNode it is not known which node the
+// scheduler has chosen, and it waits all the same.
+func TestBindingInASharedPool(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		claim := allocated("c", pod)
+		allocateToAll(claim)
+		claim.Status.Allocation.Devices.Results[0].BindingConditions = []string{"Attached"}
+		pod.Spec.NodeName = ""
+		w := newWorld(t, fabric(""), newNode("n"), pod, claim)
+		w.wrote("bind c")
+		require.Equal(t, map[string]string{"Attached": "Bound"}, w.conditions("c"))
+		w.settled()
+
+		w.editPod("p", bindTo("n"))
+		w.wrote("prepare c, ready p")
+		w.settled()
+		w.remove(newPod("p"))
+		time.Sleep(withdrawDelay)
+		w.wrote("withdraw c, withdraw-kwok-dra-binding c")
+	})
+}
+
 func TestBindingDelay(t *testing.T) {
 	for name, test := range map[string]struct {
 		ago  time.Duration
@@ -156,7 +179,7 @@ func TestBindingOfOthers(t *testing.T) {
 		"a real node": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
 			claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "real"
 		},
-		"any node": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) { claim.Status.Allocation.NodeSelector = nil },
+		"any node, in a pool of one": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) { claim.Status.Allocation.NodeSelector = nil },
 		"bound by someone": func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
 			claim.Status.Devices = []resourcev1.AllocatedDeviceStatus{{
 				Driver: "d", Pool: "n", Device: "gpu-0",

@@ -162,7 +162,7 @@ func TestPendingBindings(t *testing.T) {
 			if test.conditions != nil {
 				claim.Status.Devices = append(claim.Status.Devices, resourcev1.AllocatedDeviceStatus{Driver: "d", Pool: "n", Device: "gpu-0", Conditions: test.conditions})
 			}
-			require.Len(t, pendingBindings(claim, func(driver string) bool { return driver == "d" }), test.want)
+			require.Len(t, pendingBindings(claim, func(result *resourcev1.DeviceRequestAllocationResult) bool { return result.Driver == "d" }), test.want)
 		})
 	}
 }
