@@ -79,7 +79,10 @@ const (
 // run runs the commands of a step, and compares what they print with what the page
 // says.
 func (s *shell) run(ctx context.Context, step page.Step) error {
-	way := once
+	way, text := once, step.Text
+	if step.Fails {
+		text = "! {\n" + text + "}\n"
+	}
 	switch {
 	case step.Background:
 		way = background
@@ -87,7 +90,7 @@ func (s *shell) run(ctx context.Context, step page.Step) error {
 		way = again
 	}
 	for {
-		printed, err := s.runOnce(ctx, way, step.Text)
+		printed, err := s.runOnce(ctx, way, text)
 		if err == nil && step.Output != nil {
 			err = match.Output(*step.Output, printed)
 		}

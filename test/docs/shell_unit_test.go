@@ -54,6 +54,18 @@ func TestShellEndsWhereSomethingFails(t *testing.T) {
 	}
 }
 
+func TestShellExpectsAFailure(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, t.TempDir(), os.Environ())
+	step := printing("echo no\nfalse\n", "no\n")
+	step.Fails = true
+	require.NoError(t, s.run(t.Context(), step))
+	step.Retry = true
+	require.NoError(t, s.run(t.Context(), step))
+	step.Text, step.Retry = "echo no\n", false
+	require.ErrorIs(t, s.run(t.Context(), step), errFailed)
+}
+
 func TestShellRetries(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, t.TempDir(), os.Environ())

@@ -27,6 +27,7 @@ type rule struct {
 
 var known = map[string]rule{
 	"background": {languages: []string{"sh"}},
+	"fails":      {languages: []string{"sh"}},
 	"cluster":    {value: "what the page starts from"},
 	"file":       {languages: []string{"yaml"}, value: "the name of a file"},
 	"note":       {value: "what there is to say"},

@@ -9,6 +9,7 @@
 //	<!-- skip: REASON -->    the sh or yaml block that follows is not run or checked
 //	<!-- retry -->           the sh block that follows is run until it succeeds and
 //	                         prints what it should
+//	<!-- fails -->           the last command of the sh block that follows fails
 //	<!-- background -->      the sh block that follows runs until the end of the page
 //	<!-- output -->          the text or console block that follows is what the sh
 //	                         block before it prints, see package match
@@ -67,8 +68,8 @@ type Step struct {
 	File string
 	// Skip is why it is not run, if it is not.
 	Skip string
-	// Retry and Background say how commands are run.
-	Retry, Background bool
+	// Retry, Background and Fails say how commands are run, and how they end.
+	Retry, Background, Fails bool
 	// Output is what commands print, nil where the page does not say.
 	Output *string
 }
@@ -139,6 +140,7 @@ func (p *parser) block(node *ast.FencedCodeBlock) {
 	}
 	_, step.Retry = markers["retry"]
 	_, step.Background = markers["background"]
+	_, step.Fails = markers["fails"]
 	step.Skip, step.File = markers["skip"].value, markers["file"].value
 	switch language {
 	case "sh":
@@ -159,6 +161,9 @@ func (p *parser) block(node *ast.FencedCodeBlock) {
 	}
 	if step.Retry && step.Background {
 		p.problem(step.Line, "a block that runs in the background is not run again: remove retry")
+	}
+	if step.Fails && step.Background {
+		p.problem(step.Line, "how a block ends that runs in the background is not known: remove fails")
 	}
 	p.page.Steps = append(p.page.Steps, step)
 }

@@ -116,7 +116,8 @@ func TestProblems(t *testing.T) {
 			cluster + "<!-- background -->\n'''sh\nls\n'''\n<!-- output -->\n'''text\na\n'''\n",
 			"page.md:7: the sh block of line 4 runs in the background",
 		},
-		"the background, again": {cluster + "<!-- background -->\n<!-- retry -->\n'''sh\nls\n'''\n", "page.md:5: a block that runs in the background is not run again"},
+		"the background, failing": {cluster + "<!-- background -->\n<!-- fails -->\n'''sh\nls\n'''\n", "page.md:5: how a block ends that runs in the background is not known"},
+		"the background, again":   {cluster + "<!-- background -->\n<!-- retry -->\n'''sh\nls\n'''\n", "page.md:5: a block that runs in the background is not run again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
