@@ -28,7 +28,7 @@ type source struct {
 func (s *source) settle(chosen *Documents, refused error) bool {
 	news := s.changed || (s.refused == nil) != (refused == nil) || refused != nil && s.refused.Error() != refused.Error()
 	s.refused = refused
-	if chosen != nil {
+	if chosen != nil && s.absent == nil { // what may not be the whole truth was not good
 		s.good, s.early = chosen, false
 	}
 	return news

@@ -141,6 +141,8 @@ func TestConfigMapThatIsGoneAfterARestart(t *testing.T) {
 	configMap.takeAbsent(quiet(t))
 	require.Len(t, store.Current().Unsettled, 1)
 	require.ErrorContains(t, store.Current().Unsettled[0], "ConfigMap kube-system/kwok-dra does not exist: create it, empty where it is to have nothing")
+	configMap.take(quiet(t), configMapOf("kind: Nonsense"))
+	require.Len(t, store.Current().Unsettled, 1, "nor is it when it comes back and is refused")
 	configMap.take(quiet(t), configMapOf())
 	require.Empty(t, store.Current().Unsettled)
 }

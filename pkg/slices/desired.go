@@ -53,6 +53,7 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 	taints, err := devices.TaintsOf(object)
 	if err != nil {
 		result.holdAll(byDriver, err)
+		result.holdUnsettled(set, node, nil, gate{node: node, existing: existing, known: known})
 		return result
 	}
 	var all []devices.Pool
@@ -72,9 +73,7 @@ func desire(ctx context.Context, set *config.Set, node *corev1.Node, existing []
 		result.pools = append(result.pools, wanted...)
 	}
 	result.taints = taints.Missing(all, result.held)
-	if len(set.Unsettled) > 0 {
-		result.holdUnsettled(set.Unsettled[0], node, all, gate{node: node, existing: existing, known: known})
-	}
+	result.holdUnsettled(set, node, all, gate{node: node, existing: existing, known: known})
 	return result
 }
 
@@ -84,14 +83,17 @@ type unsettled struct{ error }
 
 // holdUnsettled keeps the slices of each driver that has devices which no document
 // in force makes, or has made since the process began: they may be of the document.
-func (d *desired) holdUnsettled(why error, node *corev1.Node, made []devices.Pool, g gate) {
+func (d *desired) holdUnsettled(set *config.Set, node *corev1.Node, made []devices.Pool, g gate) {
+	if len(set.Unsettled) == 0 {
+		return
+	}
 	for _, o := range g.existing {
 		if slices.Contains(g.known, poolID{node.UID, o.Driver, o.Pool.Name}) || d.held[o.Driver] != nil {
 			continue
 		}
 		i := slices.IndexFunc(made, func(p devices.Pool) bool { return p.Driver == o.Driver && p.Name == o.Pool.Name })
 		if i < 0 || !hasAll(&made[i], o) {
-			d.held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", why)}
+			d.held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", set.Unsettled[0])}
 		}
 	}
 }

@@ -147,3 +147,21 @@ func TestDroppedFieldIsRecanted(t *testing.T) {
 	require.ElementsMatch(t, []string{"a taints", "gone taints"}, gone)
 	require.Equal(t, map[[2]string]bool{{"b", "taints"}: true}, fields.reported)
 }
+
+// TestRefusedDocumentBesideABadAnnotation: nor does it retire anything on a node
+// whose annotation of taints cannot be followed.
+func TestRefusedDocumentBesideABadAnnotation(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		o := objects{"a": "{driver: d, devices: [{name: x}]}", "b": "{driver: e, devices: [{name: w}]}"}
+		w := newObjectsWorld(t, o, fakeNode("n", true))
+		w.wrote("create 2")
+		w.annotate("gpu")
+		w.wrote("")
+		w.stop()
+		o["b"] = "{driver: e, devices: []}"
+		carrier := w.begin(o)
+		w.wrote("")
+		carrier.Drop(t.Context(), "ResourcePoolTemplate", "b")
+		w.wrote("delete 1")
+	})
+}
