@@ -57,6 +57,10 @@ func (p *Publisher) write(of scope, slice *resourcev1.ResourceSlice, call func()
 	return checkStored(slice, stored)
 }
 
+// storedOtherwise is the error of a slice of which the API server has stored
+// something else than it was sent.
+type storedOtherwise struct{ error }
+
 // checkStored guards against a server, or an admission plugin, that stores
 // something else. Without it the slice would be written again and again.
 func checkStored(sent, stored *resourcev1.ResourceSlice) error {
@@ -69,7 +73,7 @@ func checkStored(sent, stored *resourcev1.ResourceSlice) error {
 		return err
 	}
 	if got != want {
-		return fmt.Errorf("publish slice %s: the API server stored something else than it was sent; look for admission plugins that change ResourceSlices", sent.Name)
+		return storedOtherwise{fmt.Errorf("publish slice %s: the API server stored something else than it was sent; look for admission plugins that change ResourceSlices", sent.Name)}
 	}
 	return nil
 }

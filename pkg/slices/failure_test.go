@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -174,13 +175,14 @@ func TestDroppedField(t *testing.T) {
 func TestAdmissionThatChangesSlices(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
-		w.off = []string{"DRADeviceTaints"}
-		w.publisher.fields.kept["taints"] = true
+		w.admit = func(slice *resourcev1.ResourceSlice) { slice.Spec.Devices[0].Name = "changed" }
 		replace(t, w.store, template("a", "d", tainted))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		writes := w.takeWrites()
 		require.Equal(t, 1, writes["create"])
 		require.Less(t, writes["patch"], 75, "with backoff up to a minute")
+		require.LessOrEqual(t, writes["dry-run"], writes["patch"]+2, "asked once for each")
 		events := w.events()
 		require.NotEmpty(t, events)
 		require.Contains(t, events[0], "the API server stored something else than it was sent")

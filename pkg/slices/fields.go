@@ -2,6 +2,7 @@ package slices
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,6 +33,8 @@ type serverFields struct {
 	// report is called once for each source and field that is dropped. The source
 	// is the name of a template, or of the annotation with device taints.
 	report func(ctx context.Context, node *corev1.Node, source string, field *gatedField)
+	// doubts has room for one, so that a sender never waits.
+	doubts chan struct{}
 
 	mu sync.Mutex
 	// kept holds the answers by name of the field.
@@ -184,20 +187,36 @@ func (s *serverFields) forget() {
 	s.kept, s.reported = map[string]bool{}, map[[2]string]bool{}
 }
 
-// watch calls changed when the API server has been replaced, or keeps what it
-// dropped. It returns when ctx ends.
+// doubt has kwok-dra ask again soon, where a write fails as it would if a field were
+// dropped that was kept before: a feature gate may have been turned off. What is
+// stored stays as it is then, so that nothing is wrong before the next write.
+func (s *serverFields) doubt(err error) {
+	if _, otherwise := errors.AsType[storedOtherwise](err); !otherwise && !apierrors.IsInvalid(err) {
+		return
+	}
+	select {
+	case s.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// watch calls changed when the API server has been replaced, keeps what it dropped,
+// or drops what it kept. It returns when ctx ends.
 func (s *serverFields) watch(ctx context.Context, changed func()) {
 	version := s.serverVersion(ctx, "")
 	ticker := time.NewTicker(askAgain)
 	defer ticker.Stop()
 	for {
+		doubted := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-s.doubts:
+			doubted = true
 		}
 		now := s.serverVersion(ctx, version)
-		if now == version && !s.keepsMore(ctx) {
+		if now == version && !s.answersOtherwise(ctx, doubted) {
 			continue
 		}
 		version = now
@@ -216,17 +235,17 @@ func (s *serverFields) serverVersion(ctx context.Context, known string) string {
 	return info.String()
 }
 
-// keepsMore asks again for the fields that were dropped: a feature gate may have
-// been turned on.
-func (s *serverFields) keepsMore(ctx context.Context) bool {
+// answersOtherwise asks again for the fields that were dropped, and in doubt for
+// those that were kept as well.
+func (s *serverFields) answersOtherwise(ctx context.Context, doubted bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(gatedFields, func(field gatedField) bool {
 		kept, asked := s.kept[field.name]
-		if !asked || kept {
+		if !asked || kept && !doubted {
 			return false
 		}
 		now, err := s.ask(ctx, &field)
-		return err == nil && now
+		return err == nil && now != kept
 	})
 }

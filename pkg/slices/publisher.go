@@ -95,7 +95,7 @@ func New(o Options) (*Publisher, error) {
 		shared:    map[scope]bool{},
 	}
 	p.loop = loop.New("slices", p.reconcile)
-	p.fields = &serverFields{client: p.client, version: o.Client.Discovery(), report: p.reportDropped}
+	p.fields = &serverFields{client: p.client, version: o.Client.Discovery(), report: p.reportDropped, doubts: make(chan struct{}, 1)}
 	p.fields.forget()
 	p.metrics = newMetrics(p.slices.GetStore())
 	o.Config.OnChange(p.configChanged)
@@ -323,6 +323,7 @@ func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverStat
 	}
 	p.contests.undo(t.scope)
 	if err := p.apply(ctx, t.scope, writes); err != nil {
+		p.fields.doubt(err)
 		return result{err: err}
 	}
 	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.scope,

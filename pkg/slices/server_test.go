@@ -43,6 +43,8 @@ type server struct {
 	writes  []string
 	// fail, if set, may refuse a write.
 	fail func(verb, name string) error
+	// admit, if set, changes what is stored.
+	admit func(slice *resourcev1.ResourceSlice)
 	// off are the feature gates that are off.
 	off []string
 	// countersWithDevices has counter sets in the slices of devices, as in
@@ -170,6 +172,9 @@ func (s *server) invalid(spec *resourcev1.ResourceSliceSpec) string {
 }
 
 func (s *server) drop(slice *resourcev1.ResourceSlice) {
+	if s.admit != nil {
+		s.admit(slice)
+	}
 	off := func(gate string) bool { return slices.Contains(s.off, gate) }
 	if off("DRAPartitionableDevices") {
 		slice.Spec.SharedCounters, slice.Spec.PerDeviceNodeSelection = nil, nil

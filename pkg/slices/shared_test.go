@@ -1,6 +1,7 @@
 package slices
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -184,12 +185,43 @@ func TestWithoutCountersNothingIsPublished(t *testing.T) {
 	})
 }
 
-// turnOn has the API server keep everything.
-func (w *world) turnOn() {
+// TestGateIsTurnedOff: an API server that comes back with a gate off, at the same
+// version, is noticed by what it stores, or refuses, of the next slice.
+func TestGateIsTurnedOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate, devices, off, on string
+		event                  string
+	}{
+		"the field is left out":               {"DRADeviceTaints", tainted, "create 1, dry-run 2, patch 1", "dry-run 2, patch 2", "taints"},
+		"the slice is refused":                {"DRAListTypeAttributes", "{name: gpu, attributes: {roots: [x, z]}}", "create 2, dry-run 2, patch 1", "dry-run 2, patch 2", "list attributes"},
+		"the pool would be wrong":             {"DRAPartitionableDevices", divided, "create 1, dry-run 2, delete 3", "dry-run 2, create 4", "consumesCounters"},
+		"the fields of one gate are left out": {"DRADeviceBindingConditions", binding, "create 1, dry-run 2, patch 1", "dry-run 2, patch 2", "bindingConditions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, template("a", "d", test.devices), fakeNode("n", true))
+				w.takeWrites()
+				w.turnOff(test.gate)
+				w.addNode(fakeNode("m", true))
+				w.wrote(test.off)
+				require.Contains(t, strings.Join(w.events(), "\n"), "Warning FieldsDropped the API server drops "+test.event)
+				w.turnOff()
+				time.Sleep(askAgain)
+				w.wrote(test.on)
+			})
+		})
+	}
+}
+
+// turnOff has the API server drop what needs the gates.
+func (w *world) turnOff(gates ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.off = nil
+	w.off = gates
 }
+
+// turnOn has the API server keep everything.
+func (w *world) turnOn() { w.turnOff() }
 
 // become has the API server be of another version.
 func (w *world) become(version string, countersWithDevices bool) {

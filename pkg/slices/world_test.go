@@ -78,6 +78,7 @@ func (w *world) wrote(want string) {
 	synctest.Wait()
 	w.requireWrites(want)
 	time.Sleep(10 * time.Minute)
+	synctest.Wait() // for what is due at this very moment
 	later := w.takeWrites()
 	delete(later, "dry-run")
 	require.Empty(w.t, later)
