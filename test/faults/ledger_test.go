@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"sync"
@@ -83,6 +84,13 @@ func (l *ledger) counts() (total, writes, faults int, busiest burst) {
 		faults += count
 	}
 	return l.total, l.writes, faults, l.busiest
+}
+
+// await waits until there has been no write for a time from now on.
+func (l *ledger) await(ctx context.Context, quiet time.Duration) {
+	for started := time.Now(); ctx.Err() == nil && (time.Since(started) < quiet || l.quiet() < quiet); {
+		sleep(ctx, quiet/10)
+	}
 }
 
 // quiet is how long there has been no write.

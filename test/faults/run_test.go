@@ -82,6 +82,9 @@ func (r *run) do(ctx context.Context) result {
 	if err == nil {
 		err = errors.Join(r.settle(ctx), r.inspect(ctx))
 	}
+	if err == nil {
+		err = r.poke(ctx)
+	}
 	r.note()
 	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.renew(ctx))
 	r.note()

@@ -53,7 +53,7 @@ func (s *suite) prove(ctx context.Context, m mutant, step *progress.Step) outcom
 		return o
 	}
 	o.err = s.find(ctx, &o, step)
-	if o.err = errors.Join(o.err, s.checkout.take(m)); o.err != nil || o.verdict.seed == 0 {
+	if o.err = errors.Join(o.err, s.checkout.take(m)); o.err != nil {
 		return o
 	}
 	without, err := s.run(ctx, m.name+"-without", step, "-seed", fmt.Sprint(o.verdict.seed))
@@ -78,6 +78,9 @@ func (s *suite) find(ctx context.Context, o *outcome, step *progress.Step) error
 	var err error
 	o.verdict, err = s.run(ctx, m.name, step, "-to-first-failure", "-seeds", fmt.Sprint(s.seeds))
 	o.took = time.Since(started)
+	if err == nil && o.verdict.seed == 0 {
+		return fmt.Errorf("it survives %d seeds: %s", o.verdict.ran, m.about)
+	}
 	return err
 }
 

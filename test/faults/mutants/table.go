@@ -19,13 +19,8 @@ func printTable(out io.Writer, outcomes []outcome) error {
 	var bad []string
 	for _, o := range outcomes {
 		found, by := fmt.Sprintf("at seed %d", o.verdict.seed), o.verdict.rule
-		switch {
-		case o.err != nil:
-			found, by = "not proven", strings.TrimSpace(o.err.Error())
-		case o.verdict.seed == 0:
-			found, by = "no", fmt.Sprintf("it survives %d seeds: %s", o.verdict.ran, o.mutant.about)
-		}
-		if o.err != nil || o.verdict.seed == 0 {
+		if o.err != nil {
+			found, by = "not proven", o.err.Error()
 			bad = append(bad, o.mutant.name)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", o.mutant.name, found, o.took.Round(time.Second), shorten(by))
