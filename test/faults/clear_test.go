@@ -21,7 +21,7 @@ func (r *run) clear(ctx context.Context, nodesFirst bool) error {
 	if !nodesFirst {
 		steps[0], steps[1] = steps[1], steps[0]
 	}
-	for _, step := range append(steps, r.deletePods, r.deleteLeases) {
+	for _, step := range append(steps, r.deleteJobs, r.deletePods, r.deleteLeases, r.deleteEvents) {
 		if err := r.world.persist(ctx, step); err != nil {
 			return fmt.Errorf("clear: %w", err)
 		}
@@ -58,6 +58,18 @@ func (r *run) deleteNodes(ctx context.Context) error {
 
 func (r *run) emptyConfiguration(ctx context.Context) error {
 	return r.world.writeConfigMap(ctx, map[string]string{"configuration": configuration, "templates": ""})
+}
+
+// deleteJobs has no Job make Pods any more.
+func (r *run) deleteJobs(ctx context.Context) error {
+	now := atOnce
+	now.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	return r.world.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, now, metav1.ListOptions{})
+}
+
+// deleteEvents has the next seed list its own.
+func (r *run) deleteEvents(ctx context.Context) error {
+	return r.world.client.CoreV1().Events(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
 }
 
 // deleteLeases leaves no leader to wait for.

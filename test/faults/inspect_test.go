@@ -20,7 +20,7 @@ func (r *run) inspect(ctx context.Context) error {
 	for _, process := range sidecars {
 		errs = append(errs, process.WaitReady(ctx), r.leaks(ctx, process))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.agree(ctx), r.counted(ctx))...)
 }
 
 // hotLoops finds more requests than what happened is a reason for.

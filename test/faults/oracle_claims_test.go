@@ -178,5 +178,5 @@ func (s *state) wrongEntry(entries []resourcev1.AllocatedDeviceStatus, result *r
 
 // wrong is all that is not as the oracle says.
 func (s *state) wrong() []string {
-	return slices.Concat(s.wrongPools(), s.wrongPods(), s.wrongClaims())
+	return slices.Concat(s.wrongPools(), s.wrongPods(), s.wrongClaims(), s.wrongWaits())
 }

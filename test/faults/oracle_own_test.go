@@ -67,6 +67,9 @@ func TestOracle(t *testing.T) {
 		"a slice without owner":         func(s *state) { s.slices[0].OwnerReferences = nil },
 		"a Pod is not told":             func(s *state) { s.pods["p1"].Status.Conditions = nil },
 		"a Pod without node is told":    func(s *state) { s.pods["p1"].Spec.NodeName = "" },
+		"a Pod waits for nothing": func(s *state) {
+			s.pods["p1"].Status.Conditions, s.claims = nil, nil
+		},
 		"an entry is missing":           func(s *state) { s.claims[0].Status.Devices = nil },
 		"an entry is too many":          func(s *state) { s.pods = nil },
 		"an entry is of another device": func(s *state) { s.claims[0].Status.Devices[0].Device = "gpu-1" },

@@ -26,6 +26,8 @@ type state struct {
 	pods       map[types.UID]*corev1.Pod
 	claims     []resourcev1.ResourceClaim
 	slices     []resourcev1.ResourceSlice
+	// explained are the Pods of which an event says why they wait.
+	explained map[types.UID]bool
 }
 
 // The names that the contract gives.

@@ -155,6 +155,9 @@ func (r *run) disturb(ctx context.Context, planned []operation, disruptions []di
 	return errors.Join(append(errs, err)...)
 }
 
+// relaunched tells whether any sidecar was started after the first ones.
+func (r *run) relaunched() bool { return r.world.launched() > r.load.setup.replicas }
+
 // settle waits until all is as the oracle says, and nothing is written any more.
 func (r *run) settle(ctx context.Context) error {
 	stopped := time.Now()
@@ -165,7 +168,7 @@ func (r *run) settle(ctx context.Context) error {
 		if err != nil {
 			wrong = []string{err.Error()}
 		} else {
-			state.relaunched = r.world.launched() > r.load.setup.replicas
+			state.relaunched = r.relaunched()
 			wrong = state.wrong()
 		}
 		switch {

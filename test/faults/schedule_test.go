@@ -163,6 +163,9 @@ func (s *schedule) delay(c call) time.Duration {
 
 // disturb passes some events of a watch on, and then does the fault.
 func (s *schedule) disturb(ctx context.Context, fault fault, w io.Writer, response *http.Response) error {
+	if response.StatusCode != http.StatusOK {
+		return whole(w, response) // a refusal has no events
+	}
 	random := s.draw(call{path: "events"}, "watch")
 	frames := framesOf(response)
 	for range random.IntN(12) {

@@ -78,6 +78,10 @@ func (l *workload) choices() []choice {
 		{podCount / 2, l.createPods},
 		{4, l.deletePod},
 		{3, l.finishPod},
+		{3, l.editPod},
+		{2, l.createJob},
+		{2, l.editPodOfJobs},
+		{1, l.deletePodOfJobs},
 		{3, l.unholdPods},
 		{5, func() operation { return l.createNode(node) }},
 		{3, func() operation { return l.deleteNode(node) }},
@@ -180,18 +184,25 @@ func (l *workload) podClaim(pod string) corev1.PodResourceClaim {
 
 // createPod creates a Pod, and first the claim that it names.
 func (l *workload) createPod(ctx context.Context, pod *corev1.Pod) error {
-	if name := pod.Spec.ResourceClaims[0].ResourceClaimName; name != nil {
-		class, _, _ := strings.Cut(*name, "-")
-		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: *name}, Spec: claimSpec([]string{class})}
-		if err := l.world.persist(ctx, func(ctx context.Context) error {
-			_, err := l.world.client.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
-			return err
-		}); err != nil {
-			return err
-		}
+	if err := l.createClaim(ctx, pod); err != nil {
+		return err
 	}
 	_, err := l.world.client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
+}
+
+// createClaim creates the claim that a Pod names, if it names one.
+func (l *workload) createClaim(ctx context.Context, pod *corev1.Pod) error {
+	name := pod.Spec.ResourceClaims[0].ResourceClaimName
+	if name == nil {
+		return nil
+	}
+	class, _, _ := strings.Cut(*name, "-")
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: *name}, Spec: claimSpec([]string{class})}
+	return l.world.persist(ctx, func(ctx context.Context) error {
+		_, err := l.world.client.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
+		return err
+	})
 }
 
 func (l *workload) podName() string {

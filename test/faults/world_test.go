@@ -181,5 +181,5 @@ func (w *world) look(ctx context.Context, all templates) (*state, error) {
 		return nil, fmt.Errorf("list slices: %w", err)
 	}
 	s.slices = published.Items
-	return s, nil
+	return s, w.explain(ctx, s)
 }
