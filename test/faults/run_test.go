@@ -70,17 +70,12 @@ func (r *run) do(ctx context.Context) result {
 	r.note()
 	random := rand.New(rand.NewPCG(r.result.seed, 0))
 	r.load = newWorkload(r.world, random, r.result.seed)
+	first := r.load.configure()
 	disruptions := withClockJumps(newDisruptions(random, r.load.setup.mode, faultTime), r.result.seed, faultTime)
 	planned := r.load.plan()
-	err := r.begin(ctx)
+	err := r.begin(ctx, first)
 	if err == nil {
-		r.world.disturb(r.schedules(random))
-		err = r.disturb(ctx, planned, disruptions)
-		r.world.disturb(nil)
-	}
-	r.note()
-	if err == nil {
-		err = errors.Join(r.settle(ctx), r.inspect(ctx))
+		err = r.befall(ctx, planned, disruptions, r.schedules(random))
 	}
 	if err == nil {
 		err = r.poke(ctx)
@@ -89,6 +84,28 @@ func (r *run) do(ctx context.Context) result {
 	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.renew(ctx))
 	r.note()
 	return r.result
+}
+
+// befall has the workload run under all faults, and sees that all comes right, and
+// that nothing was retired without a reason.
+func (r *run) befall(ctx context.Context, planned []operation, disruptions []disruption, schedules []*schedule) error {
+	gone, end, err := r.world.watchRetirements(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r.world.disturb(schedules)
+	err = r.disturb(ctx, planned, disruptions)
+	r.world.disturb(nil)
+	r.note()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(r.settle(ctx), r.inspect(ctx))
+	for _, problem := range gone.wrong(r.load) {
+		err = errors.Join(err, errors.New(problem))
+	}
+	return err
 }
 
 // schedules are one for each proxy, so that what befalls one replica does not
@@ -105,8 +122,12 @@ func (r *run) note() {
 	r.result.times = append(r.result.times, time.Now())
 }
 
-// begin starts the sidecars.
-func (r *run) begin(ctx context.Context) error {
+// begin starts the sidecars. They find the first templates in force: whose claims
+// are prepared goes by the drivers that templates name.
+func (r *run) begin(ctx context.Context, first operation) error {
+	if err := r.world.persist(ctx, first.do); err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
 	r.world.ledger.reset()
 	setup := r.load.setup
 	r.world.arrange(setup)

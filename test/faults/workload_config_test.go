@@ -25,6 +25,7 @@ func (l *workload) configChoices() []choice {
 
 // configure puts the templates as they are now into the ConfigMap.
 func (l *workload) configure() operation {
+	l.history = append(l.history, l.all)
 	return l.write("configure", map[string]string{"configuration": configuration, "templates": l.all.yaml()})
 }
 

@@ -23,7 +23,10 @@ func (l *workload) createNode(i int) operation {
 	}}
 	if l.random.IntN(8) > 0 {
 		node.Labels[chosenKey], node.Annotations[chosenKey] = chosenValue, chosenValue
+	} else {
+		l.past(i).unsteady = true
 	}
+	l.past(i).kinds = append(l.past(i).kinds, node.Labels[kindLabel])
 	lease := l.newLease(i)
 	return operation{"create " + node.Name, 4, 0, func(ctx context.Context) error {
 		if err := l.world.persist(ctx, func(ctx context.Context) error {
@@ -64,6 +67,7 @@ func (l *workload) moveLease(i int) operation {
 
 // deleteNode deletes a node, and its lease, as the garbage collector does.
 func (l *workload) deleteNode(i int) operation {
+	l.past(i).unsteady = true
 	return operation{"delete " + l.nodeName(i), 4, 0, func(ctx context.Context) error {
 		if err := l.world.persist(ctx, func(ctx context.Context) error {
 			return l.world.client.CoreV1().Nodes().Delete(ctx, l.nodeName(i), metav1.DeleteOptions{})
@@ -87,6 +91,7 @@ func (l *workload) recreateNode(i int) operation {
 // selectNode has a node enter the selection, or leave it.
 func (l *workload) selectNode(i int) operation {
 	enter := l.random.IntN(2) == 0
+	l.past(i).unsteady = true
 	return l.patchNode(fmt.Sprintf("select %s: %t", l.nodeName(i), enter), i, l.setup.selection.patch(enter))
 }
 
@@ -96,13 +101,16 @@ func (l *workload) labelNode(i int) operation {
 	var value any
 	switch key {
 	case kindLabel:
-		value = pick(l.random, "a", "b", "c", "d")
+		kind := pick(l.random, "a", "b", "c", "d")
+		l.past(i).kinds = append(l.past(i).kinds, kind)
+		value = kind
 	case tierLabel:
 		value = pick[any](l.random, "gold", nil)
 	case rackLabel:
 		value = pick[any](l.random, "r1", "r2", nil)
 	case retiredLabel:
 		value = pick[any](l.random, "true", nil, nil)
+		l.past(i).unsteady = true
 	}
 	return l.patchNode(fmt.Sprintf("label %s %s=%v", l.nodeName(i), key, value), i, map[string]any{"labels": map[string]any{key: value}})
 }

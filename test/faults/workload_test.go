@@ -38,10 +38,14 @@ type workload struct {
 	random *rand.Rand
 	all    templates
 	pods   int
+	// history are the templates that may have been in force, and pasts what nodes may
+	// have been.
+	history []templates
+	pasts   map[string]*nodePast
 }
 
 func newWorkload(w *world, random *rand.Rand, seed uint64) *workload {
-	l := &workload{world: w, prefix: fmt.Sprintf("s%d", seed), random: random, all: initialTemplates()}
+	l := &workload{world: w, prefix: fmt.Sprintf("s%d", seed), random: random, all: initialTemplates(), pasts: map[string]*nodePast{}}
 	l.setup = newSetup(random, l.nodeName(0))
 	return l
 }
@@ -52,7 +56,7 @@ const slicesOfFleet = 3 * nodeCount
 // plan draws all operations: the fleet comes, then this and that, and in the end
 // the configuration is one that can be followed.
 func (l *workload) plan() []operation {
-	planned := []operation{l.configure()}
+	var planned []operation
 	for i := range nodeCount * 3 / 4 {
 		planned = append(planned, l.createNode(i))
 	}
@@ -244,6 +248,7 @@ func (l *workload) spoilSlice(i int) operation {
 		`[{"op": "remove", "path": "/metadata/ownerReferences"}]`,
 		`[{"op": "remove", "path": "/metadata/labels"}]`,
 		`[{"op": "remove", "path": "/spec/devices/0"}]`)
+	l.past(i).unsteady = true
 	return operation{"spoil a slice of " + l.nodeName(i), 3, 0, func(ctx context.Context) error {
 		client := l.world.client.ResourceV1().ResourceSlices()
 		list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + l.nodeName(i)})

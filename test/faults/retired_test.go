@@ -1,0 +1,119 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// retirements are the pools that have gone, as the API server says it.
+type retirements struct {
+	mu sync.Mutex
+	// published are the slices of each pool, by name.
+	published map[poolKey]map[string]bool
+	gone      map[poolKey]bool
+}
+
+func keyOf(slice *resourcev1.ResourceSlice) poolKey {
+	key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
+	if slice.Spec.NodeName != nil {
+		key.node = *slice.Spec.NodeName
+	}
+	return key
+}
+
+// watchRetirements notes what goes until it is told to end.
+func (w *world) watchRetirements(ctx context.Context) (*retirements, func(), error) {
+	r := &retirements{published: map[poolKey]map[string]bool{}, gone: map[poolKey]bool{}}
+	informer := resourceinformers.NewResourceSliceInformer(w.client, 0, nil)
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { r.came(object.(*resourcev1.ResourceSlice)) },
+		DeleteFunc: func(object any) {
+			if unseen, is := object.(cache.DeletedFinalStateUnknown); is {
+				object = unseen.Obj
+			}
+			r.went(object.(*resourcev1.ResourceSlice))
+		},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("watch slices: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	return r, func() { cancel(); running.Wait() }, nil
+}
+
+func (r *retirements) came(slice *resourcev1.ResourceSlice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := keyOf(slice)
+	if r.published[key] == nil {
+		r.published[key] = map[string]bool{}
+	}
+	r.published[key][slice.Name] = true
+}
+
+func (r *retirements) went(slice *resourcev1.ResourceSlice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := keyOf(slice)
+	delete(r.published[key], slice.Name)
+	if len(r.published[key]) == 0 {
+		r.gone[key] = true
+	}
+}
+
+// wrong says which pools have gone although the templates, and their nodes, had them
+// exist all the time.
+func (r *retirements) wrong(l *workload) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var wrong []string
+	for key := range r.gone {
+		if l.steady(key) {
+			wrong = append(wrong, fmt.Sprintf("retired: %+v has gone, and nothing was a reason for it", key))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// nodePast is all that a node may have been, whatever came of the operations.
+type nodePast struct {
+	kinds []string
+	// unsteady tells that its pools had a reason to go, or were spoiled by hand.
+	unsteady bool
+}
+
+func (l *workload) past(i int) *nodePast {
+	name := l.nodeName(i)
+	if l.pasts[name] == nil {
+		l.pasts[name] = &nodePast{}
+	}
+	return l.pasts[name]
+}
+
+// steady tells whether a pool was to exist all the time since it was first published,
+// whichever templates a sidecar saw with whichever version of the node.
+func (l *workload) steady(key poolKey) bool {
+	past := l.pasts[key.node]
+	if past == nil || past.unsteady {
+		return false
+	}
+	for name := range l.all {
+		if !slices.ContainsFunc(l.history, func(all templates) bool {
+			t, is := all[name]
+			return !is || t.driver != key.driver || t.shared || t.tier != "" ||
+				slices.ContainsFunc(past.kinds, func(kind string) bool { return !slices.Contains(t.kinds, kind) })
+		}) {
+			return true
+		}
+	}
+	return false
+}
