@@ -21,7 +21,7 @@ func (r *run) clear(ctx context.Context, nodesFirst bool) error {
 	if !nodesFirst {
 		steps[0], steps[1] = steps[1], steps[0]
 	}
-	for _, step := range append(steps, r.deleteJobs, r.deletePods, r.deleteLeases, r.deleteEvents) {
+	for _, step := range append(steps, r.load.removeDisks().do, r.deleteJobs, r.deletePods, r.deleteLeases, r.deleteEvents) {
 		if err := r.world.persist(ctx, step); err != nil {
 			return fmt.Errorf("clear: %w", err)
 		}

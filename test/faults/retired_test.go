@@ -4,11 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // retirements are the pools that have gone, as the API server says it.
@@ -16,7 +24,8 @@ type retirements struct {
 	mu sync.Mutex
 	// published are the slices of each pool, by name.
 	published map[poolKey]map[string]bool
-	gone      map[poolKey]bool
+	// gone has when a pool went first.
+	gone map[poolKey]time.Time
 }
 
 func keyOf(slice *resourcev1.ResourceSlice) poolKey {
@@ -29,7 +38,7 @@ func keyOf(slice *resourcev1.ResourceSlice) poolKey {
 
 // watchRetirements notes what goes until it is told to end.
 func (w *world) watchRetirements(ctx context.Context) (*retirements, func(), error) {
-	r := &retirements{published: map[poolKey]map[string]bool{}, gone: map[poolKey]bool{}}
+	r := &retirements{published: map[poolKey]map[string]bool{}, gone: map[poolKey]time.Time{}}
 	informer := resourceinformers.NewResourceSliceInformer(w.client, 0, nil)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { r.came(object.(*resourcev1.ResourceSlice)) },
@@ -64,8 +73,8 @@ func (r *retirements) went(slice *resourcev1.ResourceSlice) {
 	defer r.mu.Unlock()
 	key := keyOf(slice)
 	delete(r.published[key], slice.Name)
-	if len(r.published[key]) == 0 {
-		r.gone[key] = true
+	if len(r.published[key]) == 0 && r.gone[key].IsZero() {
+		r.gone[key] = time.Now()
 	}
 }
 
@@ -75,8 +84,8 @@ func (r *retirements) wrong(l *workload) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var wrong []string
-	for key := range r.gone {
-		if l.steady(key) {
+	for key, at := range r.gone {
+		if l.steady(key, at) {
 			wrong = append(wrong, fmt.Sprintf("retired: %+v has gone, and nothing was a reason for it", key))
 		}
 	}
@@ -99,12 +108,15 @@ func (l *workload) past(i int) *nodePast {
 	return l.pasts[name]
 }
 
-// steady tells whether a pool was to exist all the time since it was first published,
-// whichever templates a sidecar saw with whichever version of the node.
-func (l *workload) steady(key poolKey) bool {
+// steady tells whether a pool was to exist at a time, and ever since it was first
+// published, whichever templates a sidecar saw with whichever version of the node.
+func (l *workload) steady(key poolKey, at time.Time) bool {
 	past := l.pasts[key.node]
 	if past == nil || past.unsteady {
 		return false
+	}
+	if key.driver == diskDriver {
+		return l.ended.IsZero() || at.Before(l.ended)
 	}
 	for name := range l.all {
 		if !slices.ContainsFunc(l.history, func(all templates) bool {
@@ -116,4 +128,33 @@ func (l *workload) steady(key poolKey) bool {
 		}
 	}
 	return false
+}
+
+// diskDriver is that of a template that is a custom resource, and that nobody changes.
+const diskDriver = "disk.example.com"
+
+var disks = poolTemplate{name: "disks", driver: diskDriver, kinds: []string{"a", "b", "c", "d"}, device: "disk", count: 2, revision: 1}
+
+func (w *world) templates() dynamic.ResourceInterface {
+	return w.dynamic.Resource(v1alpha1.GroupVersion.WithResource("resourcepooltemplates"))
+}
+
+// addDisks has all nodes have disks while there are faults.
+func (l *workload) addDisks(ctx context.Context) error {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.Trim(disks.yaml(), "-\n")), &object.Object); err != nil {
+		return fmt.Errorf("read template: %w", err)
+	}
+	_, err := l.world.templates().Create(ctx, object, metav1.CreateOptions{})
+	return err
+}
+
+// removeDisks has them go: what is to be at rest does not depend on them.
+func (l *workload) removeDisks() operation {
+	return operation{"remove the disks", slicesOfFleet, 0, func(ctx context.Context) error {
+		if l.ended.IsZero() {
+			l.ended = time.Now()
+		}
+		return l.world.templates().Delete(ctx, disks.name, metav1.DeleteOptions{})
+	}}
 }

@@ -128,6 +128,9 @@ func (r *run) begin(ctx context.Context, first operation) error {
 	if err := r.world.persist(ctx, first.do); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
+	if err := r.world.persist(ctx, r.load.addDisks); err != nil {
+		return fmt.Errorf("add disks: %w", err)
+	}
 	r.world.ledger.reset()
 	setup := r.load.setup
 	r.world.arrange(setup)

@@ -42,6 +42,8 @@ type workload struct {
 	// have been.
 	history []templates
 	pasts   map[string]*nodePast
+	// ended is when the disks were to go.
+	ended time.Time
 }
 
 func newWorkload(w *world, random *rand.Rand, seed uint64) *workload {
@@ -65,7 +67,7 @@ func (l *workload) plan() []operation {
 		next.pause = time.Duration(l.random.Int64N(int64(90 * time.Millisecond)))
 		planned = append(planned, next)
 	}
-	return append(planned, l.configure())
+	return append(planned, l.removeDisks(), l.configure())
 }
 
 // choice is a kind of operation: how common it is, and how one is made.
