@@ -127,7 +127,7 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		node := s.node(pod.Spec.NodeName)
 		// An unbound Pod may be about to start, and where its node has come again since
 		// it started, or was not selected, the entries may have been withdrawn in between.
-		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName)
+		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName) || s.usedElsewhere(claim, node)
 		started = started || node != nil && startable(pod) && !hasLeft(node) && node.CreationTimestamp.Time.Before(pod.CreationTimestamp.Time)
 		nodes = append(nodes, pod.Spec.NodeName)
 	}
@@ -146,6 +146,12 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		}
 	}
 	return ""
+}
+
+// usedElsewhere tells whether a Pod that uses a claim may be another kwok-dra's: the claim is
+// usable on several nodes, and the Pod's is none of those that are asked for.
+func (s *state) usedElsewhere(claim *resourcev1.ResourceClaim, node *corev1.Node) bool {
+	return node == nil && s.selection.narrow() && claim.Status.Allocation != nil && claim.Status.Allocation.NodeSelector == nil
 }
 
 // sharedByAll tells whether each of the nodes has the template of a pool that is
