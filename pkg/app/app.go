@@ -190,7 +190,10 @@ func newSidecar(o *Options, client clients, store *config.Store, owner *shard.Ow
 	if s.publisher, err = slices.New(options); err != nil {
 		return nil, err
 	}
-	s.preparer, err = claims.New(claims.Options{Client: client.all, Config: store, Nodes: s.nodes, Owner: owner, Published: s.publisher.Published, Events: events})
+	s.preparer, err = claims.New(claims.Options{
+		Client: client.all, Config: store, Nodes: s.nodes, Owner: owner,
+		Published: s.publisher.Published, PublishedDevice: s.publisher.PublishedDevice, Events: events,
+	})
 	return s, err
 }
 

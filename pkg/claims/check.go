@@ -32,6 +32,8 @@ const (
 	reasonSimulated = "simulated"
 	// a template in `claimStatus` cannot be rendered, or yields what the API server does not accept.
 	reasonTemplate = "template"
+	// no document in force makes a device that is published, and a document that may is refused since before kwok-dra started.
+	reasonUnsettled = "unsettled"
 	// `prepareWhen` or `failWhen` cannot be evaluated for the Pod.
 	reasonSelector = "selector"
 	// the API server refuses a write, or does not answer.

@@ -35,7 +35,7 @@ func (p *Preparer) showHealth(ctx context.Context, a *attempt) error {
 	}
 	want, err := p.healthOf(a)
 	if err != nil || want == nil {
-		return nil //nolint:nilerr // templates that cannot be rendered now are reported on the node
+		return nil //nolint:nilerr // templates that cannot be rendered now are reported on the node, and refused ones on themselves
 	}
 	patch, err := healthPatch(a.pod, want)
 	if err != nil || patch == nil {
@@ -137,6 +137,9 @@ func isFor(result *resourcev1.DeviceRequestAllocationResult, request string) boo
 }
 
 func (h *healthReport) add(status *corev1.ResourceStatus, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) error {
+	if err := h.a.unsettled(result); err != nil {
+		return err
+	}
 	if !h.a.set.Names(result.Driver) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
@@ -63,7 +65,7 @@ func (p *Preparer) prepare(ctx context.Context, a *attempt) error {
 	if gate == gateWait {
 		return p.showWaiting(ctx, a)
 	}
-	if left := a.state.failure.left(a.pod, gate); left > 0 {
+	if left := a.state.failure.left(a, gate); left > 0 {
 		p.podLoop.AddAfter(a.key, left)
 		return nil
 	}
@@ -106,6 +108,9 @@ func (p *Preparer) plan(a *attempt, claims []*resourcev1.ResourceClaim, gate gat
 // a template are not played.
 func (a *attempt) answer(claim *resourcev1.ResourceClaim, gate gate) error {
 	for _, result := range claim.Status.Allocation.Devices.Results {
+		if err := a.unsettled(&result); err != nil && !skipsPrepare(claim, result.Driver) {
+			return failed(reasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+		}
 		switch {
 		case !a.set.Names(result.Driver):
 		case pluginOf(a.node) == pluginSilent:
@@ -115,6 +120,20 @@ func (a *attempt) answer(claim *resourcev1.ResourceClaim, gate gate) error {
 		}
 	}
 	return nil
+}
+
+// unsettled is why it is not known what the driver of a device does: kwok-dra has
+// published it, no document in force makes it, and of a refused one no good version is
+// known. It is nil where that is known.
+func (a *attempt) unsettled(result *resourcev1.DeviceRequestAllocationResult) error {
+	if len(a.set.Unsettled) == 0 || !a.published(a.node.Name, result) {
+		return nil
+	}
+	_, err := a.lookup.Template(result)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w, until this is settled: %w", err, utilerrors.NewAggregate(a.set.Unsettled))
 }
 
 // desire counts the Pod among those that the claim is prepared for.
@@ -172,7 +191,7 @@ func (p *Preparer) fail(ctx context.Context, a *attempt, failure *prepareError) 
 	p.metrics.failures.WithLabelValues(failure.reason).Inc()
 	p.event(a, failure)
 	retry := wait.Jitter(a.set.RetryInterval, retryJitter)
-	a.state.failure = newFailure(a.pod, failure.reason == reasonSimulated, time.Now().Add(retry))
+	a.state.failure = newFailure(a, failure.reason, time.Now().Add(retry))
 	p.podLoop.AddAfter(a.key, retry)
 	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod", "pod", a.key, "node", a.node.Name, "reason", failure.reason, "err", failure.err)
 	return p.showWaiting(ctx, a)
@@ -197,15 +216,19 @@ func (v podVersion) equal(other podVersion) bool {
 	return v.generation == other.generation && maps.Equal(v.labels, other.labels) && maps.Equal(v.annotations, other.annotations)
 }
 
-func newFailure(pod *corev1.Pod, simulated bool, retry time.Time) *failure {
-	return &failure{retry: retry, simulated: simulated, version: versionOf(pod)}
+func newFailure(a *attempt, reason string, retry time.Time) *failure {
+	return &failure{retry: retry, reason: reason, version: versionOf(a.pod), set: a.set}
 }
 
 // left is how long the Pod still has to wait: until the retry, but no longer than
 // until failWhen no longer selects it, or, where it is not to blame, until the Pod
-// is edited.
-func (f *failure) left(pod *corev1.Pod, gate gate) time.Duration {
-	if f == nil || f.simulated && gate == gatePrepare || !f.simulated && !f.version.equal(versionOf(pod)) {
+// is edited, or the configuration where that is to blame.
+func (f *failure) left(a *attempt, gate gate) time.Duration {
+	switch {
+	case f == nil,
+		f.reason == reasonSimulated && gate == gatePrepare,
+		f.reason != reasonSimulated && !f.version.equal(versionOf(a.pod)),
+		(f.reason == reasonUnsettled || f.reason == reasonTemplate) && f.set != a.set:
 		return 0
 	}
 	return max(0, time.Until(f.retry))

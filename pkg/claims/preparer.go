@@ -30,12 +30,13 @@ import (
 
 // Preparer prepares and unprepares the claims of Pods on fake nodes.
 type Preparer struct {
-	client    kubernetes.Interface
-	config    *config.Store
-	nodes     *lifecycle.Nodes
-	owner     *shard.Owner
-	published func(node, driver string) bool
-	events    record.EventBroadcaster
+	client          kubernetes.Interface
+	config          *config.Store
+	nodes           *lifecycle.Nodes
+	owner           *shard.Owner
+	published       func(node, driver string) bool
+	publishedDevice func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
+	events          record.EventBroadcaster
 
 	pods      cache.TypedSharedIndexInformer[*observedPod]
 	claims    cache.TypedSharedIndexInformer[*observedClaim]
@@ -57,21 +58,24 @@ type Options struct {
 	Owner *shard.Owner
 	// Published reports whether a driver has a pool on a node by what the cache says.
 	Published func(node, driver string) bool
-	Events    record.EventBroadcaster
+	// PublishedDevice reports whether an allocated device is one of those slices.
+	PublishedDevice func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
+	Events          record.EventBroadcaster
 }
 
 // New makes a Preparer; Run starts it.
 func New(o Options) (*Preparer, error) {
 	p := &Preparer{
-		client:    o.Client,
-		config:    o.Config,
-		nodes:     o.Nodes,
-		owner:     o.Owner,
-		published: o.Published,
-		events:    o.Events,
-		pods:      newPodInformer(o.Client),
-		claims:    newClaimInformer(o.Client),
-		states:    newStates(),
+		client:          o.Client,
+		config:          o.Config,
+		nodes:           o.Nodes,
+		owner:           o.Owner,
+		published:       o.Published,
+		publishedDevice: o.PublishedDevice,
+		events:          o.Events,
+		pods:            newPodInformer(o.Client),
+		claims:          newClaimInformer(o.Client),
+		states:          newStates(),
 	}
 	p.podLoop = loop.New("pods", p.reconcilePod)
 	p.claimLoop = loop.New("claims", p.reconcileClaim)
@@ -112,6 +116,8 @@ type attempt struct {
 	node   *corev1.Node
 	state  *podState
 	lookup *devices.Lookup
+	// published reports whether a device of the node is one that kwok-dra publishes.
+	published func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
 
 	pod    *corev1.Pod
 	object *lifecycle.Object
@@ -138,7 +144,7 @@ func (p *Preparer) reconcilePod(ctx context.Context, key types.NamespacedName) e
 	if set == nil || node == nil || cached.Older(pod.ResourceVersion, state.written) {
 		return nil
 	}
-	a := &attempt{key: key, set: set, node: node, state: state, lookup: devices.NewLookup(set.Templates, node)}
+	a := &attempt{key: key, set: set, node: node, state: state, lookup: devices.NewLookup(set.Templates, node), published: p.publishedDevice}
 	a.see(pod)
 	return p.report(ctx, a, p.advance(ctx, a))
 }

@@ -8,6 +8,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
 // states is what is remembered of Pods and claims between two reconciliations. All
@@ -44,11 +46,11 @@ type podState struct {
 
 // failure is a prepare that failed.
 type failure struct {
-	retry time.Time
-	// simulated says that failWhen made it fail.
-	simulated bool
-	// version differs once the Pod has been edited.
+	retry  time.Time
+	reason string
+	// version differs once the Pod has been edited, and set once the configuration has.
 	version podVersion
+	set     *config.Set
 }
 
 // claimState is locked while the claim is written, so that Pods that share a

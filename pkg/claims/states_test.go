@@ -10,6 +10,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
 func TestUses(t *testing.T) {
@@ -90,7 +92,10 @@ func TestFailureLeft(t *testing.T) {
 			return pod
 		}
 		retry := time.Now().Add(time.Minute)
-		genuine, simulated := newFailure(pod, false, retry), newFailure(pod, true, retry)
+		set, other := &config.Set{}, &config.Set{}
+		of := func(pod *corev1.Pod, set *config.Set) *attempt { return &attempt{pod: pod, set: set} }
+		genuine, simulated := newFailure(of(pod, set), reasonNotAllocated, retry), newFailure(of(pod, set), reasonSimulated, retry)
+		template := newFailure(of(pod, set), reasonTemplate, retry)
 		for name, test := range map[string]struct {
 			failure *failure
 			pod     *corev1.Pod
@@ -110,12 +115,15 @@ func TestFailureLeft(t *testing.T) {
 			"spec changed":              {genuine, edited(func(pod *corev1.Pod) { pod.Generation++ }), gatePrepare, 0},
 			"only the resource version": {genuine, edited(func(pod *corev1.Pod) { pod.ResourceVersion = "9" }), gatePrepare, time.Minute},
 		} {
-			require.Equal(t, test.want, test.failure.left(test.pod, test.gate), name)
+			require.Equal(t, test.want, test.failure.left(of(test.pod, set), test.gate), name)
 		}
+		require.Equal(t, time.Minute, template.left(of(pod, set), gatePrepare))
+		require.Zero(t, template.left(of(pod, other), gatePrepare), "what is to blame has changed")
+		require.Equal(t, time.Minute, genuine.left(of(pod, other), gatePrepare))
 		time.Sleep(time.Minute - time.Second)
-		require.Equal(t, time.Second, genuine.left(pod, gatePrepare))
+		require.Equal(t, time.Second, genuine.left(of(pod, set), gatePrepare))
 		time.Sleep(time.Hour)
-		require.Zero(t, genuine.left(pod, gatePrepare))
+		require.Zero(t, genuine.left(of(pod, set), gatePrepare))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
@@ -29,7 +30,9 @@ type world struct {
 	managed lifecycle.ManagedNodes
 	// published reports whether a driver has a pool on a node by the cache.
 	published func(node, driver string) bool
-	events    *eventLog
+	// publishedDevice reports whether kwok-dra publishes a device.
+	publishedDevice func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
+	events          *eventLog
 	// owner is run with the Preparer, if there is one.
 	owner    *shard.Owner
 	preparer *Preparer
@@ -49,12 +52,13 @@ func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world 
 func idleWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{
-		server:    newServer(objects...),
-		t:         t,
-		store:     config.NewStore("test"),
-		published: func(string, string) bool { return true },
-		events:    &eventLog{},
-		stop:      func() {},
+		server:          newServer(objects...),
+		t:               t,
+		store:           config.NewStore("test"),
+		published:       func(string, string) bool { return true },
+		publishedDevice: func(string, *resourcev1.DeviceRequestAllocationResult) bool { return true },
+		events:          &eventLog{},
+		stop:            func() {},
 	}
 	if documents != "" {
 		replace(t, w.store, documents)
@@ -67,7 +71,7 @@ func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
 	nodes := lifecycle.NewNodes(w.server, &w.managed)
-	preparer, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Owner: w.owner, Published: w.published, Events: w.events})
+	preparer, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Owner: w.owner, Published: w.published, PublishedDevice: w.publishedDevice, Events: w.events})
 	require.NoError(w.t, err)
 	w.preparer = preparer
 	ctx, cancel := context.WithCancel(quiet(w.t))

@@ -113,23 +113,6 @@ func (p *Publisher) Synced() []cache.DoneChecker {
 	return p.synced
 }
 
-// Published reports whether a driver has slices on a node, or in a pool that the
-// node shares, by what the cache says.
-func (p *Publisher) Published(node, driver string) bool {
-	if p.publishedIn(nodeScope(node), driver) {
-		return true
-	}
-	set, object := p.config.Current(), p.nodes.Get(node)
-	return set != nil && object != nil && slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
-		return t.Driver == driver && t.Selects(object) && p.publishedIn(sharedScope(t), driver)
-	})
-}
-
-func (p *Publisher) publishedIn(of scope, driver string) bool {
-	existing, err := p.existing(of)
-	return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == driver })
-}
-
 // othersPatience bounds the wait for the caches of other controllers.
 const othersPatience = 5 * time.Second
 

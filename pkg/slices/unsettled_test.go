@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
@@ -163,5 +164,25 @@ func TestRefusedDocumentBesideABadAnnotation(t *testing.T) {
 		w.wrote("")
 		carrier.Drop(t.Context(), "ResourcePoolTemplate", "b")
 		w.wrote("delete 1")
+	})
+}
+
+// TestPublishedDevice: what is published is known also where no document in force
+// makes it.
+func TestPublishedDevice(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		o := objects{"a": "{driver: d, devices: [{name: x}]}", "s": "{driver: f, poolName: p, sharedWith: {allNodes: true}, devices: [{name: port}]}"}
+		w := newObjectsWorld(t, o, fakeNode("n", true))
+		w.wrote("create 2")
+		w.stop()
+		w.begin(objects{"a": "{driver: d, devices: []}", "s": "{driver: f, devices: []}"})
+		w.wrote("")
+		for device, want := range map[[3]string]bool{
+			{"d", "n", "x"}: true, {"f", "p", "port"}: true, {"d", "n", "y"}: false, {"e", "n", "x"}: false, {"d", "p", "x"}: false,
+		} {
+			result := &resourcev1.DeviceRequestAllocationResult{Driver: device[0], Pool: device[1], Device: device[2]}
+			require.Equal(t, want, w.publisher.PublishedDevice("n", result), "%v", device)
+		}
+		require.False(t, w.publisher.PublishedDevice("m", &resourcev1.DeviceRequestAllocationResult{Driver: "d", Pool: "n", Device: "x"}))
 	})
 }
