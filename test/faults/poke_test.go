@@ -103,7 +103,7 @@ func (s *state) cause() string {
 		all = append(all, fmt.Sprint("node ", node.UID, node.Labels, node.Annotations[taintAnnotation], ready(node)))
 	}
 	for _, pod := range s.pods {
-		all = append(all, fmt.Sprint("pod ", pod.UID, pod.Spec.NodeName, pod.Labels, pod.Status.Phase, pod.DeletionTimestamp, pod.Status.ResourceClaimStatuses))
+		all = append(all, fmt.Sprint("pod ", pod.UID, pod.Spec.NodeName, pod.Labels, pod.Status.Phase, pod.DeletionTimestamp))
 	}
 	for i := range s.claims {
 		claim := &s.claims[i]
