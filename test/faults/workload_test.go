@@ -67,7 +67,7 @@ func (l *workload) plan() []operation {
 		next.pause = time.Duration(l.random.Int64N(int64(90 * time.Millisecond)))
 		planned = append(planned, next)
 	}
-	return append(planned, l.removeDisks(), l.configure())
+	return append(append(planned, l.removeDisks(), l.configure()), l.late()...)
 }
 
 // choice is a kind of operation: how common it is, and how one is made.
