@@ -73,9 +73,8 @@ func (c checkout) build(ctx context.Context, packages ...string) error {
 }
 
 // take takes a fault out again.
-func (c checkout) take(m mutant) error {
-	// Also after an interrupt, for a copy that others go on with.
-	if out, err := c.command(context.Background(), ".", "git", "apply", "--reverse", m.patch).CombinedOutput(); err != nil {
+func (c checkout) take(ctx context.Context, m mutant) error {
+	if out, err := c.command(ctx, ".", "git", "apply", "--reverse", m.patch).CombinedOutput(); err != nil {
 		return fmt.Errorf("take %s out again: %w\n%s", filepath.Base(m.patch), err, out)
 	}
 	return nil

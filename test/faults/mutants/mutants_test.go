@@ -32,7 +32,7 @@ func TestMutants(t *testing.T) {
 	require.NoError(t, err)
 	for _, m := range all {
 		require.NoError(t, copied.put(t.Context(), m))
-		require.NoError(t, copied.take(m))
+		require.NoError(t, copied.take(t.Context(), m))
 		require.True(t, hasTest(t, filepath.Join(dir, m.unit), m.test), "%s names %s, which %s does not have", m.name, m.test, m.unit)
 	}
 	for len(all) > 0 {
@@ -55,7 +55,7 @@ func buildTogether(t *testing.T, copied checkout, all []mutant) (others []mutant
 	}
 	require.NoError(t, copied.build(t.Context(), packages...))
 	for _, m := range slices.Backward(in) {
-		require.NoError(t, copied.take(m))
+		require.NoError(t, copied.take(t.Context(), m))
 	}
 	return others
 }
@@ -137,7 +137,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	outcomes := []outcome{
 		{mutant: mutant{name: "found"}, verdict: verdict{ran: 3, seed: 3, rule: "pod p is not told to start"}},
-		{mutant: mutant{name: "survivor"}, verdict: verdict{ran: 50}, err: errors.New("it survives 50 seeds: It breaks.")},
+		{mutant: mutant{name: "survivor"}, verdict: verdict{ran: 50}, err: errors.New("it survives 50 seeds")},
 		{mutant: mutant{name: "broken"}, err: errors.New("broken.patch no longer compiles\nx.go:1")},
 	}
 	var out strings.Builder
@@ -145,7 +145,7 @@ func TestTable(t *testing.T) {
 	require.Equal(t, `
 MUTANT    FOUND       AFTER  BY
 found     at seed 3   0s     pod p is not told to start
-survivor  not proven  0s     it survives 50 seeds: It breaks.
+survivor  not proven  0s     it survives 50 seeds
 broken    not proven  0s     broken.patch no longer compiles ...
 `, out.String())
 	require.NoError(t, printTable(&out, outcomes[:1]))

@@ -53,7 +53,7 @@ func (s *suite) prove(ctx context.Context, m mutant, step *progress.Step) outcom
 		return o
 	}
 	o.err = s.find(ctx, &o, step)
-	if o.err = errors.Join(o.err, s.checkout.take(m)); o.err != nil {
+	if o.err = errors.Join(o.err, s.checkout.take(ctx, m)); o.err != nil {
 		return o
 	}
 	without, err := s.run(ctx, m.name+"-without", step, "-seed", fmt.Sprint(o.verdict.seed))
