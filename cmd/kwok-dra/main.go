@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/flags"
 )
 
 func main() {
@@ -24,14 +25,14 @@ func main() {
 
 func run(arguments []string) error {
 	options := app.NewOptions()
-	flags := options.Flags()
-	if err := flags.Parse(arguments); errors.Is(err, pflag.ErrHelp) {
+	given := options.Flags()
+	if err := given.Parse(arguments); errors.Is(err, pflag.ErrHelp) {
 		return nil
 	} else if err != nil {
-		return err
+		return flags.Error(given, "kwok-dra", err)
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: give each file with a --config of its own", flags.Arg(0))
+	if given.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: give each file with a --config of its own", given.Arg(0))
 	}
 	if options.Version {
 		fmt.Println("kwok-dra", app.Version())

@@ -121,15 +121,6 @@ func newClients(c *rest.Config) (clients, error) {
 	return clients{all, quiet}, err
 }
 
-// restConfig is how the API server is reached.
-func (o *Options) restConfig() (*rest.Config, error) {
-	found, err := o.clientConfig().ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the API server; in a Pod its ServiceAccount is used, elsewhere give --kubeconfig: %w", err)
-	}
-	return tune(found, o.KubeAPIQPS), nil
-}
-
 // tune sets what a fleet needs: client-go's default of 5 requests per second
 // would take hours for it, and protobuf halves the cost of decoding.
 func tune(c *rest.Config, qps float32) *rest.Config {

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -70,6 +72,18 @@ func NewOptions() *Options {
 	}
 }
 
+const usage = `kwok-dra publishes ResourceSlices for the fake nodes of KWOK, and prepares the
+ResourceClaims of their Pods. It runs beside the kwok controller.
+
+Usage:
+  kwok-dra (--config FILE | --config-map NAMESPACE/NAME | --enable-crds) [options]
+
+Example:
+  kwok-dra --kubeconfig ~/.kube/config --enable-crds --server-address 127.0.0.1:10246
+
+Options:
+`
+
 // Flags returns the options as flags, those of kwok under kwok's names.
 func (o *Options) Flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("kwok-dra", pflag.ContinueOnError)
@@ -80,17 +94,17 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.BoolVar(&o.EnableCRDs, "enable-crds", o.EnableCRDs, "read ResourcePoolTemplates and KwokDRAConfigurations from custom resources too, watched live")
 	flags.StringVar(&o.DRAKwokConfigMap, "dra-kwok-configmap", o.DRAKwokConfigMap, "ConfigMap with the mappings of Karpenter's dra-kwok-driver, usually karpenter/dra-kwok-configmap, as NAMESPACE/NAME, watched live")
 	flags.StringSliceVar(&o.Adapters, "adapters", o.Adapters, "custom resources of Karpenter to read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
-	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes, as kwok's option of this name; so are the next three")
+	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes; this and the next three options have the names and the meaning of kwok's own")
 	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
-		"act for nodes with these annotations, and if the next option is given too, only with its labels; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
+		"act for nodes with these annotations; with the next option too, for nodes that match both; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; a negative number means no limit")
-	flags.IntVar(&o.Workers, "workers", o.Workers, "number of nodes, of Pods and of claims that are processed at the same time")
+	flags.IntVar(&o.Workers, "workers", o.Workers, "number of nodes that are processed at the same time, and of Pods, and of claims")
 	flags.StringVar(&o.ShardMode, "shard-mode", o.ShardMode,
-		"how several replicas share the work. none: there is one replica; leader: one acts, the others stand by; lease: each acts for the nodes whose lease the kwok in its Pod holds")
+		"how several replicas share the work. none: there is one replica; leader: one replica acts, the others stand by; lease: each acts for the nodes whose lease is held by the kwok in its Pod")
 	flags.StringVar(&o.LeaderNamespace, "leader-elect-resource-namespace", o.LeaderNamespace, "namespace of the Lease that elects the leader; default: that of the Pod")
-	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; the same for all replicas that share nodes")
+	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; give all replicas the same")
 	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "address that serves the page, /api/devices, /healthz, /readyz and /metrics; empty: serve nothing")
 	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz and /readyz")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
@@ -102,6 +116,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	verbosity.Usage = "verbosity of the log. 0: start, stop and configuration; 2: the slices of each node and the claims of each Pod too"
 	flags.AddFlag(verbosity)
 	flags.BoolVar(&o.Version, "version", o.Version, "print the version and exit")
+	flags.Usage = func() { _, _ = fmt.Fprint(flags.Output(), usage, flags.FlagUsages()) }
 	return flags
 }
 
@@ -118,6 +133,9 @@ func (o *Options) Complete() error {
 	}
 	if o.KubeAPIQPS == 0 {
 		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")
+	}
+	if _, _, err := net.SplitHostPort(o.ServerAddress); err != nil && o.ServerAddress != "" {
+		return fmt.Errorf("parse --server-address %q: must be HOST:PORT or :PORT, for example :10246", o.ServerAddress)
 	}
 	if !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "" {
 		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
@@ -176,4 +194,16 @@ func (o *Options) clientConfig() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+}
+
+// restConfig is how the API server is reached.
+func (o *Options) restConfig() (*rest.Config, error) {
+	found, err := o.clientConfig().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("find the API server: there is neither a kubeconfig nor a ServiceAccount of a Pod: give --kubeconfig FILE or set KUBECONFIG")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w: correct --kubeconfig", err)
+	}
+	return tune(found, o.KubeAPIQPS), nil
 }

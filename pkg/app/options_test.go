@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -78,6 +79,7 @@ func TestCompleteRefuses(t *testing.T) {
 		"--config a --workers 0":                               "parse --workers 0: must be at least 1",
 		"--config a --workers -1":                              "parse --workers -1: must be at least 1",
 		"--config a --kube-api-qps 0":                          "parse --kube-api-qps 0: ",
+		"--config a --server-address 99":                       `parse --server-address "99": must be HOST:PORT or :PORT, for example :10246`,
 		"--config a --manage-all-nodes --manage-single-node n": "choose one of --manage-all-nodes",
 		"--config a --manage-all-nodes --manage-nodes-with-label-selector a --manage-nodes-with-annotation-selector b": "choose one of --manage-all-nodes",
 		"--config a --manage-nodes-with-label-selector a=b=c":                                                          "parse --manage-nodes-with-label-selector",
@@ -100,6 +102,11 @@ func TestFlags(t *testing.T) {
 	} {
 		require.Contains(t, usages, flag)
 	}
+	var help strings.Builder
+	flags := NewOptions().Flags()
+	flags.SetOutput(&help)
+	require.ErrorIs(t, flags.Parse([]string{"--help"}), pflag.ErrHelp)
+	require.Contains(t, help.String(), "Usage:\n  kwok-dra (--config FILE | --config-map NAMESPACE/NAME | --enable-crds) [options]\n")
 	require.NotContains(t, usages, "logtostderr", "of klog's flags only the verbosity")
 	require.Contains(t, usages, "(default 16)")
 }

@@ -86,7 +86,7 @@ func serve(ctx context.Context, address string, handler http.Handler, secure *tl
 	return newServer(ctx, listener, handler, secure), nil
 }
 
-// newServer makes a server that no client holds up for long, be it slow or silent.
+// newServer makes a server that slow and silent clients cannot hold up for long.
 // Profiles extend the limit of their answers by themselves.
 func newServer(ctx context.Context, listener net.Listener, handler http.Handler, secure *tls.Config) *server {
 	return &server{

@@ -2,6 +2,7 @@ package dractl
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,7 +83,7 @@ func TestExitCodes(t *testing.T) {
 		"no such file":           {[]string{"validate", "-f", "none.yaml"}, 2, "none.yaml"},
 		"URL":                    {[]string{"validate", "-f", "https://example.com/a.yaml"}, 2, "URLs are not supported"},
 		"empty directory":        {[]string{"validate", "-f", "."}, 2, "use -R to read the directories below it"},
-		"nothing of ours":        {[]string{"validate", "-f", examples + "nodes.yaml"}, 2, "nothing in them is for kwok-dra"},
+		"nothing of ours":        {[]string{"validate", "-f", examples + "nodes.yaml"}, 2, "nothing here is for kwok-dra"},
 		"unknown flag":           {[]string{"validate", "--file", "a"}, 2, "unknown flag"},
 		"argument":               {[]string{"validate", "gpus.yaml"}, 2, `unexpected argument "gpus.yaml": use -f gpus.yaml`},
 		"no number":              {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "abc"}, 2, `parse --nodes "abc": must be a whole number`},
@@ -99,9 +100,16 @@ func TestExitCodes(t *testing.T) {
 		"render for the old":     {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--server-version", "1.30"}, 2, "must be 1.34 to 1.37"},
 		"render an unknown gate": {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--feature-gates", "A=true"}, 2, "must be one that devices depend on"},
 		"diff without a cluster": {[]string{"diff", "-f", examples + "templates.yaml", "--kubeconfig", "none"}, 2, "find the API server"},
+		"no kubeconfig":          {[]string{"status", "--kubeconfig", examples + "nothing.yaml"}, 2, "nothing.yaml has no cluster: set KUBECONFIG or give --kubeconfig FILE"},
+		"render an empty file":   {[]string{"render", "-f", examples + "nothing.yaml", "--nodes", examples + "nodes.yaml"}, 2, "there is no ResourcePoolTemplate in " + examples + "nothing.yaml"},
+		"profile as an argument": {[]string{"generate", "nvidia-h100"}, 2, "use --profile nvidia-h100, or -f for a file"},
+		"fewer than no nodes":    {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "-3"}, 2, "parse --nodes -3: must not be negative"},
+		"no prefix of nodes":     {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "1", "--prefix", "Foo_Bar"}, 2, `parse --prefix "Foo_Bar": must begin the names of nodes`},
+		"driver of a profile":    {[]string{"generate", "--profile", "nvidia-h100", "--driver", "gpu.nvidia.com"}, 2, "give it with --from-cluster or -f, not with --profile"},
+		"no such template":       {[]string{"schedule", "-f", examples + "templates.yaml", "--nodes", "h100=2", "-f", examples + "pods.yaml"}, 2, "did you mean example-h100?"},
 		"no such profile":        {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
 		"generate nothing":       {[]string{"generate"}, 2, "give --profile NAME, --from-cluster or -f FILE"},
-		"profile and copy":       {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "none of the others can be"},
+		"profile and copy":       {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +117,25 @@ func TestExitCodes(t *testing.T) {
 			require.Equal(t, test.code, code, told)
 			require.Contains(t, told, test.told)
 		})
+	}
+}
+
+// TestWrongObjects names the field of an object that cannot be read, or that asks
+// for nothing.
+func TestWrongObjects(t *testing.T) {
+	t.Parallel()
+	const claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: two}\nspec: {devices: {requests: [{name: gpu, %s}]}}\n"
+	for text, want := range map[string]string{
+		"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n":                     `<stdin>:1: Node "": metadata.name: must be a string, not a bool: put it in quotes`,
+		"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {taints: {}}\n": `<stdin>:1: Node "a": spec.taints: must be of type []v1.Taint, not object`,
+		fmt.Sprintf(claim, "exatly: {deviceClassName: a}"):                      `<stdin>:1: ResourceClaim "two": spec.devices.requests[0]: must have exactly or firstAvailable, and has exatly`,
+		fmt.Sprintf(claim, "count: 2, deviceClassName: a"):                      `spec.devices.requests[0]: must have exactly or firstAvailable, and has count, deviceClassName`,
+		fmt.Sprintf(claim, ""):                                                  `spec.devices.requests[0]: must have exactly or firstAvailable, and has neither`,
+		strings.NewReplacer("ResourceClaim", "ResourceClaimTemplate", "{devices", "{spec: {devices", "}]}}", "}]}}}").Replace(fmt.Sprintf(claim, "")): `ResourceClaimTemplate "two": spec.spec.devices.requests[0]: must have exactly`,
+	} {
+		_, told, code := run(t, text, "schedule", "-f", "-", "-f", examples+"pods.yaml", "-f", examples+"templates.yaml")
+		require.Equal(t, cli.ExitFailed, code, told)
+		require.Contains(t, told, want)
 	}
 }
 

@@ -8,7 +8,6 @@ package shard
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"k8s.io/client-go/kubernetes"
@@ -40,7 +39,7 @@ func ParseMode(text string) (Mode, error) {
 			return mode, nil
 		}
 	}
-	return "", fmt.Errorf("must be one of %s", strings.Trim(fmt.Sprint(Modes()), "[]"))
+	return "", fmt.Errorf("must be %s, %s or %s", None, Leader, Lease)
 }
 
 // Options are what an Owner works with. With mode None the others are not used.

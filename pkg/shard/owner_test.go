@@ -188,7 +188,7 @@ func TestParseMode(t *testing.T) {
 		require.Equal(t, mode, parsed)
 	}
 	_, err := ParseMode("Lease")
-	require.EqualError(t, err, "must be one of none leader lease")
+	require.EqualError(t, err, "must be none, leader or lease")
 }
 
 // TestRecorder has only the leader tell.

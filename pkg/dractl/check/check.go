@@ -221,8 +221,8 @@ func problemsIn(err error) [][2]string {
 	return all
 }
 
-// errEmpty is the error for documents of which none is for kwok-dra.
-var errEmpty = errors.New("nothing in them is for kwok-dra")
+// errEmpty is the error for files without a document for kwok-dra.
+var errEmpty = errors.New("nothing here is for kwok-dra: give files of ResourcePoolTemplates, KwokDRAConfigurations, Stages, or what carries them")
 
 // Err is an error if nothing was checked.
 func (r *Result) Err() error {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// patience is how long a command may take before it says what it does, and again
-	// how often it says so after that.
+	// patience is how long a command may take before it shows progress.
 	patience = 2 * time.Second
-	again    = 5 * time.Second
+	// again is the time between two lines of progress.
+	again = 5 * time.Second
 )
 
 // Progress says on ErrOut what a command does, if that takes long.

@@ -1,24 +1,22 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+	"github.com/kwok-dra/kwok-dra/pkg/flags"
 )
 
-// NoArguments refuses arguments. If the command reads files, they are meant for
-// -f.
+// NoArguments refuses arguments. If the command has profiles or files, they are
+// meant for --profile or -f.
 func NoArguments(command *cobra.Command, arguments []string) error {
 	switch {
 	case len(arguments) == 0:
 		return nil
+	case command.Flags().Lookup("profile") != nil:
+		return fmt.Errorf("unexpected argument %q: use --profile %s, or -f for a file", arguments[0], arguments[0])
 	case command.Flags().Lookup("filename") != nil:
 		return fmt.Errorf("unexpected argument %q: use -f %s", arguments[0], arguments[0])
 	}
@@ -40,43 +38,27 @@ func OneArgument(name string) cobra.PositionalArgs {
 
 // FlagError says in the user's words what is wrong with a flag.
 func FlagError(command *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
-		return unknownFlag(command, unknown, err)
-	case errors.As(err, &invalid):
-		if number, ok := errors.AsType[*strconv.NumError](err); ok {
-			return fmt.Errorf("parse --%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wants(invalid.GetFlag(), number))
+	return flags.Error(command.Flags(), command.CommandPath(), err)
+}
+
+// Exclusive refuses two of these flags in one command line.
+func Exclusive(command *cobra.Command, names ...string) {
+	command.MarkFlagsMutuallyExclusive(names...) // completion leaves out the others
+	before := command.PreRunE
+	// cobra's own message, which names the group, comes after PreRunE.
+	command.PreRunE = func(command *cobra.Command, arguments []string) error {
+		var given []string
+		for _, name := range names {
+			if command.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
 		}
-		named := fmt.Sprintf("%q: ", invalid.GetValue())
-		return fmt.Errorf("parse --%s %s%s", invalid.GetFlag().Name, named, strings.TrimPrefix(errors.Unwrap(invalid).Error(), named))
+		if len(given) > 1 {
+			return fmt.Errorf("%s exclude each other: give one of them", strings.Join(given, " and "))
+		}
+		if before == nil {
+			return nil
+		}
+		return before(command, arguments)
 	}
-	return err
-}
-
-func unknownFlag(command *cobra.Command, unknown *pflag.NotExistError, err error) error {
-	if unknown.GetSpecifiedShortnames() != "" {
-		return err
-	}
-	name := unknown.GetSpecifiedName()
-	var names []string
-	command.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, nearest)
-	}
-	return fmt.Errorf("unknown flag --%s: list them with %s --help", name, command.CommandPath())
-}
-
-// wants says what the value of a flag must be.
-func wants(flag *pflag.Flag, number *strconv.NumError) string {
-	switch {
-	case flag.Value.Type() == "bool":
-		return "must be true or false"
-	case errors.Is(number, strconv.ErrRange):
-		return "the number is too large"
-	case slices.Contains([]string{"float32", "float64"}, flag.Value.Type()):
-		return "must be a number"
-	}
-	return "must be a whole number"
 }

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -16,6 +13,9 @@ func TestArguments(t *testing.T) {
 	reads.Flags().StringArrayP("filename", "f", nil, "")
 	require.NoError(t, NoArguments(reads, nil))
 	require.EqualError(t, NoArguments(reads, []string{"gpus.yaml", "b"}), `unexpected argument "gpus.yaml": use -f gpus.yaml`)
+	generates := &cobra.Command{Use: "generate"}
+	generates.Flags().String("profile", "", "")
+	require.EqualError(t, NoArguments(generates, []string{"nvidia-h100"}), `unexpected argument "nvidia-h100": use --profile nvidia-h100, or -f for a file`)
 	require.EqualError(t, NoArguments(plain, []string{"x"}), `unexpected argument "x": version takes none`)
 
 	node := &cobra.Command{Use: "node NAME"}
@@ -25,32 +25,25 @@ func TestArguments(t *testing.T) {
 	require.EqualError(t, one(node, []string{"a", "b"}), `unexpected argument "b": give one NAME`)
 }
 
-// TestFlagError says what a flag must be, and nothing of how it is parsed.
-func TestFlagError(t *testing.T) {
+// TestExclusive refuses two flags of a group, in the user's words.
+func TestExclusive(t *testing.T) {
 	t.Parallel()
 	for want, arguments := range map[string][]string{
-		`parse --nodes "abc": must be a whole number`:                   {"--nodes", "abc"},
-		`parse --nodes "1.5": must be a whole number`:                   {"--nodes=1.5"},
-		`parse --nodes "99999999999999999999": the number is too large`: {"--nodes=99999999999999999999"},
-		`parse --qps "abc": must be a number`:                           {"--qps", "abc"},
-		`parse --watch "yes": must be true or false`:                    {"--watch=yes"},
-		`parse --own "x": must be a or b`:                               {"--own", "x"},
-		`parse --part "x": must be c`:                                   {"--part", "x"},
-		`parse --part "x,y": "x": must be c`:                            {"--part", "x,y"},
-		"unknown flag --node: did you mean --nodes?":                    {"--node", "3"},
-		"unknown flag --colour: list them with command --help":          {"--colour"},
-		"unknown shorthand flag: 'x' in -x":                             {"-x"},
-		"flag needs an argument: --nodes":                               {"--nodes"},
+		"": {"--a", "1"},
+		"--a and --b exclude each other: give one of them": {"--a", "1", "--b", "2"},
+		"--b and --c exclude each other: give one of them": {"--c", "1", "--b", "2"},
 	} {
-		command := &cobra.Command{Use: "command"}
-		command.Flags().Int("nodes", 0, "")
-		command.Flags().Float32("qps", 0, "")
-		command.Flags().Bool("watch", false, "")
-		command.Flags().Func("own", "", func(string) error { return errors.New("must be a or b") })
-		command.Flags().Func("part", "", func(text string) error {
-			part, _, _ := strings.Cut(text, ",")
-			return fmt.Errorf("%q: must be c", part)
-		})
-		require.EqualError(t, FlagError(command, command.ParseFlags(arguments)), want)
+		command := &cobra.Command{Use: "command", Run: func(*cobra.Command, []string) {}, SilenceErrors: true, SilenceUsage: true}
+		for _, name := range []string{"a", "b", "c"} {
+			command.Flags().String(name, "", "")
+		}
+		Exclusive(command, "a", "b")
+		Exclusive(command, "b", "c")
+		command.SetArgs(arguments)
+		if want == "" {
+			require.NoError(t, command.Execute())
+			continue
+		}
+		require.EqualError(t, command.Execute(), want)
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,13 +28,17 @@ func (f *Flags) AddTo(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("namespace", f.completeNamespaces)
 }
 
-func (f *Flags) config() clientcmd.ClientConfig {
+func (f *Flags) rules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	return rules
 }
 
-// Configured reports whether a cluster is named at all, be it wrongly.
+func (f *Flags) config() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules(), &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+}
+
+// Configured reports whether the user names a cluster, rightly or wrongly.
 func (f *Flags) Configured() bool {
 	_, err := f.config().ClientConfig()
 	return !clientcmd.IsEmptyConfig(err)
@@ -42,8 +47,11 @@ func (f *Flags) Configured() bool {
 // RESTConfig is the configuration of clients of the API server.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	found, err := f.config().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("find the API server: %s has no cluster: set KUBECONFIG or give --kubeconfig FILE", strings.Join(f.rules().GetLoadingPrecedence(), ", "))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("find the API server; give --kubeconfig or --context: %w", err)
+		return nil, fmt.Errorf("find the API server: %w: correct --kubeconfig or --context", err)
 	}
 	found.QPS = -1
 	return found, nil

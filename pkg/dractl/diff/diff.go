@@ -35,10 +35,10 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "diff -f TEMPLATES",
-		Short: "Show what would change in the cluster if the sidecar ran with these templates.",
-		Long: `Show what would change in the cluster if the sidecar started now with these
-templates: the ResourceSlices that it would create, update and delete. Nothing is
-written. Dry runs find out which fields the API server drops.
+		Short: "Show what would change in the cluster if kwok-dra ran with these templates.",
+		Long: `Show what would change in the cluster if kwok-dra started now with these
+templates and no others: the ResourceSlices that it would create, update and
+delete. Nothing is written. Dry runs find out which fields the API server drops.
 
 As with kubectl diff, the exit code is 0 if nothing would change. It is 1 if
 something would, or if a mistake keeps a pool from being updated.`,

@@ -2,8 +2,10 @@ package documents
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,7 +115,23 @@ func (d *Document) objects() ([]Object, error) {
 // API server would.
 func (o Object) Into(typed any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
-		return fmt.Errorf("%s: %s %q: %w", o.Where, o.GetKind(), o.GetName(), err)
+		return fmt.Errorf("%s: %s %q: %w", o.Where, o.GetKind(), o.GetName(), o.wrongType(typed, err))
 	}
 	return nil
+}
+
+// wrongType names the field whose value is of another type, which the error of a
+// conversion does not. Where it finds none it returns that error.
+func (o Object) wrongType(typed any, err error) error {
+	data, encodeErr := json.Marshal(o.Object)
+	if encodeErr != nil {
+		return err
+	}
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(data, typed)); is {
+		if wrong.Type.Kind() == reflect.String {
+			return fmt.Errorf("%s: must be a string, not a %s: put it in quotes", wrong.Field, wrong.Value)
+		}
+		return fmt.Errorf("%s: must be of type %s, not %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	return err
 }

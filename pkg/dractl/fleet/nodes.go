@@ -25,9 +25,9 @@ import (
 // AddManaged adds the sidecar's options that choose the fake nodes.
 func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
 	flags := command.Flags()
-	flags.BoolVar(&managed.All, "manage-all-nodes", false, "all nodes are fake; the same option as the sidecar's, as are the next three")
+	flags.BoolVar(&managed.All, "manage-all-nodes", false, "all nodes are fake; this and the next three options are those of kwok and kwok-dra")
 	flags.StringVar(&managed.Annotations, "manage-nodes-with-annotation-selector", "",
-		"nodes with these annotations are fake, and if the next option is given too, only with its labels; default, if no other of these options is given: "+lifecycle.DefaultAnnotationSelector)
+		"nodes with these annotations are fake; with the next option too, nodes that match both; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&managed.Labels, "manage-nodes-with-label-selector", "", "nodes with these labels are fake")
 	flags.StringVar(&managed.Single, "manage-single-node", "", "the node of this name is fake")
 }

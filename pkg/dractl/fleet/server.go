@@ -25,7 +25,7 @@ type Server struct {
 
 // AddTo adds the flags.
 func (s *Server) AddTo(command *cobra.Command) {
-	command.Flags().StringVar(&s.Version, "server-version", "", "release of Kubernetes; default: that of the cluster, or "+defaultVersion)
+	command.Flags().StringVar(&s.Version, "server-version", "", "release of Kubernetes, such as 1.35, whose fields are kept; default: that of the cluster, or "+defaultVersion)
 	command.Flags().Var(&s.gates, "feature-gates", "feature gates of --server-version that differ from their defaults: NAME=true,...")
 	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("server-version", cobra.FixedCompletions(publish.Releases(), cobra.ShellCompDirectiveNoFileComp))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,9 +58,18 @@ func (t *Templates) Set(ctx context.Context, streams cli.Streams, client kuberne
 		return nil, cli.ErrNegative
 	}
 	if len(result.Set.Templates) == 0 {
-		return nil, errors.New("there are no templates in what -f and --config-map name")
+		return nil, fmt.Errorf("there is no ResourcePoolTemplate in %s", t.sources())
 	}
 	return result.Set, nil
+}
+
+// sources are where the configuration is read from.
+func (t *Templates) sources() string {
+	sources := slices.Clone(t.Files.Paths)
+	if t.ConfigMap != "" {
+		sources = append(sources, "ConfigMap "+t.ConfigMap)
+	}
+	return strings.Join(sources, ", ")
 }
 
 // readConfigMap makes a document of the ConfigMap.

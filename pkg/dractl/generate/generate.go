@@ -2,6 +2,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
@@ -37,26 +39,26 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "generate (--profile NAME --nodes N | --from-cluster | -f FILE)",
-		Short: "Print nodes and templates: of the catalogue's hardware, or a copy of real nodes.",
-		Long: `Print nodes and templates, for kubectl apply -f -.
+		Short: "Print fake nodes and their templates: from a profile, or as a copy of real nodes.",
+		Long: `Print fake nodes and their templates, for kubectl apply --server-side -f -.
 
-With --profile they are those of hardware in the catalogue, with its
-DeviceClasses.
+With --profile they have the hardware of a profile in the catalogue. The
+DeviceClasses of the hardware are printed too.
 
 With --from-cluster, or from a file of Nodes and ResourceSlices, they are a copy
 of nodes with real drivers: fake nodes of the same names and labels, and templates
 that yield the same ResourceSlices. Nodes whose devices are alike share a
-template. What differs from device to device becomes a template of .Index, and
-what differs from node to node one of the node's name or labels, or else of an
-annotation that the copied node gets.
+template. Values that differ from device to device become Go templates of .Index.
+Values that differ from node to node become Go templates of the node's name or
+labels, or of an annotation that the copied node gets.
 
-Templates are custom resources, for a sidecar with --enable-crds, or with
---config-map keys of a ConfigMap, one for each. The keys that the ConfigMap has in
-the cluster are printed as well, so that kubectl apply keeps them.`,
+Templates are custom resources, which kwok-dra reads with --enable-crds. With
+--config-map they are keys of a ConfigMap, one key for each profile. The keys that
+the ConfigMap has in the cluster are printed too, so that kubectl apply keeps them.`,
 		Example: `  # A hundred nodes with eight H100 each
   kwok-dractl generate --profile nvidia-h100 --nodes 100 | kubectl apply --server-side -f -
 
-  # The same, with the templates in the ConfigMap that the sidecar watches
+  # The same, with the templates in the ConfigMap that kwok-dra watches
   kwok-dractl generate --profile nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra | kubectl apply --server-side -f -
 
   # What is in the catalogue?
@@ -69,9 +71,9 @@ the cluster are printed as well, so that kubectl apply keeps them.`,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	flags := made.Flags()
-	flags.StringVar(&c.profile, "profile", "", "hardware of the catalogue")
-	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the names of the catalogue and nothing else")
-	flags.IntVar(&c.nodes, "nodes", 0, "number of nodes of the profile; 0: only what they need")
+	flags.StringVar(&c.profile, "profile", "", "name of a profile of the catalogue; --list-profiles lists them")
+	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the names of the profiles and nothing else")
+	flags.IntVar(&c.nodes, "nodes", 0, "number of nodes with --profile; 0: only the template and the DeviceClasses")
 	flags.IntVar(&c.first, "first", 0, "number of the first node")
 	flags.StringVar(&c.prefix, "prefix", "", "nodes are named PREFIX-0, PREFIX-1, and so on; default: the name of the profile")
 	flags.StringVar(&c.configMap, "config-map", "", "put the templates into a ConfigMap, as NAMESPACE/NAME")
@@ -79,7 +81,7 @@ the cluster are printed as well, so that kubectl apply keeps them.`,
 	c.files.AddTo(made, "Nodes and ResourceSlices to copy")
 	flags.StringSliceVar(&c.drivers, "driver", nil, "copy the slices of these drivers only")
 	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
-	made.MarkFlagsMutuallyExclusive("profile", "list-profiles", "from-cluster", "filename")
+	cli.Exclusive(made, "profile", "list-profiles", "from-cluster", "filename")
 	// It fails only for a flag that does not exist.
 	_ = made.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, _ := profileNames()
@@ -106,8 +108,8 @@ func (c *command) run(ctx context.Context) error {
 }
 
 func (c *command) fromProfile(ctx context.Context) error {
-	if c.nodes < 0 || c.first < 0 {
-		return errors.New("parse --nodes and --first: must not be negative")
+	if err := c.checkProfile(); err != nil {
+		return err
 	}
 	read, err := readProfile(c.profile)
 	if err != nil {
@@ -117,11 +119,23 @@ func (c *command) fromProfile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	prefix := c.prefix
-	if prefix == "" {
-		prefix = c.profile
+	return c.print(ctx, objects, profileNodes(c.profile, cmp.Or(c.prefix, c.profile), c.first, c.nodes))
+}
+
+// checkProfile checks the flags that go with --profile.
+func (c *command) checkProfile() error {
+	for flag, value := range map[string]int{"nodes": c.nodes, "first": c.first} {
+		if value < 0 {
+			return fmt.Errorf("parse --%s %d: must not be negative", flag, value)
+		}
 	}
-	return c.print(ctx, objects, profileNodes(c.profile, prefix, c.first, c.nodes))
+	if len(c.drivers) > 0 {
+		return errors.New("--driver chooses what is copied: give it with --from-cluster or -f, not with --profile")
+	}
+	if c.prefix != "" && len(validation.IsDNS1123Subdomain(c.prefix)) > 0 {
+		return fmt.Errorf("parse --prefix %q: must begin the names of nodes: lower-case letters, digits and inner \"-\" and \".\"", c.prefix)
+	}
+	return nil
 }
 
 // print prints what nodes need, and the nodes.
@@ -146,8 +160,7 @@ func (c *command) print(ctx context.Context, objects []*unstructured.Unstructure
 	return output.Objects(c.streams.Out, c.output.Format, objects)
 }
 
-// prune takes away what a part of an encoded node has although nothing was said
-// of it.
+// prune removes the zero values that encoding adds to a part of a node.
 func prune(object map[string]any, part string) {
 	inner, is := object[part].(map[string]any)
 	for name := range inner {

@@ -37,14 +37,14 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "render -f TEMPLATES (--nodes FILE | --from-cluster)",
-		Short: "Print the ResourceSlices that the sidecar would publish.",
-		Long: `Print the ResourceSlices that the sidecar would publish, at generation 1 of
-their pools. The sidecar's own code makes them. Nothing is written.
+		Short: "Print the ResourceSlices that kwok-dra would publish.",
+		Long: `Print the ResourceSlices that kwok-dra would publish, at generation 1 of their
+pools. The code of kwok-dra itself makes them. Nothing is written to the cluster.
 
 Nodes from files get their slices even if publishWhen does not match. Nodes of the
-cluster get them only if it does. A node without a uid gets one made from its
-name. In a cluster it has another uid, so slices have other names there, and
-devices other UUIDs.
+cluster get them only if it does. A node without a uid gets one that is derived
+from its name. In a cluster the node has another uid, so slices have other names
+there, and devices have other UUIDs.
 
 Fields that the release of Kubernetes drops by default are left out; standard
 error lists them. With --from-cluster, dry runs find out what the API server drops.
@@ -64,7 +64,7 @@ Templates that select no node are listed on standard error too.`,
 	c.templates.AddTo(made)
 	made.Flags().StringArrayVar(&c.nodes.Paths, "nodes", nil, "nodes: a file, a directory, or - for standard input; may be given several times")
 	made.Flags().BoolVar(&c.fromCluster, "from-cluster", false, "use the nodes of the cluster")
-	made.MarkFlagsMutuallyExclusive("nodes", "from-cluster")
+	cli.Exclusive(made, "nodes", "from-cluster")
 	c.server.AddTo(made)
 	fleet.AddManaged(made, &c.managed)
 	c.output.AddTo(made, output.YAML, output.JSON, output.Name, output.Table, output.Wide)

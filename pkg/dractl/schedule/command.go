@@ -49,9 +49,10 @@ its features: on one node the result is the scheduler's. Pods are scheduled by
 priority, and then in the order of the files. Of the nodes that fit, a Pod gets
 the one with the first alternatives of its requests, then the one that it prefers
 (preferred node affinity, PreferNoSchedule), then the one with the fewest Pods.
-The scheduler weighs more and may choose another node. One difference from
-Kubernetes 1.36: there, an incomplete pool with counters keeps Pods that ask for
-all devices away from all nodes, not only from its own.
+kube-scheduler considers more than that, and may choose another node.
+
+One result differs from Kubernetes 1.36. There, an incomplete pool with counters
+keeps Pods that ask for all devices away from all nodes, not only from its own.
 
 Considered: nodeSelector, node affinity, taints and tolerations, cordons,
 scheduling gates, claims that are shared or allocated, DeviceTaintRules, and
@@ -99,8 +100,8 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	flags.Var(&c.nodes, "nodes", "make nodes for the templates: a number for each, or TEMPLATE=NUMBER,...")
 	c.server.AddTo(made)
 	flags.BoolVar(&c.howMany, "how-many", false, "count how many more Pods like each of these fit, one kind at a time")
-	made.MarkFlagsMutuallyExclusive("slices", "from-cluster")
-	made.MarkFlagsMutuallyExclusive("slices", "nodes")
+	cli.Exclusive(made, "slices", "from-cluster")
+	cli.Exclusive(made, "slices", "nodes")
 	// The flag is there.
 	_ = made.MarkFlagFilename("slices", "yaml", "yml", "json")
 	return made

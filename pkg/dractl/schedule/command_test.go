@@ -118,7 +118,7 @@ func TestCommandRefuses(t *testing.T) {
 		`there is no ResourcePoolTemplate "x" in the files: give its file with -f`:                   append(files("templates.yaml"), "--nodes", "x=1"),
 		"must be a number of nodes, or TEMPLATE=NUMBER":                                              {"--nodes", "x"},
 		`DeviceClass "c": apiVersion: resource.k8s.io/v1beta1 is not read: write it as resource.k8s`: {"-f", old},
-		"none of the others can be": {"--slices", "x", "--from-cluster"},
+		"exclude each other: give one of them":                                                       {"--slices", "x", "--from-cluster"},
 	} {
 		_, _, err := run(t, "", arguments...)
 		require.ErrorContains(t, err, want)

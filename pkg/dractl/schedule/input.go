@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -64,9 +67,9 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 	case "DeviceTaintRule.resource.k8s.io":
 		return appendAs(&in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
 	case "ResourceClaim.resource.k8s.io":
-		return appendAs(&in.Claims, object, new(resourcev1.ResourceClaim), in.namespace)
+		return in.addClaim(object)
 	case "ResourceClaimTemplate.resource.k8s.io":
-		return appendAs(&in.ClaimTemplates, object, new(resourcev1.ResourceClaimTemplate), in.namespace)
+		return in.addClaimTemplate(object)
 	}
 	in.skipped[kind.Kind]++
 	return nil
@@ -81,7 +84,44 @@ func (in *input) addPod(object documents.Object) error {
 	return nil
 }
 
-// sort puts Pods to those that are bound, or to those that are to be scheduled.
+func (in *input) addClaim(object documents.Object) error {
+	claim := &resourcev1.ResourceClaim{}
+	if err := appendAs(&in.Claims, object, claim, in.namespace); err != nil {
+		return err
+	}
+	return checkRequests(object, claim.Spec.Devices.Requests, "spec")
+}
+
+func (in *input) addClaimTemplate(object documents.Object) error {
+	template := &resourcev1.ResourceClaimTemplate{}
+	if err := appendAs(&in.ClaimTemplates, object, template, in.namespace); err != nil {
+		return err
+	}
+	return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
+}
+
+// checkRequests refuses requests that ask for nothing, which the API server never
+// accepts and the allocator does not expect. The fields name the object's spec of
+// a claim.
+func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest, fields ...string) error {
+	for i := range requests {
+		if requests[i].Exactly != nil || len(requests[i].FirstAvailable) > 0 {
+			continue
+		}
+		path := slices.Concat(fields, []string{"devices", "requests"})
+		written, _, _ := unstructured.NestedSlice(object.Object, path...)
+		names := []string{}
+		if i < len(written) {
+			request, _ := written[i].(map[string]any)
+			names = slices.DeleteFunc(slices.Sorted(maps.Keys(request)), func(name string) bool { return name == "name" })
+		}
+		return fmt.Errorf("%s: %s %q: %s[%d]: must have exactly or firstAvailable, and has %s", object.Where, object.GetKind(), object.GetName(),
+			strings.Join(path, "."), i, cmp.Or(strings.Join(names, ", "), "neither"))
+	}
+	return nil
+}
+
+// sort separates bound Pods from Pods that are to be scheduled.
 func (in *input) sort(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		switch {
@@ -125,8 +165,8 @@ func appendAs[T typed](all *[]T, object documents.Object, into T, namespace stri
 	return nil
 }
 
-// over puts objects of files over those of the cluster, in place of those of the
-// same name.
+// over replaces objects of the cluster by objects of the same name in files, and
+// adds the others.
 func over[T typed](cluster, files []T) []T {
 	named := map[string]bool{}
 	for _, object := range files {
@@ -136,8 +176,8 @@ func over[T typed](cluster, files []T) []T {
 	return append(kept, files...)
 }
 
-// on puts what files say over what is in the cluster. Where they have no Pods,
-// those of the cluster that wait are scheduled.
+// on adds the objects of files to those of the cluster. If the files have no Pods,
+// the Pods that wait in the cluster are scheduled.
 func (in *input) on(cluster *input) {
 	in.Nodes = over(cluster.Nodes, in.Nodes)
 	in.Slices = over(cluster.Slices, in.Slices)
@@ -151,7 +191,7 @@ func (in *input) on(cluster *input) {
 	}
 }
 
-// nameNodes makes nodes for slices that name nodes which no file has.
+// nameNodes makes nodes for slices whose nodes are in no file.
 func (in *input) nameNodes() {
 	known := map[string]bool{}
 	for _, node := range in.Nodes {
@@ -165,8 +205,7 @@ func (in *input) nameNodes() {
 	}
 }
 
-// inOrder are the Pods as the scheduler takes them: by priority, and otherwise as
-// they came.
+// inOrder sorts Pods as the scheduler does: by priority, then by age.
 func inOrder(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))

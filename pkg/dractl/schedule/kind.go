@@ -46,7 +46,7 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 
 // first finds the first of the open nodes that has what is asked for.
 func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
-	heap.Init(open) // other Pods have come to nodes since
+	heap.Init(open) // Pods of other kinds were placed since, so the order has changed
 	for open.Len() > 0 {
 		n := (*open)[0].node
 		if s.lacks(ctx, n, claims) {
@@ -128,13 +128,13 @@ func (q queue) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(a.pods, b.pods), cmp.Compare(a.index, b.index)) < 0
 }
 
-// Swap swaps two.
+// Swap swaps two candidates.
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
 // Push adds a candidate.
 func (q *queue) Push(x any) { *q = append(*q, x.(candidate)) }
 
-// Pop takes the last away.
+// Pop removes the last candidate.
 func (q *queue) Pop() any {
 	last := len(*q) - 1
 	popped := (*q)[last]

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // counts are how many nodes to make for templates, by their names; under "" for
@@ -71,10 +73,22 @@ func (c *counts) nodes(templates []*v1alpha1.ResourcePoolTemplate) ([]*corev1.No
 	}
 	for name := range *c {
 		if !known[name] {
-			return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: give its file with -f", c, name)
+			return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: %s", c, name, hint(name, templates))
 		}
 	}
 	return nodes, nil
+}
+
+// hint is what may be meant by the name of a template that does not exist.
+func hint(name string, templates []*v1alpha1.ResourcePoolTemplate) string {
+	var names []string
+	for _, template := range templates {
+		names = append(names, template.Name)
+	}
+	if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
+		return "did you mean " + nearest + "?"
+	}
+	return "give its file with -f"
 }
 
 // nodeFor makes a node that the template selects, with the labels of all terms of

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // Step is a step on the way of a claim.
@@ -34,6 +35,9 @@ type Step struct {
 // path is the way of a claim from its creation on.
 func path(ctx context.Context, client kubernetes.Interface, namespace, name string) ([]Step, error) {
 	claim, err := client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, noClaim(ctx, client, namespace, name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, err)
 	}
@@ -65,6 +69,28 @@ func path(ctx context.Context, client kubernetes.Interface, namespace, name stri
 	}
 	order(steps)
 	return steps, nil
+}
+
+// noClaim is the error for a claim that does not exist, with what may be meant:
+// often the name is that of a Pod, whose claim was made from a template.
+func noClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	list, err := client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("there is no claim %q in namespace %s: list claims: %w", name, namespace, err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+		for _, owner := range list.Items[i].OwnerReferences {
+			if owner.Kind == "Pod" && owner.Name == name {
+				return fmt.Errorf("there is no claim %q in namespace %s: Pod %s has the claim %s", name, namespace, name, list.Items[i].Name)
+			}
+		}
+	}
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return fmt.Errorf("there is no claim %q in namespace %s: did you mean %s?", name, namespace, nearest)
+	}
+	return fmt.Errorf("there is no claim %q in namespace %s: list them with kubectl get resourceclaims -n %s", name, namespace, namespace)
 }
 
 func claimSteps(claim *resourcev1.ResourceClaim) []Step {

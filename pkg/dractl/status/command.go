@@ -36,8 +36,8 @@ for their claims to be prepared.
 
 Each device is counted in one state: the first that applies of tainted
 (NoSchedule or NoExecute), prepared, allocated and free. A device is prepared if
-its driver says in the claim that it is ready, or if the claim's Pod has got past
-its preparation: some drivers say nothing. The scheduler allocates nothing from an
+its driver says in the claim that it is ready, or if the claim's Pod has passed its
+preparation: some drivers write nothing. The scheduler allocates nothing from an
 incomplete pool. On a terminal such a pool is red.
 
 The command reads what every driver publishes, so it works with real drivers
@@ -99,9 +99,9 @@ func newClaim(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Long: `Show the steps of a claim from its creation to its preparation, with their times.
 
 The steps are from the claim, the conditions of its devices, the Pods that it is
-reserved for, and events, in the order in which they happened. The API keeps whole
-seconds of most times. Fractions of a second are shown where it keeps them, as in
-the scheduler's events. The time of the allocation is in the claim, or else it is
+reserved for, and events, in the order in which they happened. Most times in
+the API are whole seconds. Fractions of a second are shown where the API has them,
+as in the scheduler's events. The time of the allocation is in the claim, or else it is
 the time at which the scheduler last wrote its status.`,
 		Example: `  # Where is the time lost?
   kwok-dractl status claim training
@@ -158,14 +158,14 @@ func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w
 	return nil
 }
 
-// tellNothing says so if there is nothing to show.
+// tellNothing tells the user why nothing is shown.
 func (c *command) tellNothing(w *world) {
 	shown := w.overview(&c.filter)
 	switch {
 	case len(w.slices) == 0:
 		c.streams.Tell("no driver has published a ResourceSlice\n")
 	case len(shown.Totals) == 0:
-		c.streams.Tell("no pool matches --driver and --node\n")
+		c.streams.Tell("no pool matches %s\n", c.filter.unmatched(w))
 	case c.filter.problems && len(shown.Pools)+len(shown.Waiting) == 0:
 		c.streams.Tell("no problems\n")
 	}

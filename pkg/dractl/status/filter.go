@@ -1,11 +1,13 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // filter chooses what an overview has.
@@ -29,6 +31,20 @@ func (f *filter) addTo(command *cobra.Command, reach *cluster.Flags) {
 // node is empty for pools that nodes share.
 func (f *filter) chooses(node, driver string) bool {
 	return f.choosesNode(node) && (len(f.drivers) == 0 || slices.Contains(f.drivers, driver))
+}
+
+// unmatched names what chooses nothing, with what may be meant.
+func (f *filter) unmatched(w *world) string {
+	var drivers []string
+	for _, slice := range w.slices {
+		drivers = append(drivers, slice.Spec.Driver)
+	}
+	for _, driver := range f.drivers {
+		if nearest := suggest.Nearest(driver, drivers); nearest != "" && nearest != driver {
+			return fmt.Sprintf("--driver %s: did you mean %s?", driver, nearest)
+		}
+	}
+	return "--driver and --node"
 }
 
 func (f *filter) choosesNode(node string) bool {

@@ -144,10 +144,11 @@ func TestNothing(t *testing.T) {
 		objects []runtime.Object
 		filter  filter
 	}{
-		"no driver has published a ResourceSlice\n": {nil, filter{}},
-		"no pool matches --driver and --node\n":     {healthy, filter{drivers: []string{"x"}}},
-		"no problems\n":                             {healthy, filter{problems: true}},
-		"":                                          {healthy, filter{}},
+		"no driver has published a ResourceSlice\n":                                {nil, filter{}},
+		"no pool matches --driver and --node\n":                                    {healthy, filter{drivers: []string{"x"}}},
+		"no pool matches --driver gpu.exmple.com: did you mean gpu.example.com?\n": {healthy, filter{drivers: []string{"gpu.exmple.com"}}},
+		"no problems\n": {healthy, filter{problems: true}},
+		"":              {healthy, filter{}},
 	} {
 		w, err := read(t.Context(), fake.NewClientset(test.objects...))
 		require.NoError(t, err)
@@ -219,7 +220,7 @@ func TestPath(t *testing.T) {
 	require.Contains(t, steps, Step{What: "gone", Object: "Pod late", Detail: "the claim is still reserved for it", rank: rankBound})
 
 	_, err = path(t.Context(), client, "default", "none-such")
-	require.ErrorContains(t, err, "get resourceclaim default/none-such:")
+	require.EqualError(t, err, `there is no claim "none-such" in namespace default: did you mean none?`)
 }
 
 // screen is what the command writes, safe to read meanwhile.
@@ -275,4 +276,20 @@ func TestFollowForbidden(t *testing.T) {
 		c := &command{streams: cli.Streams{Out: &screen{}}, output: output.Flag{Format: output.Table}}
 		require.ErrorContains(t, c.follow(t.Context(), client), "forbidden")
 	})
+}
+
+// TestNoClaim finds the claim of a Pod by the name of the Pod.
+func TestNoClaim(t *testing.T) {
+	t.Parallel()
+	made := claim("train-gpus-x7k2p", "", nil)
+	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "train"}}
+	client := fake.NewClientset(made)
+	for name, hint := range map[string]string{
+		"train":            "Pod train has the claim train-gpus-x7k2p",
+		"train-gpus-x7k2q": "did you mean train-gpus-x7k2p?",
+		"other":            "list them with kubectl get resourceclaims -n default",
+	} {
+		_, err := path(t.Context(), client, "default", name)
+		require.EqualError(t, err, fmt.Sprintf("there is no claim %q in namespace default: %s", name, hint))
+	}
 }

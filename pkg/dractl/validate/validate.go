@@ -43,10 +43,10 @@ The exit code is 1 if there are mistakes.`,
   # Check all that is in a directory and below it
   kwok-dractl validate -R -f .
 
-  # Check what kustomize makes, as in a continuous integration job
+  # Check what kustomize renders, for example in CI
   kubectl kustomize profile | kwok-dractl validate -f -
 
-  # Tell programs
+  # For programs
   kwok-dractl validate -f invalid.yaml -o json`,
 		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return c.run() },

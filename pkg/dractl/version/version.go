@@ -40,12 +40,12 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this command, of Kubernetes and of the sidecar.",
-		Long: `Print the versions of this command, of Kubernetes and of the sidecar.
+		Short: "Print the versions of this command, of Kubernetes and of kwok-dra.",
+		Long: `Print the versions of this command, of Kubernetes and of kwok-dra.
 
-The sidecar's version is the tag of its image, in the Pods of the kwok controller.
-It is not known if the sidecar runs beside the cluster. Without a kubeconfig only
-the version of this command is printed.`,
+The version of kwok-dra is the tag of its image, in the Pods of the kwok
+controller. It is unknown if kwok-dra runs as a program outside the cluster.
+Without a kubeconfig only the version of this command is printed.`,
 		Example: `  # All versions
   kwok-dractl version
 

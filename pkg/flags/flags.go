@@ -1,0 +1,66 @@
+// Package flags says in the user's words what is wrong with a flag.
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+// Error rewrites the error of parsing flags. The command is what the user types to
+// run the program, for the hint to its help.
+func Error(flags *pflag.FlagSet, command string, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		return unknownFlag(flags, command, unknown, err)
+	case errors.As(err, &invalid):
+		if number, ok := errors.AsType[*strconv.NumError](err); ok {
+			return fmt.Errorf("parse %s %q: %s", dashed(invalid.GetFlag().Name), invalid.GetValue(), wants(invalid.GetFlag(), number))
+		}
+		named := fmt.Sprintf("%q: ", invalid.GetValue())
+		return fmt.Errorf("parse %s %s%s", dashed(invalid.GetFlag().Name), named, strings.TrimPrefix(errors.Unwrap(invalid).Error(), named))
+	}
+	return err
+}
+
+func unknownFlag(flags *pflag.FlagSet, command string, unknown *pflag.NotExistError, err error) error {
+	if unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	name := unknown.GetSpecifiedName()
+	var names []string
+	flags.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, nearest)
+	}
+	return fmt.Errorf("unknown flag --%s: list them with %s --help", name, command)
+}
+
+// dashed is a flag as the user types it.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// wants says what the value of a flag must be.
+func wants(flag *pflag.Flag, number *strconv.NumError) string {
+	switch {
+	case flag.Value.Type() == "bool":
+		return "must be true or false"
+	case errors.Is(number, strconv.ErrRange):
+		return "the number is too large"
+	case slices.Contains([]string{"float32", "float64"}, flag.Value.Type()):
+		return "must be a number"
+	}
+	return "must be a whole number"
+}
