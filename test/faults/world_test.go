@@ -27,12 +27,12 @@ const (
 	// stubbornness is how long an operation of the workload is tried, while servers
 	// are stopped and started.
 	stubbornness = stuck
-	// tryLimit bounds one try of an operation: a server that has lost the one behind
-	// it keeps a request waiting for much longer.
+	// tryLimit bounds the first try of an operation, and each further one by as much
+	// again: a server that has lost the one behind it keeps a request waiting for long.
 	tryLimit = 20 * time.Second
 	// stuck is how long something takes that will never end. No test tells by it
 	// whether anything is fast: however busy the machine, what works takes less.
-	stuck = 5 * time.Minute
+	stuck = 10 * time.Minute
 )
 
 // world is a cluster with places for sidecars, each behind a proxy of its own.
@@ -136,8 +136,8 @@ func (w *world) touch(ctx context.Context, path string) error {
 func (w *world) persist(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stubbornness)
 	defer cancel()
-	for {
-		err := try(ctx, do)
+	for limit := tryLimit; ; limit += tryLimit {
+		err := try(ctx, limit, do)
 		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -148,8 +148,8 @@ func (w *world) persist(ctx context.Context, do func(ctx context.Context) error)
 	}
 }
 
-func try(ctx context.Context, do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+func try(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return do(ctx)
 }
