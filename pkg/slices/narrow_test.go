@@ -2,11 +2,14 @@ package slices
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -48,6 +51,26 @@ func TestNarrowSelection(t *testing.T) {
 		w.setNode("ours", leave)
 		w.wrote("delete 1")
 		require.Equal(t, []string{"other"}, w.sliceNodes(t))
+	})
+}
+
+// TestStragglers: a slice that another replica publishes, which sees the node leave
+// later, goes as well.
+func TestStragglers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := partitioned(t, lifecycle.ManagedNodes{Labels: "zone=z1"})
+		w.start()
+		w.wrote("")
+		again := w.list(t)
+		again = slices.DeleteFunc(again, func(slice resourcev1.ResourceSlice) bool { return *slice.Spec.NodeName != "ours" })
+		w.setNode("ours", leave)
+		w.requireWrites("delete 1")
+		time.Sleep(time.Minute)
+		again[0].ResourceVersion, again[0].UID = "", "again"
+		_, err := w.ResourceV1().ResourceSlices().Create(t.Context(), &again[0], metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.wrote("create 1, delete 1")
+		require.NotContains(t, w.sliceNodes(t), "ours")
 	})
 }
 

@@ -49,8 +49,11 @@ type Publisher struct {
 	// dealt with.
 	changed map[scope]time.Time
 	// known maps nodes to the pools that they should have had at last. One that is no
-	// longer fake stays until its slices are gone: it is not someone else's.
+	// longer fake stays until its slices are gone for good: it is not someone else's.
 	known map[string][]poolID
+	// bare are nodes that are known and no longer fake, by since when they have no
+	// slices.
+	bare map[string]time.Time
 	// witnesses maps the pools that nodes share, and that should exist, to a node that
 	// requires them.
 	witnesses map[scope]witness
@@ -89,6 +92,7 @@ func New(o Options) (*Publisher, error) {
 		contests: newContests(),
 		changed:  map[scope]time.Time{},
 		known:    map[string][]poolID{},
+		bare:     map[string]time.Time{},
 
 		witnesses: map[scope]witness{},
 		told:      map[[2]string]bool{},
@@ -198,33 +202,11 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, of scope
 	return p.refused(node, want.problems())
 }
 
-// know notes that a node is, or was, fake.
-func (p *Publisher) know(node string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, is := p.known[node]; !is {
-		p.known[node] = nil
-	}
-}
-
-// others reports whether slices of a node that is not fake may be someone else's.
-func (p *Publisher) others(node string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, was := p.known[node]
-	return !was && p.nodes.Others(node)
-}
-
 // desire works out what a node should have, and remembers it. Node is nil where
 // there is none.
 func (p *Publisher) desire(ctx context.Context, set *config.Set, node *corev1.Node, name string, existing []*Observed) desired {
 	if node == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.known[name] = nil
-		if len(existing) == 0 {
-			delete(p.known, name)
-		}
+		p.leave(name, len(existing) == 0)
 		return desired{}
 	}
 	p.mu.Lock()
@@ -234,6 +216,7 @@ func (p *Publisher) desire(ctx context.Context, set *config.Set, node *corev1.No
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.known[name] = want.poolIDs(node, existing, known)
+	delete(p.bare, name)
 	return want
 }
 

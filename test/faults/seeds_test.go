@@ -31,12 +31,49 @@ const promised = 30 * time.Second
 // again, and the others are run all the same.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	seeds := make(chan uint64)
 	ctx, cancel := context.WithCancel(t.Context())
+	all := &ran{}
+	t.Cleanup(func() {
+		cancel()
+		t.Log(summary(all.results))
+	})
+	seeds := handOut(ctx, chosenSeeds())
+	for i := range *clusters {
+		t.Run(fmt.Sprintf("cluster-%d", i+1), func(t *testing.T) {
+			t.Parallel()
+			w, err := newWorld(t)
+			require.NoError(t, err)
+			for seed := range seeds {
+				done := newRun(w, seed, *within, t.Logf).do(t.Context())
+				all.add(&done)
+				done.tell(t)
+				if done.err != nil && *toFailure {
+					cancel()
+				}
+			}
+		})
+	}
+}
+
+// ran are the seeds that were run.
+type ran struct {
+	mu      sync.Mutex
+	results []result
+}
+
+func (r *ran) add(one *result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.results = append(r.results, *one)
+}
+
+// handOut hands seeds out until ctx ends, or the time is over.
+func handOut(ctx context.Context, from []uint64) <-chan uint64 {
+	seeds := make(chan uint64)
 	started := time.Now()
 	go func() {
 		defer close(seeds)
-		for _, seed := range chosenSeeds() {
+		for _, seed := range from {
 			if *budget > 0 && time.Since(started) > *budget {
 				return
 			}
@@ -47,29 +84,7 @@ func TestSeeds(t *testing.T) {
 			}
 		}
 	}()
-	var mu sync.Mutex
-	var results []result
-	t.Cleanup(func() {
-		cancel()
-		t.Log(summary(results))
-	})
-	for i := range *clusters {
-		t.Run(fmt.Sprintf("cluster-%d", i+1), func(t *testing.T) {
-			t.Parallel()
-			w, err := newWorld(t)
-			require.NoError(t, err)
-			for seed := range seeds {
-				done := newRun(w, seed, *within, t.Logf).do(t.Context())
-				mu.Lock()
-				results = append(results, done)
-				mu.Unlock()
-				done.tell(t)
-				if done.err != nil && *toFailure {
-					cancel()
-				}
-			}
-		})
-	}
+	return seeds
 }
 
 func chosenSeeds() []uint64 {
