@@ -15,70 +15,70 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// checker checks the places of a template as it is read, and defines them.
+// checker checks the places of a template as it is read, and adds them to a program.
 type checker struct {
-	// renderer is not the template's, which keeps all that it has rendered.
-	renderer    *renderer
-	checked     map[string]bool
-	definitions strings.Builder
-	errs        field.ErrorList
+	program *program
+	// numbers are those of the places that have been checked, by path.
+	numbers map[string]int
+	// refused are the paths of places that are wrong.
+	refused map[string]bool
+	errs    field.ErrorList
 }
 
-// places checks and defines places that see the same, and tells whether all are
-// right.
-func (c *checker) places(places []place, sample map[string]any) bool {
-	before := len(c.errs)
-	for _, p := range places {
-		if path := p.path.String(); !c.checked[path] {
-			c.checked[path] = true
-			c.errs = append(c.errs, check(c.renderer, sample, p)...)
-			c.definitions.WriteString(define(p))
+// place checks a place once for each path, and numbers it.
+func (c *checker) place(p *place, sample map[string]any) {
+	path := p.path.String()
+	if _, checked := c.numbers[path]; !checked && v1alpha1.IsTemplate(p.value) {
+		if errs := check(sample, *p); len(errs) > 0 {
+			c.refuse(path, errs...)
 		}
+		// Where there is an error, it has been reported.
+		c.numbers[path], _ = c.program.add(path, p.value)
 	}
-	return len(c.errs) == before
+	p.number = c.numbers[path]
 }
 
-// group checks and defines the places of a group, and the values that they yield
-// on any node.
+func (c *checker) refuse(path string, errs ...*field.Error) {
+	if !c.refused[path] {
+		c.errs = append(c.errs, errs...)
+	}
+	c.refused[path] = true
+}
+
+// group checks the places of a group, and the values that they yield on any node.
 func (c *checker) group(g *group) {
-	if !c.places(g.places, g.sample()) {
-		return
+	for i := range g.places {
+		c.place(&g.places[i], g.sample())
 	}
 	for _, p := range g.places {
-		err := c.value(g, p)
-		path := p.path.String() + " value"
-		if err != nil && !c.checked[path] {
-			c.checked[path] = true
-			c.errs = append(c.errs, err)
+		if path := p.path.String(); !c.refused[path] {
+			if err := checkValue(g, p); err != nil {
+				c.refuse(path, err)
+			}
 		}
 	}
 }
 
 // sample is what the places of the group see of the sample.
 func (g *group) sample() map[string]any {
-	given := map[string]any{"Node": sample, "Index": 0}
-	if g.partitions > 0 {
-		given["Partition"] = 0
-	}
-	if len(g.placements) > 0 {
-		given["Placement"] = 0
-	}
+	given := g.given(0)
+	given["Node"] = sample
 	return given
 }
 
-// value refuses a value that is wrong on every node. One that does not read the
+// checkValue refuses a value that is wrong on every node. One that does not read the
 // Node is known, so it is rendered for each device. Of one that does, only the
 // text around the actions is known.
-func (c *checker) value(g *group, p place) *field.Error {
+func checkValue(g *group, p place) *field.Error {
 	if reads(p.value, "Node") {
 		return checkAround(p)
 	}
-	rendered, err := renderAll(c.renderer, define(p)+g.context(call(p.path)), len(g.devices), nil)
+	texts, err := renderEach(p, len(g.devices), g.given)
 	if err != nil {
-		return field.Invalid(p.path, p.value, "cannot be rendered: "+firstLine(err))
+		return field.Invalid(p.path, p.value, "cannot be rendered: "+err.Error())
 	}
-	for i := range g.devices {
-		device, text := resourcev1.Device{Name: g.devices[i].Name}, rendered.next()
+	for i, text := range texts {
+		device := resourcev1.Device{Name: g.devices[i].Name}
 		if err := p.set(&device, text); err != nil {
 			return field.Invalid(p.path, p.value, fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
 		}
@@ -92,9 +92,8 @@ var fillings = []string{"1", "true", "1.0", "1.0.0", "1Gi", ""}
 // checkAround refuses a template whose text around the actions makes every value
 // wrong, as that of "abc{{ .Node.metadata.labels.index }}" for an integer.
 func checkAround(p place) *field.Error {
-	tree := parse.New(root)
-	tree.Mode = parse.SkipFuncCheck
-	if _, err := tree.Parse(p.value, "", "", map[string]*parse.Tree{}); err != nil {
+	tree, err := parseTemplate(p.path.String(), p.value)
+	if err != nil {
 		return nil //nolint:nilerr // what is no template is refused elsewhere
 	}
 	var first error

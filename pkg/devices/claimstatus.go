@@ -29,9 +29,7 @@ type ClaimStatus struct {
 
 	source   *v1alpha1.ClaimStatus
 	data     any
-	renderer *renderer
-	text     string
-	count    int
+	program  *program
 	usesNode bool
 }
 
@@ -73,29 +71,25 @@ var sampleAllocated = map[string]any{
 
 // newClaimStatus parses the templates of a validated claimStatus.
 func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatus, field.ErrorList) {
-	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, renderer: newRenderer()}
+	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, program: &program{}}
 	if source.Data != nil {
 		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(source.Data.Raw, &c.data); err != nil {
 			return nil, field.ErrorList{field.Invalid(path.Child("data"), string(source.Data.Raw), err.Error())}
 		}
 	}
 	var errs field.ErrorList
-	var definitions, body strings.Builder
 	c.walk(path, func(path *field.Path, value string) string {
 		if !v1alpha1.IsTemplate(value) {
 			return value
 		}
 		p := place{path: path, value: value}
-		errs = append(errs, check(c.renderer, sampleAllocated, p)...)
-		definitions.WriteString(define(p))
-		body.WriteString(call(path))
-		c.count++
+		errs = append(errs, check(sampleAllocated, p)...)
+		_, _ = c.program.add(path.String(), value) // what is wrong with it has been reported
 		c.UsesDevice = c.UsesDevice || reads(value, "Device")
 		c.UsesPods = c.UsesPods || reads(value, "Pods")
 		c.usesNode = c.usesNode || reads(value, "Node")
 		return value
 	})
-	c.text = definitions.String() + body.String()
 	return c, errs
 }
 
@@ -163,17 +157,24 @@ func (c *ClaimStatus) Writes() bool {
 
 // Render makes the report on a device.
 func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
-	values, err := c.values(a)
+	given, err := c.given(a)
 	if err != nil {
 		return nil, err
 	}
+	r := c.program.begin(len(c.program.trees))
+	defer c.program.end(r)
 	var errs []error
+	number := 0
 	path := field.NewPath("spec", "claimStatus")
 	data, network, ids := c.walk(path, func(path *field.Path, value string) string {
 		if !v1alpha1.IsTemplate(value) {
 			return value
 		}
-		text := values.next()
+		text, err := r.value(number, given)
+		number++
+		if err != nil {
+			errs = append(errs, err)
+		}
 		if strings.Contains(text, noValue) {
 			errs = append(errs, field.Invalid(path, value, "reads a field that is not there; give a fallback with or"))
 		}
@@ -194,27 +195,21 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	return &Report{Data: encoded, NetworkData: network, CDIDeviceIDs: ids}, nil
 }
 
-func (c *ClaimStatus) values(a *Allocated) (*values, error) {
-	if c.count == 0 {
-		return &values{}, nil
-	}
-	given, err := c.given(a)
-	if err != nil {
-		return nil, err
-	}
-	return renderAll(c.renderer, c.text, c.count, given)
-}
-
 // given leaves out the Node where no template reads it: it is by far the largest
 // part, and would be encoded and decoded for each device.
 func (c *ClaimStatus) given(a *Allocated) (map[string]any, error) {
-	given := map[string]any{"Device": a.Device, "Result": a.Result, "Config": a.Config, "Claim": a.Claim, "Pods": a.Pods}
-	if !c.usesNode {
-		return given, nil
+	if len(c.program.trees) == 0 {
+		return nil, nil
 	}
-	node, err := a.Node.Encoded()
-	given["Node"] = node
-	return given, err
+	given := map[string]any{"Device": a.Device, "Result": a.Result, "Config": a.Config, "Claim": a.Claim, "Pods": a.Pods}
+	if c.usesNode {
+		node, err := a.Node.Encoded()
+		if err != nil {
+			return nil, err
+		}
+		given["Node"] = node
+	}
+	return asData(given)
 }
 
 // encodeData makes the JSON of the data. A string is the YAML of an object.

@@ -122,7 +122,7 @@ func TestClaimStatusRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ claimStatus, want string }{
 		"no template":    {`{data: {a: '{{ .Node '}}`, `spec.claimStatus.data[a]: Invalid value: "{{ .Node ": is no valid template: `},
-		"no function":    {`{data: {a: '{{ nosuch }}'}}`, `function "nosuch" not defined`},
+		"no function":    {`{data: {a: '{{ nosuch }}'}}`, `function "nosuch" is not supported`},
 		"time":           {`{data: {a: '{{ Now }}'}}`, `spec.claimStatus.data[a]: Invalid value: "{{ Now }}": uses a function whose result differs from call to call`},
 		"random":         {`{cdiDeviceIDs: ['{{ randAlpha 5 }}']}`, `spec.claimStatus.cdiDeviceIDs[0]: Invalid value: "{{ randAlpha 5 }}": uses a function whose result differs`},
 		"random, nested": {`{data: {a: [{b: '{{ uuidv4 }}'}]}}`, `spec.claimStatus.data[a][0][b]: Invalid value: "{{ uuidv4 }}": uses a function whose result differs`},

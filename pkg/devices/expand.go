@@ -14,7 +14,6 @@ import (
 // expansion expands a template to every device and every counter set by name.
 type expansion struct {
 	template *Template
-	renderer *renderer
 	// devices and counterSets are the names in use.
 	devices, counterSets taken
 	// groups maps the names of groups to those of their devices, for slices.
@@ -24,7 +23,7 @@ type expansion struct {
 
 // expand fills in the template's groups and their order, and what they consume.
 func (t *Template) expand(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList {
-	e := &expansion{template: t, renderer: newRenderer(), devices: taken{}, counterSets: taken{}, groups: map[string][]string{}}
+	e := &expansion{template: t, devices: taken{}, counterSets: taken{}, groups: map[string][]string{}}
 	for i := range spec.SharedCounters {
 		e.addCounterSets(&spec.SharedCounters[i], path.Child("sharedCounters").Index(i))
 	}
@@ -44,7 +43,7 @@ func (t *Template) expand(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.P
 }
 
 func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field.Path) {
-	names, errs := expandNames(e.renderer, set.Name, set.Count, path.Child("name"))
+	names, errs := expandNames(set.Name, set.Count, path.Child("name"))
 	e.errs = append(append(e.errs, errs...), e.counterSets.add(names, path.Child("name"))...)
 	for _, name := range names {
 		e.template.pool.CounterSets = append(e.template.pool.CounterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
@@ -53,7 +52,7 @@ func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field
 
 // addDevices adds a group of devices and those of their partitions.
 func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
-	names, errs := expandNames(e.renderer, d.Name, d.Count, path.Child("name"))
+	names, errs := expandNames(d.Name, d.Count, path.Child("name"))
 	whole, problems := newGroup(d, path)
 	whole.multiply(names)
 	errs = append(append(errs, problems...), e.addIndexed(d, &whole, path)...)
@@ -71,7 +70,7 @@ func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 
 // addIndexed sets what is rendered for each device but is the same on all nodes.
 func (e *expansion) addIndexed(d *v1alpha1.DeviceTemplate, g *group, path *field.Path) field.ErrorList {
-	nodeNames, errs := renderIndexed(e.renderer, d.NodeName, len(g.devices), path.Child("nodeName"))
+	nodeNames, errs := renderIndexed(d.NodeName, len(g.devices), path.Child("nodeName"))
 	for i, name := range nodeNames {
 		if d.NodeName == "" {
 			break
@@ -84,7 +83,7 @@ func (e *expansion) addIndexed(d *v1alpha1.DeviceTemplate, g *group, path *field
 	}
 	for j, consumption := range d.ConsumesCounters {
 		at := path.Child("consumesCounters").Index(j).Child("counterSet")
-		sets, problems := renderIndexed(e.renderer, consumption.CounterSet, len(g.devices), at)
+		sets, problems := renderIndexed(consumption.CounterSet, len(g.devices), at)
 		errs = append(errs, problems...)
 		for i, set := range sets {
 			own := consumption

@@ -21,12 +21,7 @@ import (
 // fields there are. Keys of labels, annotations and other maps are the node's own,
 // so every key is fine. What has no known type, such as the result of a function,
 // is not checked.
-func checkFields(sample map[string]any, p place) field.ErrorList {
-	tree := parse.New(root)
-	tree.Mode = parse.SkipFuncCheck
-	if _, err := tree.Parse(p.value, "", "", map[string]*parse.Tree{}); err != nil || tree.Root == nil {
-		return nil // what is no template is refused elsewhere
-	}
+func checkFields(sample map[string]any, p place, tree *parse.Tree) field.ErrorList {
 	r := &reader{assigned: map[string]bool{}}
 	r.findAssigned(tree.Root)
 	r.list(tree.Root, given(sample), map[string]kind{"$": given(sample)})
@@ -65,43 +60,13 @@ type reader struct {
 
 // findAssigned finds the variables whose value changes; nothing is known of them.
 func (r *reader) findAssigned(list *parse.ListNode) {
-	each(list, func(pipe *parse.PipeNode) {
-		for _, variable := range pipe.Decl {
-			if pipe.IsAssign {
+	visit(list, func(node parse.Node) {
+		if pipe, is := node.(*parse.PipeNode); is && pipe.IsAssign {
+			for _, variable := range pipe.Decl {
 				r.assigned[variable.Ident[0]] = true
 			}
 		}
 	})
-}
-
-// each calls f for all pipelines of a list and of the lists in it.
-func each(list *parse.ListNode, f func(*parse.PipeNode)) {
-	if list == nil {
-		return
-	}
-	for _, node := range list.Nodes {
-		if action, is := node.(*parse.ActionNode); is {
-			f(action.Pipe)
-		}
-		if branch := branchOf(node); branch != nil {
-			f(branch.Pipe)
-			each(branch.List, f)
-			each(branch.ElseList, f)
-		}
-	}
-}
-
-// branchOf is what if, with and range have in common, or nil for anything else.
-func branchOf(node parse.Node) *parse.BranchNode {
-	switch n := node.(type) {
-	case *parse.IfNode:
-		return &n.BranchNode
-	case *parse.WithNode:
-		return &n.BranchNode
-	case *parse.RangeNode:
-		return &n.BranchNode
-	}
-	return nil
 }
 
 // list goes through nodes that see dot. Variables that they declare end with them.

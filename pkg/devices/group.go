@@ -30,7 +30,9 @@ type place struct {
 	key   string
 	path  *field.Path
 	value string
-	set   func(device *resourcev1.Device, text string) error
+	// number is that of the value among the templates.
+	number int
+	set    func(device *resourcev1.Device, text string) error
 }
 
 // fill puts a rendered value in its place. It refuses what Go templates
@@ -128,22 +130,22 @@ func (g *group) names() []string {
 	return names
 }
 
-// context wraps what renders one device in actions that repeat it for all.
-func (g *group) context(body string) string {
+// given is what the places of a device see besides the Node.
+func (g *group) given(device int) map[string]any {
 	if g.partitions == 0 {
-		return fmt.Sprintf(`{{range $i := until %d}}{{with dict "Node" $.Node "Index" $i}}%s{{end}}{{end}}`, len(g.devices), body)
+		return map[string]any{"Index": device}
 	}
-	placement := ""
+	partition := device % g.partitions
+	given := map[string]any{"Index": device / g.partitions, "Partition": partition}
 	if len(g.placements) > 0 {
-		placement = fmt.Sprintf(` "Placement" (index (list %s) $j)`, strings.Trim(fmt.Sprint(g.placements), "[]"))
+		given["Placement"] = int(g.placements[partition])
 	}
-	return fmt.Sprintf(`{{range $i := until %d}}{{range $j := until %d}}{{with dict "Node" $.Node "Index" $i "Partition" $j%s}}%s{{end}}{{end}}{{end}}`,
-		len(g.devices)/g.partitions, g.partitions, placement, body)
+	return given
 }
 
 // render makes the devices of the group for a node. Maps are shared with the
 // group, and so between nodes, as long as nothing in them is rendered.
-func (g *group) render(values *values) ([]resourcev1.Device, error) {
+func (g *group) render(v *view) ([]resourcev1.Device, error) {
 	if len(g.places) == 0 {
 		return g.devices, nil
 	}
@@ -151,8 +153,13 @@ func (g *group) render(values *values) ([]resourcev1.Device, error) {
 	for i := range devices {
 		devices[i].Attributes = copyWithRoom(devices[i].Attributes, len(g.places))
 		devices[i].Capacity = copyWithRoom(devices[i].Capacity, len(g.places))
-		for _, place := range g.places {
-			if err := place.fill(&devices[i], values.next()); err != nil {
+		given := g.given(i)
+		for j := range g.places {
+			text, err := v.value(&g.places[j], given)
+			if err == nil {
+				err = g.places[j].fill(&devices[i], text)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("device %s: %w", devices[i].Name, err)
 			}
 		}

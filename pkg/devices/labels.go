@@ -19,18 +19,13 @@ func labelPlaces(labels map[string]string, path *field.Path) []place {
 	return places
 }
 
-// templatesOf are the places whose values are rendered.
-func templatesOf(places []place) []place {
-	return slices.DeleteFunc(slices.Clone(places), func(p place) bool { return !v1alpha1.IsTemplate(p.value) })
-}
-
 // renderLabels leaves out what cannot be the value of a label.
-func renderLabels(places []place, values *values) map[string]string {
+func renderLabels(places []place, v *view) (map[string]string, error) {
 	var labels map[string]string
-	for _, p := range places {
-		value := p.value
-		if v1alpha1.IsTemplate(value) {
-			value = values.next()
+	for i := range places {
+		value, err := v.value(&places[i], map[string]any{})
+		if err != nil {
+			return nil, err
 		}
 		if !v1alpha1.IsLabelValue(value) {
 			continue
@@ -38,9 +33,9 @@ func renderLabels(places []place, values *values) map[string]string {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		labels[p.key] = value
+		labels[places[i].key] = value
 	}
-	return labels
+	return labels, nil
 }
 
 // Labels are those of a slice of the pool: what the templates say that it has

@@ -2,72 +2,94 @@ package devices
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"reflect"
 	"strings"
-	"sync"
-	"text/template/parse"
 	"time"
-
-	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
 // Limits of rendering, so that a template that never ends, or yields more than there
 // is memory, neither delays nor harms anything else.
+//
+// Values do not change once they are made, since no function changes its arguments.
+// So what a value takes is known when a function makes it. Each call pays for what it
+// reads before it is made and for what it yields after that, in bytes, and each round
+// of a loop pays too.
 const (
-	// renderSteps bounds the rounds of loops and the values of actions, and
-	// renderWeight the bytes and elements of these; each is for one rendering, and
-	// grows with the number of values that it is to yield.
-	renderSteps, stepsPerValue   = 10_000, 100
-	renderWeight, weightPerValue = 4 << 20, 4 << 10
-	renderTime                   = 5 * time.Second
-	// deepest is how deep maps and lists may be nested. A map may hold itself.
-	deepest = 200
+	// valueBudget is for one value: an annotation as large as it may be is read as
+	// JSON. renderBudget with budgetPerValue is for all values that are rendered for
+	// one object, outputBudget with outputPerValue for what these yield.
+	valueBudget                  = 2 << 20
+	renderBudget, budgetPerValue = 64 << 20, 256 << 10
+	outputBudget, outputPerValue = 64 << 10, 1 << 10
+	// stepCost is for each call and each round, elementCost for each element of a
+	// list or map besides the bytes of its text.
+	stepCost, elementCost = 64, 16
+	// renderTime and timePerValue are for what costs no memory, such as comparisons.
+	renderTime, timePerValue = 10 * time.Second, time.Millisecond
+	// deepest is how deep maps and lists may be nested.
+	deepest = 100
 )
 
 var errTooMuch = errors.New("takes too much time or memory: loops have too many rounds, or values are too large")
 
-// budget is what is left for one rendering.
+// budget is what is left for one rendering, and the output of the value that is
+// rendered now.
 type budget struct {
-	steps, weight int
-	deadline      time.Time
+	all, value, outputs float64
+	deadline            time.Time
+	output              strings.Builder
 }
 
 func (b *budget) reset(values int) {
-	b.steps, b.weight = renderSteps+values*stepsPerValue, renderWeight+values*weightPerValue
-	b.deadline = time.Now().Add(renderTime)
+	b.all = renderBudget + float64(values)*budgetPerValue
+	b.outputs = outputBudget + float64(values)*outputPerValue
+	b.deadline = time.Now().Add(renderTime + time.Duration(values)*timePerValue)
 }
 
-// tick is called in each round of a loop.
-func (b *budget) tick() (string, error) {
-	b.steps--
-	if b.steps < 0 || b.steps%256 == 0 && time.Now().After(b.deadline) {
-		return "", errTooMuch
-	}
-	return "", nil
+// next begins the next value.
+func (b *budget) next() {
+	b.value = valueBudget
+	b.output.Reset()
 }
 
-// weigh is called with the value of each action.
-func (b *budget) weigh(value any) (any, error) {
-	if _, err := b.tick(); err != nil {
-		return nil, err
-	}
-	return value, b.charge(value)
-}
-
-func (b *budget) charge(values ...any) error {
-	for _, value := range values {
-		b.weight = lighten(b.weight, reflect.ValueOf(value), deepest)
-	}
-	if b.weight < 0 {
+func (b *budget) pay(cost float64) error {
+	b.all -= cost
+	b.value -= cost
+	left := b.all >= 0 && b.value >= 0 // false for what is no number, too
+	if !left || time.Now().After(b.deadline) {
 		return errTooMuch
 	}
 	return nil
 }
 
+// round is called in each round of a loop. It yields nothing.
+func (b *budget) round() (string, error) {
+	return "", b.pay(stepCost)
+}
+
+// Write takes output.
+func (b *budget) Write(text []byte) (int, error) {
+	b.outputs -= float64(len(text))
+	if b.outputs < 0 {
+		return 0, errTooMuch
+	}
+	return b.output.Write(text)
+}
+
+// weight is how many bytes a value takes, about. It is endless for more than a value
+// may take.
+func weight(value reflect.Value) float64 {
+	left := lighten(valueBudget, value, deepest)
+	if left < 0 {
+		return math.Inf(1)
+	}
+	return float64(valueBudget - left)
+}
+
 // lighten takes the weight of a value off what is left, and stops below zero.
 func lighten(left int, value reflect.Value, depth int) int {
-	left--
+	left -= elementCost
 	switch {
 	case left < 0 || depth == 0:
 		return -1
@@ -78,7 +100,7 @@ func lighten(left int, value reflect.Value, depth int) int {
 	case reflect.String:
 		return left - value.Len()
 	case reflect.Interface, reflect.Pointer:
-		return lighten(left, value.Elem(), depth)
+		return lighten(left+elementCost, value.Elem(), depth)
 	case reflect.Slice, reflect.Array:
 		for i := 0; i < value.Len() && left >= 0; i++ {
 			left = lighten(left, value.Index(i), depth-1)
@@ -89,97 +111,4 @@ func lighten(left int, value reflect.Value, depth int) int {
 		}
 	}
 	return left
-}
-
-// renderer is kwok's renderer with limits.
-type renderer struct {
-	// idle are renderers that nobody uses now. Each has a budget of its own.
-	idle sync.Pool
-	// guarded maps texts to what is rendered in their place.
-	guarded sync.Map
-}
-
-type limited struct {
-	gotpl.Renderer
-	budget *budget
-}
-
-func newRenderer() *renderer {
-	return &renderer{idle: sync.Pool{New: func() any {
-		b := &budget{}
-		return &limited{gotpl.NewRenderer(functionsWithin(b)), b}
-	}}}
-}
-
-// toText renders a template that is to yield that many values.
-func (r *renderer) toText(source string, values int, data map[string]any) ([]byte, error) {
-	one := r.idle.Get().(*limited)
-	defer r.idle.Put(one)
-	one.budget.reset(values)
-	return one.ToText(r.guard(source), data)
-}
-
-// guard makes a template call tick in each round of its loops, and weigh with the
-// values of its actions. kwok's renderer refuses one that cannot be parsed.
-func (r *renderer) guard(source string) string {
-	if known, is := r.guarded.Load(source); is {
-		return known.(string)
-	}
-	guarded, err := guard(source)
-	if err != nil {
-		guarded = source
-	}
-	r.guarded.Store(source, guarded)
-	return guarded
-}
-
-const root = "root"
-
-func guard(source string) (string, error) {
-	trees := map[string]*parse.Tree{}
-	tree := parse.New(root)
-	tree.Mode = parse.SkipFuncCheck
-	if _, err := tree.Parse(source, "", "", trees); err != nil {
-		return "", fmt.Errorf("parse template: %w", err)
-	}
-	var text strings.Builder
-	for name, tree := range trees {
-		guardList(tree.Root)
-		if name != root {
-			fmt.Fprintf(&text, "{{define %q}}%s{{end}}", name, tree.Root)
-		}
-	}
-	if main := trees[root]; main != nil {
-		text.WriteString(main.Root.String())
-	}
-	return text.String(), nil
-}
-
-func guardList(list *parse.ListNode) {
-	if list == nil {
-		return
-	}
-	for _, node := range list.Nodes {
-		switch n := node.(type) {
-		case *parse.ActionNode:
-			n.Pipe.Cmds = append(n.Pipe.Cmds, callOf("weigh"))
-		case *parse.IfNode:
-			guardBranch(&n.BranchNode)
-		case *parse.WithNode:
-			guardBranch(&n.BranchNode)
-		case *parse.RangeNode:
-			guardBranch(&n.BranchNode)
-			round := &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{callOf("tick")}}}
-			n.List.Nodes = append([]parse.Node{round}, n.List.Nodes...)
-		}
-	}
-}
-
-func guardBranch(branch *parse.BranchNode) {
-	guardList(branch.List)
-	guardList(branch.ElseList)
-}
-
-func callOf(function string) *parse.CommandNode {
-	return &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(function)}}
 }

@@ -11,7 +11,7 @@ import (
 
 // expandNames makes the names of a group: what the template yields for each
 // number, or the stem and the number where there is a count.
-func expandNames(renderer *renderer, stem string, count *int32, path *field.Path) ([]string, field.ErrorList) {
+func expandNames(stem string, count *int32, path *field.Path) ([]string, field.ErrorList) {
 	number := 1
 	if count != nil {
 		number = int(*count)
@@ -19,14 +19,14 @@ func expandNames(renderer *renderer, stem string, count *int32, path *field.Path
 			stem += "-{{ .Index }}"
 		}
 	}
-	return renderIndexed(renderer, stem, number, path)
+	return renderIndexed(stem, number, path)
 }
 
 // renderIndexed renders a template of .Index for each number. Such values do not
 // depend on a node: programs that compare the nodes of a group, as
 // cluster-autoscaler does, need the same names on each, and devices are found by
 // name without rendering.
-func renderIndexed(renderer *renderer, value string, number int, path *field.Path) ([]string, field.ErrorList) {
+func renderIndexed(value string, number int, path *field.Path) ([]string, field.ErrorList) {
 	if !v1alpha1.IsTemplate(value) {
 		same := make([]string, number)
 		for i := range same {
@@ -38,15 +38,31 @@ func renderIndexed(renderer *renderer, value string, number int, path *field.Pat
 	if errs := checkNodeless(p, "sees only .Index, since it must be the same on every node"); len(errs) > 0 {
 		return nil, errs
 	}
-	if errs := check(renderer, map[string]any{"Index": 0}, p); len(errs) > 0 {
+	if errs := check(map[string]any{"Index": 0}, p); len(errs) > 0 {
 		return nil, errs
 	}
-	source := define(p) + fmt.Sprintf(`{{range $i := until %d}}{{with dict "Index" $i}}`, number) + call(path) + "{{end}}{{end}}"
-	rendered, err := renderAll(renderer, source, number, nil)
+	names, err := renderEach(p, number, func(i int) map[string]any { return map[string]any{"Index": i} })
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(path, value, "cannot be rendered: "+firstLine(err))}
+		return nil, field.ErrorList{field.Invalid(path, value, "cannot be rendered: "+err.Error())}
 	}
-	return rendered.parts[:number], nil
+	return names, nil
+}
+
+// renderEach renders a place for each number, where it sees what is given.
+func renderEach(p place, number int, given func(int) map[string]any) ([]string, error) {
+	program := &program{}
+	template, err := program.add(p.path.String(), p.value)
+	if err != nil {
+		return nil, err
+	}
+	r := program.begin(number)
+	values := make([]string, number)
+	for i := range values {
+		if values[i], err = r.value(template, given(i)); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
 }
 
 // taken are the names in use, with the paths of those that have them.

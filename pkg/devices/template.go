@@ -147,19 +147,30 @@ type rendered struct {
 
 // render renders for a node, or for none.
 func (t *Template) render(node *lifecycle.Object) (*rendered, error) {
-	values, err := t.text.render(node)
+	made, err := t.renderIn(t.text.view(node))
 	if err != nil {
 		return nil, fmt.Errorf("render template %s: %w", t.Name, err)
 	}
-	made := &rendered{poolName: values.next()}
-	if errs := v1alpha1.ValidatePoolName(made.poolName, field.NewPath("spec", "poolName")); len(errs) > 0 {
-		return nil, fmt.Errorf("render template %s: %w", t.Name, errs.ToAggregate())
+	return made, nil
+}
+
+func (t *Template) renderIn(v *view) (*rendered, error) {
+	defer v.end()
+	made := &rendered{}
+	var err error
+	if made.poolName, err = v.value(&t.text.poolName, map[string]any{}); err != nil {
+		return nil, err
 	}
-	made.labels = renderLabels(t.labels, values)
+	if errs := v1alpha1.ValidatePoolName(made.poolName, field.NewPath("spec", "poolName")); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	if made.labels, err = renderLabels(t.labels, v); err != nil {
+		return nil, err
+	}
 	byGroup := make([][]resourcev1.Device, len(t.groups))
 	for i := range t.groups {
-		if byGroup[i], err = t.groups[i].render(values); err != nil {
-			return nil, fmt.Errorf("render template %s: %w", t.Name, err)
+		if byGroup[i], err = t.groups[i].render(v); err != nil {
+			return nil, err
 		}
 	}
 	made.devices = make([]resourcev1.Device, len(t.order))
