@@ -145,20 +145,23 @@ func patchFor(update Update) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 }
 
-// create creates a slice. It adopts one that exists already: someone has removed
-// its label, so that the cache no longer has it.
+// create creates a slice. It adopts one of an earlier generation that exists already:
+// someone has removed its label, so that the cache no longer has it.
 func (p *Publisher) create(ctx context.Context, slice *resourcev1.ResourceSlice) (*resourcev1.ResourceSlice, error) {
-	stored, err := p.client.Create(ctx, slice, metav1.CreateOptions{})
-	p.metrics.wrote("create", err)
-	if err == nil {
+	stored, refused := p.client.Create(ctx, slice, metav1.CreateOptions{})
+	p.metrics.wrote("create", refused)
+	if refused == nil {
 		return stored, nil
 	}
-	if !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("create slice %s: %w", slice.Name, err)
+	if !apierrors.IsAlreadyExists(refused) {
+		return nil, fmt.Errorf("create slice %s: %w", slice.Name, refused)
 	}
 	live, err := p.client.Get(ctx, slice.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("take over slice %s: %w", slice.Name, err)
+	}
+	if live.Spec.Pool.Generation >= slice.Spec.Pool.Generation {
+		return nil, fmt.Errorf("create slice %s in generation %d: %w", slice.Name, slice.Spec.Pool.Generation, refused)
 	}
 	existing := &Observed{Meta: cached.MetaOf(live), own: ownLabelsOf(live)}
 	slice.Spec.Devices = timesOf(live.Spec.Devices).on(slice.Spec.Devices)

@@ -26,18 +26,28 @@ func setLabels(slice *metav1.ObjectMeta, fromTemplates map[string]string) {
 }
 
 // ownLabels are the labels and the annotation of a slice, as far as they tell
-// what templates say. Most slices have none, and the cache of a fleet is large.
+// what templates say. Most slices have kwok-dra's label only, which is not kept: the
+// cache of a fleet is large.
 type ownLabels struct {
+	// labels are nil where there is kwok-dra's only.
 	labels map[string]string
 	names  string
 }
 
 func ownLabelsOf(slice *resourcev1.ResourceSlice) ownLabels {
 	names := slice.Annotations[labelsAnnotation]
-	if len(slice.Labels) < 2 && names == "" {
+	switch {
+	case isOwned(slice) && len(slice.Labels) == 1 && names == "":
 		return ownLabels{}
+	case slice.Labels == nil:
+		return ownLabels{labels: map[string]string{}, names: names}
 	}
 	return ownLabels{labels: slice.Labels, names: names}
+}
+
+// isOwned reports whether a slice has the label of kwok-dra's.
+func isOwned(slice *resourcev1.ResourceSlice) bool {
+	return slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
 // match reports whether a slice has the labels that it should have. It
@@ -47,7 +57,11 @@ func (o ownLabels) match(want *resourcev1.ResourceSlice) bool {
 		return false
 	}
 	for key, value := range want.Labels {
-		if got, has := o.labels[key]; (!has || got != value) && key != v1alpha1.ManagedByLabel {
+		got, has := o.labels[key]
+		if o.labels == nil && key == v1alpha1.ManagedByLabel {
+			continue
+		}
+		if !has || got != value {
 			return false
 		}
 	}

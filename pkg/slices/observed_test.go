@@ -129,7 +129,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 	slice := &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "s", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"},
+			Name: "s", UID: "u", ResourceVersion: "7", Labels: map[string]string{"dra.kwok.x-k8s.io/managed-by": "kwok-dra"},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{}},
 			OwnerReferences: []metav1.OwnerReference{{Name: "n"}},
 		},

@@ -22,7 +22,8 @@ type State struct {
 	// Others reports whether a node that is not among them may be someone else's, whose
 	// slices stay. It is nil where none may be.
 	Others func(node string) bool
-	// Slices are those that kwok-dra owns.
+	// Slices are all of the cluster. Those of kwok-dra count, and those that were before
+	// someone removed the label.
 	Slices []*resourcev1.ResourceSlice
 }
 
@@ -39,16 +40,19 @@ type Preview struct {
 // Preview returns what a Publisher that starts now would write. The error is that
 // of the API server.
 func (r *Renderer) Preview(ctx context.Context, state State) (*Preview, error) {
+	p := &preview{Renderer: r, State: state, unlabelled: map[scope][]*Observed{}, result: &Preview{}}
 	existing := map[scope][]*Observed{}
 	for _, slice := range state.Slices {
-		observed, err := observe(slice)
+		object, err := observe(slice)
 		if err != nil {
 			return nil, err
 		}
-		of := observed.(*Observed).scope()
-		existing[of] = append(existing[of], observed.(*Observed))
+		observed, to := object.(*Observed), p.unlabelled
+		if isOwned(slice) {
+			to = existing
+		}
+		to[observed.scope()] = append(to[observed.scope()], observed)
 	}
-	p := &preview{Renderer: r, State: state, result: &Preview{}}
 	for _, node := range state.Nodes {
 		of := nodeScope(node.Name)
 		want := desire(ctx, state.Config, node, existing[of], nil)
@@ -71,7 +75,8 @@ func (r *Renderer) Preview(ctx context.Context, state State) (*Preview, error) {
 type preview struct {
 	*Renderer
 	State
-	result *Preview
+	unlabelled map[scope][]*Observed
+	result     *Preview
 }
 
 func (p *preview) problem(of scope, problem error) {
@@ -87,6 +92,9 @@ func (p *preview) add(ctx context.Context, t target, want desired) error {
 			return err
 		}
 		writes, err := Plan(t.holder, pools, layout, drivers[driver].existing)
+		if lost := t.holder.lost(pools, p.unlabelled[t.scope]); err == nil && writes.goBack(lost) {
+			writes, err = Plan(t.holder, pools, layout, slices.Concat(drivers[driver].existing, lost))
+		}
 		if err != nil {
 			p.problem(t.scope, err)
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
@@ -288,7 +289,11 @@ func (p *Publisher) bringDriver(ctx context.Context, t target, state *driverStat
 		return result{behind: true}
 	}
 	p.contests.undo(t.scope)
-	if err := p.apply(ctx, t.scope, writes); err != nil {
+	err = p.apply(ctx, t.scope, writes)
+	if apierrors.IsAlreadyExists(err) {
+		err = p.takeOver(ctx, t, pools, layout, state.existing)
+	}
+	if err != nil {
 		p.fields.doubt(err)
 		return result{err: err}
 	}

@@ -228,25 +228,6 @@ func specs(slices []resourcev1.ResourceSlice) map[string]resourcev1.ResourceSlic
 	return all
 }
 
-// TestTakeOver: a slice that has lost its label is not in the cache, but in the
-// way of the new one.
-func TestTakeOver(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		node, pool := fakeNode("n", true), poolOf("n", 1)
-		lost := slicesOf(t, node, &pool)[0]
-		lost.Labels, lost.ResourceVersion, lost.UID = nil, "900", "lost"
-		lost.Spec.AllNodes = new(true)
-		w := newWorld(t, template("a", "d", "{name: gpu}"), node, lost)
-		w.wrote("create 1, patch 1")
-		slices := w.list(t)
-		require.Len(t, slices, 1)
-		require.EqualValues(t, "lost", slices[0].UID)
-		require.Equal(t, "kwok-dra", slices[0].Labels["dra.kwok.x-k8s.io/managed-by"])
-		require.Nil(t, slices[0].Spec.AllNodes)
-		require.Equal(t, "gpu", slices[0].Spec.Devices[0].Name)
-	})
-}
-
 func TestFleet(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var objects []runtime.Object

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
@@ -89,7 +88,7 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Others: c.managed.Others(listed), Slices: existing.owned})
+	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Others: c.managed.Others(listed), Slices: existing.all})
 	progress.Done()
 	if err != nil {
 		return err
@@ -100,10 +99,10 @@ func (c *command) run(ctx context.Context) error {
 	return c.tell(existing.changes(preview), preview.Problems)
 }
 
-// live are the slices of the cluster, and among them those of the sidecar.
+// live are the slices of the cluster.
 type live struct {
 	byName map[string]*resourcev1.ResourceSlice
-	owned  []*resourcev1.ResourceSlice
+	all    []*resourcev1.ResourceSlice
 }
 
 func list(ctx context.Context, client kubernetes.Interface) (*live, error) {
@@ -115,9 +114,7 @@ func list(ctx context.Context, client kubernetes.Interface) (*live, error) {
 	for i := range all.Items {
 		slice := &all.Items[i]
 		l.byName[slice.Name] = slice
-		if slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue {
-			l.owned = append(l.owned, slice)
-		}
+		l.all = append(l.all, slice)
 	}
 	return l, nil
 }
