@@ -74,7 +74,7 @@ func (c *ConfigMap) watch(ctx context.Context, client kubernetes.Interface) erro
 		DeleteFunc: func(coreinformers.DeletedConfigMap) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.takeNone(ctx, false)
+			c.takeNone(ctx)
 		},
 	})
 	if err != nil {
@@ -130,32 +130,30 @@ func (c *ConfigMap) tell(configMap *corev1.ConfigMap) {
 }
 
 // takeAbsent notes that there was no ConfigMap at the start, unless one has come
-// since. Beside custom resources it is one of two places, and may well not be used.
+// since.
 func (c *ConfigMap) takeAbsent(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
-		c.takeNone(ctx, c.store.has(ObjectsCarrier))
+		c.takeNone(ctx)
 	}
 }
 
 // takeNone notes that there is no ConfigMap. That says nothing of what should
 // exist: it may be a typing error, or the moment between its deletion and its
-// return. Who wants to retire everything empties the ConfigMap. One that was never
-// there while others count is empty, but for what it may have made before. An
-// optional one is other people's, and by their rule its end is that of what it says.
-func (c *ConfigMap) takeNone(ctx context.Context, beside bool) {
+// return. Who wants to retire everything empties the ConfigMap. Beside custom
+// resources it is one of two places, and may well not be used: where no version of
+// it is known, the others count, but what it may have made stays. An optional one is
+// other people's, and by their rule its end is that of what it says.
+func (c *ConfigMap) takeNone(ctx context.Context) {
 	c.told = ""
-	absent := fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", ConfigMapCarrier(c.name))
-	if c.optional {
-		absent = nil
-	}
-	if !c.optional && !beside {
-		c.store.missing(ConfigMapCarrier(c.name), absent)
+	if !c.optional {
+		absent := fmt.Errorf("%s does not exist: create it, empty where it is to have nothing", ConfigMapCarrier(c.name))
+		c.store.missing(ConfigMapCarrier(c.name), absent, !c.store.has(ObjectsCarrier))
 		klog.FromContext(ctx).Error(nil, "The ConfigMap does not exist; what is published stays as it is", "configMap", c.name)
 		return
 	}
-	if err := c.store.take(ConfigMapCarrier(c.name), version{newest: &Documents{}, absent: absent}); err != nil {
+	if err := c.store.Replace(ConfigMapCarrier(c.name), &Documents{}); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot do without the ConfigMap", "configMap", c.name)
 		return
 	}

@@ -10,8 +10,6 @@ type source struct {
 	broken       error
 	// refused is why the newest version is not in force, or nil.
 	refused error
-	// absent is why an empty version may not be the whole truth, or nil.
-	absent error
 	// required tells that nothing is in force without it: it says when, or all.
 	required bool
 	// early tells that the source may have been in force before the process began: it
@@ -28,7 +26,7 @@ type source struct {
 func (s *source) settle(chosen *Documents, refused error) bool {
 	news := s.changed || (s.refused == nil) != (refused == nil) || refused != nil && s.refused.Error() != refused.Error()
 	s.refused = refused
-	if chosen != nil && s.absent == nil { // what may not be the whole truth was not good
+	if chosen != nil {
 		s.good, s.early = chosen, false
 	}
 	return news
@@ -80,11 +78,8 @@ func decide(sources []*source) decision {
 		}
 		unsettled := d.chosen[i] == nil && one.early
 		d.waits = d.waits || unsettled && one.required
-		switch {
-		case unsettled && d.refused[i] != nil:
+		if unsettled && d.refused[i] != nil {
 			d.set.Unsettled = append(d.set.Unsettled, d.refused[i])
-		case one.absent != nil:
-			d.set.Unsettled = append(d.set.Unsettled, one.absent)
 		}
 	}
 	d.unsettled = len(d.set.Unsettled)

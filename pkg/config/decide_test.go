@@ -130,6 +130,57 @@ func TestConfigMapThatClashesAtTheStart(t *testing.T) {
 	requireMetrics(t, store, carrier, 1, 1)
 }
 
+// TestClashAtTheStart: an object that comes before the ConfigMap that it contradicts
+// was not in force, so what it may have made stays, in whichever order they come.
+func TestClashAtTheStart(t *testing.T) {
+	t.Parallel()
+	const other = "spec: {driver: d, devices: [{name: nic, count: 4}]}"
+	for _, objectFirst := range []bool{true, false} {
+		w := newObjectsWorld(t, "")
+		w.store = NewStore(carrier, ObjectsCarrier)
+		w.Objects = NewObjects(w.store, w.recorder, func() {})
+		begin := func() { w.begin(custom(t, "ResourcePoolTemplate", "a", 1, other)) }
+		take := func() { require.NoError(t, w.store.Replace(carrier, decode(t, template("a")))) }
+		if objectFirst {
+			begin()
+			take()
+		} else {
+			take()
+			begin()
+		}
+		require.Len(t, w.store.Current().Unsettled, 1, "object first: %v", objectFirst)
+	}
+}
+
+// TestObjectBesideAConfigMapThatIsBrokenAtTheStart is not in force until that is good,
+// so it does not count as good before.
+func TestObjectBesideAConfigMapThatIsBrokenAtTheStart(t *testing.T) {
+	t.Parallel()
+	w := newObjectsWorld(t, "")
+	w.store = NewStore(carrier, ObjectsCarrier)
+	w.Objects = NewObjects(w.store, w.recorder, func() {})
+	require.Error(t, w.store.take(carrier, version{broken: errors.New("broken")}))
+	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec))
+	require.Nil(t, w.store.Current())
+	w.take("a", 2, "{driver: d, devices: []}")
+	require.NoError(t, w.store.Replace(carrier, decode(t, template("b"))))
+	require.Equal(t, []string{"b d"}, w.inForce())
+	require.Len(t, w.store.Current().Unsettled, 1)
+}
+
+// TestConfigMapThatGoesWhileItIsBroken from the start is one that does not exist.
+func TestConfigMapThatGoesWhileItIsBroken(t *testing.T) {
+	t.Parallel()
+	store := NewStore(carrier, ObjectsCarrier)
+	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
+	require.NoError(t, err)
+	NewObjects(store, record.NewFakeRecorder(10), func() {}).Replace(t.Context(), nil)
+	configMap.take(quiet(t), configMapOf("kind: Nonsense"))
+	require.Nil(t, store.Current())
+	configMap.takeNone(quiet(t))
+	require.Len(t, store.Current().Unsettled, 1, "the others count, and what it made stays")
+}
+
 // TestConfigMapThatIsGoneAfterARestart: beside custom resources the others count,
 // but what it made is not retired.
 func TestConfigMapThatIsGoneAfterARestart(t *testing.T) {

@@ -67,8 +67,6 @@ type version struct {
 	newest *Documents
 	// broken is why there is no newest version.
 	broken error
-	// absent is why an empty newest version may not be the whole truth.
-	absent error
 	// tell is told when the version is refused.
 	tell func(error)
 }
@@ -81,11 +79,11 @@ func (s *Store) take(name string, v version) error {
 	var one *source
 	s.change(name, func(c *state) {
 		if len(c.sources) == 0 {
-			c.sources = []*source{{required: true, early: true}}
+			c.sources = []*source{{early: true}}
 		}
 		c.known, one = true, c.sources[0]
-		one.newest, one.broken, one.absent, one.tell = v.newest, v.broken, v.absent, v.tell
-		one.changed = true
+		one.newest, one.broken, one.tell = v.newest, v.broken, v.tell
+		one.required, one.changed = true, true
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,15 +91,15 @@ func (s *Store) take(name string, v version) error {
 }
 
 // missing notes that a carrier that is one source does not exist. What it said last
-// stays in force.
-func (s *Store) missing(name string, why error) {
+// stays in force; whether anything is in force without that is for required to say.
+func (s *Store) missing(name string, why error, required bool) {
 	s.change(name, func(c *state) {
 		if len(c.sources) == 0 {
-			c.sources = []*source{{required: true, early: true}}
+			c.sources = []*source{{early: true}}
 		}
 		c.known = true
 		one := c.sources[0]
-		one.newest, one.broken, one.tell = nil, why, nil
+		one.newest, one.broken, one.tell, one.required = nil, why, nil, required
 	})
 }
 
@@ -144,7 +142,11 @@ func (s *Store) settle() (told []func(), changed bool) {
 	}
 	d := decide(all)
 	for i, one := range all {
-		if one.settle(d.chosen[i], d.refused[i]) && one.tell != nil && one.refused != nil {
+		chosen := d.chosen[i]
+		if !known || d.waits { // it does not come into force, and another carrier may win
+			chosen = nil
+		}
+		if one.settle(chosen, d.refused[i]) && one.tell != nil && one.refused != nil {
 			told = append(told, func() { one.tell(d.refused[i]) })
 		}
 	}
@@ -170,7 +172,7 @@ func (s *Store) signal() {
 			}
 			one.changed = false
 		}
-		s.metrics.set(name, !slices.ContainsFunc(c.sources, func(one *source) bool { return one.refused != nil || one.absent != nil }))
+		s.metrics.set(name, !slices.ContainsFunc(c.sources, func(one *source) bool { return one.refused != nil }))
 	}
 }
 

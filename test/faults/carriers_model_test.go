@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // says is the content with templates of these names, each of count devices.
@@ -93,11 +96,11 @@ func TestForceAfterARestart(t *testing.T) {
 		want         map[string]int
 		held, frozen bool
 	}{
-		"a refused template":       {begin.with("object/a", refusedVersion()).restarted(), map[string]int{"m": 2, retireWhen: 1}, true, false},
-		"a refused configuration":  {begin.with("object/k", refusedVersion(retireWhen)).restarted(), map[string]int{"m": 2, "a": 3}, true, true},
-		"a refused ConfigMap":      {begin.with(mapSource, refusedVersion()).restarted(), map[string]int{"a": 3, retireWhen: 1}, true, true},
-		"a ConfigMap that is gone": {begin.without(mapSource).restarted(), map[string]int{"a": 3, retireWhen: 1}, true, false},
-		"a clash":                  {begin.with(mapSource, says(2, "a")).restarted(), map[string]int{"a": 2, retireWhen: 1}, true, false},
+		"a refused template":       {begin.with("object/a", refusedVersion()).restarted(false), map[string]int{"m": 2, retireWhen: 1}, true, false},
+		"a refused configuration":  {begin.with("object/k", refusedVersion(retireWhen)).restarted(false), map[string]int{"m": 2, "a": 3}, true, true},
+		"a refused ConfigMap":      {begin.with(mapSource, refusedVersion()).restarted(false), map[string]int{"a": 3, retireWhen: 1}, true, true},
+		"a ConfigMap that is gone": {begin.without(mapSource).restarted(false), map[string]int{"a": 3, retireWhen: 1}, true, false},
+		"a clash":                  {begin.with(mapSource, says(2, "a")).restarted(false), map[string]int{"a": 2, retireWhen: 1}, true, false},
 	} {
 		all := test.now.forces()
 		require.Len(t, all, 2, about)
@@ -106,8 +109,8 @@ func TestForceAfterARestart(t *testing.T) {
 		require.Equal(t, test.frozen, all[1].frozen, about)
 		require.False(t, all[0].held, "%s: a sidecar that has been there all the time knows", about)
 	}
-	require.Len(t, begin.restarted().forces(), 1, "nothing is refused")
-	two := begin.with("object/a", refusedVersion()).restarted().without(mapSource).restarted()
+	require.Len(t, begin.restarted(false).forces(), 1, "nothing is refused")
+	two := begin.with("object/a", refusedVersion()).restarted(false).without(mapSource).restarted(false)
 	require.Len(t, two.forces(), 4, "one sidecar may know what the other does not")
 	require.Len(t, two.with("object/a", says(1, "a")).forces(), 2)
 	require.Len(t, two.with("object/a", says(1, "a")).settled().without("object/a").with(mapSource, says(1)).forces(), 1)
@@ -128,7 +131,7 @@ func TestEdits(t *testing.T) {
 				p.carriers = p.apply(one)
 			}
 			if p.random.IntN(2) == 0 {
-				p.carriers = p.restarted()
+				p.carriers = p.restarted(p.random.IntN(2) == 0)
 			}
 			for _, f := range p.forces() {
 				require.Subset(t, slices.Collect(maps.Keys(f.templates)), slices.Collect(maps.Keys(anchors())), e.name)
@@ -138,6 +141,81 @@ func TestEdits(t *testing.T) {
 			p.carriers = p.settled()
 		}
 	}
-	require.LessOrEqual(t, most, 1<<(mostRefused+2))
+	require.LessOrEqual(t, most, 10*mostForces)
 	require.Len(t, drawn, 12, "%v", drawn)
+}
+
+// TestHeldPools: what may be of a document that is refused may stay, and only that.
+func TestHeldPools(t *testing.T) {
+	t.Parallel()
+	gpu := right().templates["gpu"]
+	begin := carriers{}.with(mapSource, content{settings: []string{retireWhen}}).aged(objectOf("gpu"), 5, content{templates: templates{"gpu": gpu}}).settled()
+	look := func(c carriers) *state {
+		s := right()
+		(&editor{planner: planner{carriers: c}}).see(s)
+		return s
+	}
+	require.Empty(t, look(begin).wrong())
+	broken := begin.with(objectOf("gpu"), refusedVersion())
+	require.Empty(t, look(broken).wrong())
+	require.Empty(t, look(broken.restarted(false)).wrong(), "it stays")
+	gone := look(broken.restarted(false))
+	gone.slices = nil
+	require.Empty(t, gone.wrong(), "that it has gone is for the witness to say")
+	require.NotEmpty(t, look(begin.without(objectOf("gpu"))).wrong(), "a document that is gone holds nothing")
+	require.NotEmpty(t, look(broken.restarted(false).without(objectOf("gpu"))).wrong())
+
+	fewer := gpu
+	fewer.name, fewer.count = "other", 1
+	more := broken.restarted(false).aged(objectOf("other"), 6, content{templates: templates{"other": fewer}})
+	require.Empty(t, look(more).wrong(), "gpu-1 may be of the document")
+}
+
+// TestWitness sees what slices and pools lose, and not what they get.
+func TestWitness(t *testing.T) {
+	t.Parallel()
+	slice := right().slices[0]
+	fewer := slice.DeepCopy()
+	fewer.Spec.Devices = fewer.Spec.Devices[1:]
+	w := &witness{slices: map[string]*resourcev1.ResourceSlice{}}
+	for _, one := range []watch.Event{{Type: watch.Added, Object: fewer}, {Type: watch.Modified, Object: &slice}, {Type: watch.Bookmark, Object: &resourcev1.ResourceSlice{}}} {
+		w.note(one)
+	}
+	require.Empty(t, w.losses)
+	w.note(watch.Event{Type: watch.Modified, Object: fewer})
+	w.note(watch.Event{Type: watch.Deleted, Object: fewer})
+	pool := poolKey{"n", gpuDriver, "n"}
+	require.Equal(t, []loss{{pool, "devices gpu-0 of slice s"}, {pool, "slice s"}}, w.losses)
+}
+
+// TestWrongStatus holds what the status of a template says against what is so.
+func TestWrongStatus(t *testing.T) {
+	t.Parallel()
+	all := carriers{}.with(mapSource, content{settings: []string{retireWhen}}).aged(objectOf("gpu"), 5, content{templates: right().templates}).settled()
+	for about, test := range map[string]struct {
+		carriers            carriers
+		accepted, published string
+		generation          int64
+		right               bool
+	}{
+		"all is right":            {all, "True", "True", 2, true},
+		"it is published":         {all, "True", "False", 2, false},
+		"it is accepted":          {all, "False", "True", 2, false},
+		"it is of an old version": {all, "True", "True", 1, false},
+		"it is refused":           {all.with(objectOf("gpu"), refusedVersion()), "True", "True", 2, false},
+		"it says so":              {all.with(objectOf("gpu"), refusedVersion()), "False", "True", 2, true},
+		"it says nothing":         {all, "", "", 2, false},
+	} {
+		e := &editor{planner: planner{carriers: test.carriers}}
+		s := right()
+		e.see(s)
+		object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "gpu", "generation": int64(2)}}}
+		if test.accepted != "" {
+			object.Object["status"] = map[string]any{"conditions": []any{
+				map[string]any{"type": "Accepted", "status": test.accepted, "observedGeneration": test.generation},
+				map[string]any{"type": "Published", "status": test.published, "observedGeneration": test.generation},
+			}}
+		}
+		require.Equal(t, test.right, e.wrongStatus(object, s) == "", "%s: %s", about, e.wrongStatus(object, s))
+	}
 }

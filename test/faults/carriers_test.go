@@ -40,9 +40,9 @@ type source struct {
 	newest  content
 	// absent tells of a ConfigMap that does not exist, which says nothing.
 	absent bool
-	// good is what was in force for certain, or nil, and forgotten tells that a sidecar
-	// has been started since the newest version was not.
-	good      *content
+	// goods are what may have been in force last, as far as a sidecar knows. Forgotten
+	// tells that one may not know, since it was started when the newest version was not.
+	goods     []content
 	forgotten bool
 }
 
@@ -74,44 +74,43 @@ type force struct {
 	held, frozen bool
 }
 
-// forces are what may be in force: of what was good before a sidecar was started it
-// does not know. The first is what is in force where none was started.
+// forces are all that may be in force. The first is that of a sidecar that knows most.
 func (c carriers) forces() []force {
-	all := []force{c.force(nil)}
-	var unknown []string
+	all := []force{{templates: templates{}, refused: map[string]string{}}}
 	for _, one := range c.ordered() {
-		if _, refused := all[0].refused[one.name]; refused && one.forgotten {
-			unknown = append(unknown, one.name)
+		var next []force
+		for i := range all {
+			next = append(next, all[i].and(&one)...)
 		}
-	}
-	for subset := 1; subset < 1<<len(unknown); subset++ {
-		forgotten := map[string]bool{}
-		for i, name := range unknown {
-			forgotten[name] = subset&(1<<i) != 0
-		}
-		all = append(all, c.force(forgotten))
+		all = next
 	}
 	return all
 }
 
-// force works out what is in force: source by source the newest version that fits
-// with those before, or else the one that was good last, unless that is forgotten.
-func (c carriers) force(forgotten map[string]bool) force {
-	f := force{templates: templates{}, refused: map[string]string{}}
-	for _, one := range c.ordered() {
-		if why := f.clash(&one); why == "" {
-			f.take(&one, one.newest)
-			continue
-		} else if f.refused[one.name] = why; one.good != nil && !forgotten[one.name] && f.contradicts(*one.good) == "" {
-			f.take(&one, *one.good)
-			continue
-		}
-		f.held = f.held || forgotten[one.name]
-		// All of a ConfigMap is needed to begin, and whatever says when.
-		needed := one.name == mapSource && !one.absent || one.newest.refused && len(one.newest.settings) > 0
-		f.frozen = f.frozen || forgotten[one.name] && needed
+// and is what may be in force with one source more: its newest version where that
+// fits with those before, or else one that may have been good last, or none.
+func (f *force) and(one *source) []force {
+	why := f.clash(one)
+	if why == "" {
+		return []force{f.taking(one, one.newest)}
 	}
-	return f
+	f.refused[one.name] = why
+	var all []force
+	for _, good := range one.goods {
+		if f.contradicts(good) != "" {
+			good = content{}
+		}
+		all = append(all, f.taking(one, good))
+	}
+	if len(all) > 0 && !one.forgotten {
+		return all
+	}
+	none := f.taking(one, content{})
+	none.held = none.held || one.forgotten
+	// All of a ConfigMap is needed to begin, and whatever says when.
+	needed := one.name == mapSource && !one.absent || one.newest.refused && len(one.newest.settings) > 0
+	none.frozen = none.frozen || one.forgotten && needed
+	return append(all, none)
 }
 
 // clash is why the newest version of a source is not in force.
@@ -143,40 +142,62 @@ func (f *force) contradicts(c content) string {
 	return ""
 }
 
-func (f *force) take(one *source, c content) {
+func (f *force) taking(one *source, c content) force {
+	taken := *f
+	taken.templates, taken.refused = maps.Clone(f.templates), maps.Clone(f.refused)
 	for name, t := range c.templates {
 		if one.rank() < 0 {
 			t.created, t.uid = one.created, one.uid
 		}
-		f.templates[name] = t
+		taken.templates[name] = t
 	}
-	f.settings = append(f.settings, c.settings...)
+	taken.settings = slices.Concat(f.settings, c.settings)
+	return taken
 }
 
-// settled notes that all are in force that can be, and what was good is known.
+// settled notes that all are in force that can be, so that it is known what was good.
 func (c carriers) settled() carriers {
-	all := maps.Clone(c)
-	refused := c.force(nil).refused
+	all, forces := maps.Clone(c), c.forces()
 	for name, one := range all {
-		if _, is := refused[name]; !is {
-			one.good, one.forgotten = &one.newest, false
-			all[name] = one
+		refused := 0
+		for i := range forces {
+			if _, is := forces[i].refused[name]; is || forces[i].frozen {
+				refused++
+			}
 		}
+		switch refused {
+		case 0:
+			one.goods, one.forgotten = []content{one.newest}, false
+		case len(forces):
+			continue
+		default: // by some sidecars, and by others not
+			one.goods = append(slices.Clip(one.goods), one.newest)
+		}
+		all[name] = one
 	}
 	return all
 }
 
-// restarted notes that a sidecar was started: what is refused now was good before,
-// if at all.
-func (c carriers) restarted() carriers {
+// restarted notes that sidecars were started, one or all: those do not know what was
+// good before of what is refused now.
+func (c carriers) restarted(every bool) carriers {
 	all := maps.Clone(c)
-	refused := c.force(nil).refused
-	for name, one := range all {
-		if _, is := refused[name]; is {
-			one.forgotten = true
-			all[name] = one
+	forget := func(accept func(f force, name string) bool) {
+		for _, f := range all.forces() {
+			for name, one := range all {
+				if !accept(f, name) {
+					continue
+				}
+				if one.forgotten = true; every {
+					one.goods = nil
+				}
+				all[name] = one
+			}
 		}
 	}
+	forget(func(f force, name string) bool { return f.refused[name] != "" })
+	// Where nothing changes, nothing has come into force either.
+	forget(func(f force, _ string) bool { return f.frozen })
 	return all
 }
 

@@ -56,8 +56,14 @@ func (r *run) deleteNodes(ctx context.Context) error {
 	return r.world.client.CoreV1().Nodes().DeleteCollection(ctx, atOnce, metav1.ListOptions{})
 }
 
+// emptyConfiguration has no document left but those of the file.
 func (r *run) emptyConfiguration(ctx context.Context) error {
-	return r.world.writeConfigMap(ctx, map[string]string{"configuration": configuration, "templates": ""})
+	for _, kind := range []string{kindTemplate, kindConfiguration} {
+		if err := r.world.objects(kind).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
+	return r.world.replaceConfigMap(ctx, map[string]string{"configuration": configuration, "templates": ""})
 }
 
 // deleteJobs has no Job make Pods any more.

@@ -11,6 +11,12 @@
 // cannot be set without root, so the sidecar is built with a package time whose
 // wall clock goes wrong when it is told to.
 //
+// Once all is right, the configuration is edited over all its carriers, round by
+// round: documents are refused, contradict each other, go, come back and move, and
+// sidecars are started in between, which do not know what was good before. A model
+// says what may be in force, and a watch of the slices that nothing goes which no
+// valid document retires.
+//
 // A seed gives the workload, the schedule, and what becomes of the n-th request
 // of a kind to an object. When each thing happens is up to the machine, so a
 // seed that failed may have to be run more than once:

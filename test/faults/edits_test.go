@@ -34,9 +34,9 @@ type planner struct {
 	carriers
 }
 
-// mostRefused is how many sources are refused at a time, more or less: of each the
-// oracle takes into account that a sidecar knows what was good, or not.
-const mostRefused = 3
+// mostForces is how much may be in force, more or less, before what is refused is put
+// right: the oracle looks at all of it.
+const mostForces = 8
 
 // next draws an edit. What is refused is put right soon, so that much happens.
 func (p *planner) next() edit {
@@ -44,26 +44,14 @@ func (p *planner) next() edit {
 		p.refuse, p.refuse, p.refuse, p.mend, p.mend, p.mend, p.duplicate, p.duplicate, p.share, p.twin,
 		p.settings, p.deleteObject, p.takeOut, p.move, p.move, p.change, p.rename, p.empty, p.removeMap,
 	}
-	if len(p.force(nil).refused) >= mostRefused {
-		choices = []func() edit{p.mend, p.deleteObject}
+	if len(p.forces()) > mostForces {
+		choices = []func() edit{p.mend, p.deleteObject, p.empty}
 	}
 	for {
 		if e := choices[p.random.IntN(len(choices))](); len(e.changes) > 0 {
 			return e
 		}
 	}
-}
-
-// live are the sources of which the newest version is not refused, but for the file:
-// a sidecar does not begin with one that is.
-func (p *planner) live(accept func(one *source) bool) []string {
-	var names []string
-	for _, one := range p.ordered() {
-		if one.name != fileSource && !one.absent && !one.newest.refused && accept(&one) {
-			names = append(names, one.name)
-		}
-	}
-	return names
 }
 
 func pickOf[T any](random *rand.Rand, from []T) (one T, is bool) {
@@ -73,11 +61,16 @@ func pickOf[T any](random *rand.Rand, from []T) (one T, is bool) {
 	return pick(random, from...), true
 }
 
-func anySource(*source) bool { return true }
-
-// refuse writes something that the API server takes.
+// refuse writes something that the API server takes, and kwok-dra does not. The file
+// is never so: a sidecar does not begin with one that is.
 func (p *planner) refuse() edit {
-	name, is := pickOf(p.random, p.live(anySource))
+	var names []string
+	for _, one := range p.ordered() {
+		if one.name != fileSource && !one.newest.refused {
+			names = append(names, one.name)
+		}
+	}
+	name, is := pickOf(p.random, names)
 	if !is {
 		return edit{}
 	}
@@ -98,8 +91,8 @@ func (p *planner) mend() edit {
 		return edit{}
 	}
 	says := p.carriers[name].newest
-	if one := p.carriers[name]; one.good != nil && p.random.IntN(2) == 0 {
-		says = *one.good
+	if one := p.carriers[name]; len(one.goods) > 0 && p.random.IntN(2) == 0 {
+		says = one.goods[0]
 	}
 	says.refused = false
 	return edit{"mend " + name, []change{{name, &says}}}
@@ -107,7 +100,7 @@ func (p *planner) mend() edit {
 
 // inForce draws a template that is in force, and where it is from.
 func (p *planner) inForce() (t poolTemplate, from string, is bool) {
-	now := p.force(nil)
+	now := p.forces()[0]
 	names := slices.Sorted(maps.Keys(now.templates))
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, anchor) })
 	name, is := pickOf(p.random, names)

@@ -116,13 +116,5 @@ func (t templates) yaml() string {
 	return all.String()
 }
 
-// configuration retries soon what a kubelet would retry in minutes.
-const configuration = `
-apiVersion: dra.kwok.x-k8s.io/v1alpha1
-kind: KwokDRAConfiguration
-metadata: {name: faults}
-spec:
-  retireWhen: {matchExpressions: [{key: .metadata.labels.` + retiredLabel + `, operator: Exists}]}
-  prepareWhen: {matchExpressions: [{key: .metadata.labels.` + holdLabel + `, operator: DoesNotExist}]}
-  retryInterval: 1s
-`
+// configuration is in the ConfigMap.
+var configuration = fmt.Sprintf(configurationDocument, "faults", settingText[retireWhen])

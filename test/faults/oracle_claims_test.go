@@ -12,7 +12,7 @@ import (
 )
 
 // wrongPods says which Pods are not told to start that are to be, and the other
-// way round.
+// way round. While it is not certain what is in force, none is to be.
 func (s *state) wrongPods() []string {
 	pools := s.wantedPools()
 	var wrong []string
@@ -21,7 +21,7 @@ func (s *state) wrongPods() []string {
 		if start && pod.Spec.NodeName == "" {
 			wrong = append(wrong, fmt.Sprintf("pods: pod %s is told to start and is not bound", pod.Name))
 		}
-		if !start && s.mustStart(pod, pools) {
+		if !start && len(s.others) == 0 && s.mustStart(pod, pools) {
 			wrong = append(wrong, fmt.Sprintf("pods: pod %s on %s is not told to start", pod.Name, pod.Spec.NodeName))
 		}
 	}

@@ -18,6 +18,8 @@ type state struct {
 	templates templates
 	// others may be in force instead of the templates.
 	others []force
+	// neverRetires tells that no node is retired.
+	neverRetires bool
 	// selection says which nodes the sidecars act for.
 	selection selection
 	// relaunched tells that sidecars were started after the first ones.
@@ -83,11 +85,11 @@ func (s *state) wantedPools() map[poolKey]wantedPool {
 	wanted := map[poolKey]wantedPool{}
 	for _, node := range s.nodes {
 		// An annotation that cannot be followed leaves all as it is, retired or not.
-		if !s.selection.has(node) || retired(node) && !held(node) {
+		if !s.selection.has(node) || s.retired(node) && !held(node) {
 			continue
 		}
-		for driver, chosen := range s.chosen(node) {
-			s.addPools(wanted, node, driver, chosen)
+		for driver := range s.chosen(node) {
+			s.addPools(wanted, node, driver, s.standing(node, driver))
 		}
 	}
 	return wanted
@@ -112,28 +114,36 @@ func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
 	return byDriver
 }
 
+// standing are the templates that are chosen for a driver, the older ones first.
+func (s *state) standing(node *corev1.Node, driver string) []poolTemplate {
+	chosen := s.chosen(node)[driver]
+	slices.SortStableFunc(chosen, func(a, b poolTemplate) int { return cmp.Compare(a.created, b.created) })
+	return chosen
+}
+
 func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
 	own := wantedPool{owner: node.UID, devices: map[string]wantedDevice{}}
 	own.unsure = !ready(node) || held(node)
-	slices.SortStableFunc(chosen, func(a, b poolTemplate) int { return cmp.Compare(a.created, b.created) })
 	for _, t := range chosen {
 		if t.shared {
 			key := poolKey{driver: driver, name: t.poolName()}
 			known, is := wanted[key]
-			if !retired(node) {
+			if !s.retired(node) {
 				wanted[key] = wantedPool{owner: t.uid, devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
 			}
 			continue
 		}
 		// Of two that clash on a node all of the later one is left out.
 		if made := t.devices(node); !own.hasAny(made) {
-			maps.Copy(own.devices, made)
+			own.take(made)
 		}
 	}
 	if len(own.devices) > 0 {
 		wanted[poolKey{node.Name, driver, node.Name}] = own
 	}
 }
+
+func (w *wantedPool) take(made map[string]wantedDevice) { maps.Copy(w.devices, made) }
 
 func (w *wantedPool) hasAny(names map[string]wantedDevice) bool {
 	for name := range names {
@@ -177,9 +187,9 @@ func held(node *corev1.Node) bool {
 	return strings.HasPrefix(node.Annotations[taintAnnotation], gibberish)
 }
 
-func retired(node *corev1.Node) bool {
+func (s *state) retired(node *corev1.Node) bool {
 	_, is := node.Labels[retiredLabel]
-	return is
+	return is && !s.neverRetires
 }
 
 func ready(node *corev1.Node) bool {
@@ -193,14 +203,20 @@ func ready(node *corev1.Node) bool {
 func (s *state) wrongPools() []string {
 	problems := s.poolProblems()
 	for i := range s.others {
-		other := *s
-		other.templates = s.others[i].templates
+		other := s.in(&s.others[i])
 		also := other.poolProblems()
 		maps.DeleteFunc(problems, func(key poolKey, _ string) bool {
 			return also[key] == "" || s.others[i].holds(key, other.wantedPools(), s.slices)
 		})
 	}
 	return slices.Sorted(maps.Values(problems))
+}
+
+// in is the state where that is in force.
+func (s *state) in(f *force) *state {
+	other := *s
+	other.templates, other.others, other.neverRetires = f.templates, nil, !slices.Contains(f.settings, retireWhen)
+	return &other
 }
 
 // poolProblems says what is wrong with each pool.

@@ -135,7 +135,7 @@ func (w *world) launch(number int) (*sidecar.Process, error) {
 	w.replicas.mu.Lock()
 	defer w.replicas.mu.Unlock()
 	r := w.replicas.all[number]
-	arguments := append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host}, w.replicas.setup.arguments()...)
+	arguments := append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host, "--config", w.file}, w.replicas.setup.arguments()...)
 	process, err := sidecar.LaunchProgram(w.cluster, binary, arguments...)
 	if err != nil {
 		return nil, err

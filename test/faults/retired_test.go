@@ -28,14 +28,6 @@ type retirements struct {
 	gone map[poolKey]time.Time
 }
 
-func keyOf(slice *resourcev1.ResourceSlice) poolKey {
-	key := poolKey{driver: slice.Spec.Driver, name: slice.Spec.Pool.Name}
-	if slice.Spec.NodeName != nil {
-		key.node = *slice.Spec.NodeName
-	}
-	return key
-}
-
 // watchRetirements notes what goes until it is told to end.
 func (w *world) watchRetirements(ctx context.Context) (*retirements, func(), error) {
 	r := &retirements{published: map[poolKey]map[string]bool{}, gone: map[poolKey]time.Time{}}
@@ -61,7 +53,7 @@ func (w *world) watchRetirements(ctx context.Context) (*retirements, func(), err
 func (r *retirements) came(slice *resourcev1.ResourceSlice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := keyOf(slice)
+	key := poolOf(slice)
 	if r.published[key] == nil {
 		r.published[key] = map[string]bool{}
 	}
@@ -71,7 +63,7 @@ func (r *retirements) came(slice *resourcev1.ResourceSlice) {
 func (r *retirements) went(slice *resourcev1.ResourceSlice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := keyOf(slice)
+	key := poolOf(slice)
 	delete(r.published[key], slice.Name)
 	if len(r.published[key]) == 0 && r.gone[key].IsZero() {
 		r.gone[key] = time.Now()

@@ -33,10 +33,12 @@ const (
 type result struct {
 	seed        uint64
 	disruptions []string
-	operations  int
-	requests    int
-	writes      int
-	faults      int
+	// edits are what was done to the configuration.
+	edits      []string
+	operations int
+	requests   int
+	writes     int
+	faults     int
 	// touched is how many changes of objects the workload may ask of the sidecar.
 	touched int
 	// launched is how many sidecars were started.
@@ -56,6 +58,8 @@ type run struct {
 	log    func(format string, arguments ...any)
 	result result
 	load   *workload
+	// editor edits the configuration in the end, and is nil before.
+	editor *editor
 	// goroutines are those of a sidecar that has nothing to do.
 	goroutines float64
 }
@@ -79,6 +83,9 @@ func (r *run) do(ctx context.Context) result {
 	}
 	if err == nil {
 		err = r.poke(ctx)
+	}
+	if err == nil {
+		err = r.edit(ctx)
 	}
 	r.note()
 	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.renew(ctx))
@@ -134,6 +141,9 @@ func (r *run) begin(ctx context.Context, first operation) error {
 	r.world.ledger.reset()
 	setup := r.load.setup
 	r.world.arrange(setup)
+	if err := r.world.writeFile(content{templates: anchors()}); err != nil {
+		return err
+	}
 	r.result.disruptions = append(r.result.disruptions, setup.traits()...)
 	for i := range setup.replicas {
 		if _, err := r.world.launch(i); err != nil {
@@ -182,18 +192,29 @@ func (r *run) disturb(ctx context.Context, planned []operation, disruptions []di
 // relaunched tells whether any sidecar was started after the first ones.
 func (r *run) relaunched() bool { return r.world.launched() > r.load.setup.replicas }
 
+// look reads all that the oracle looks at.
+func (r *run) look(ctx context.Context) (*state, error) {
+	s, err := r.world.look(ctx, r.load.all)
+	if err != nil {
+		return nil, err
+	}
+	s.relaunched = r.relaunched()
+	if r.editor != nil {
+		r.editor.see(s)
+	}
+	return s, nil
+}
+
 // settle waits until all is as the oracle says, and nothing is written any more.
 func (r *run) settle(ctx context.Context) error {
 	stopped := time.Now()
 	var since, told time.Time
 	var wrong []string
 	for time.Since(stopped) < r.within {
-		state, err := r.world.look(ctx, r.load.all)
-		if err != nil {
+		if state, err := r.look(ctx); err != nil {
 			wrong = []string{err.Error()}
-		} else {
-			state.relaunched = r.relaunched()
-			wrong = state.wrong()
+		} else if wrong = state.wrong(); len(wrong) == 0 && r.editor != nil {
+			wrong = r.editor.wrongSignals(ctx, state)
 		}
 		switch {
 		case len(wrong) > 0:
@@ -201,7 +222,7 @@ func (r *run) settle(ctx context.Context) error {
 		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) > quiet && r.world.ledger.quiet() > quiet:
-			r.result.settled = since.Sub(stopped)
+			r.result.settled = max(r.result.settled, since.Sub(stopped))
 			return nil
 		}
 		if time.Since(stopped) > patience && time.Since(told) > patience && len(wrong) > 0 {

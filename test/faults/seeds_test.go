@@ -100,8 +100,8 @@ func chosenSeeds() []uint64 {
 
 func (r *result) tell(t *testing.T) {
 	t.Helper()
-	t.Logf("seed %d: %d operations, %d changes, %d reads, %d writes, %d faults, %d sidecars, %s; right after %.1f s; took %s",
-		r.seed, r.operations, r.touched, r.requests-r.writes, r.writes, r.faults, r.launched, r.disrupted(), r.settled.Seconds(), r.took())
+	t.Logf("seed %d: %d operations, %d changes, %d reads, %d writes, %d faults, %d sidecars, %s; %s; right after %.1f s; took %s",
+		r.seed, r.operations, r.touched, r.requests-r.writes, r.writes, r.faults, r.launched, r.disrupted(), strings.Join(r.edits, ", "), r.settled.Seconds(), r.took())
 	if r.err != nil {
 		t.Errorf("seed %d failed; again: go test ./faults -run TestSeeds -seed %d\n%v", r.seed, r.seed, r.err)
 	}

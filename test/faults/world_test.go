@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,10 +40,12 @@ const (
 type world struct {
 	cluster *cluster.Cluster
 	// config and client go past the proxies.
-	config   *rest.Config
-	client   kubernetes.Interface
-	dynamic  dynamic.Interface
-	etcd     string
+	config  *rest.Config
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	etcd    string
+	// file is the configuration that sidecars are started with.
+	file     string
 	ledger   ledger
 	replicas replicas
 }
@@ -61,7 +64,7 @@ func newWorld(t testing.TB) (*world, error) {
 		return nil, err
 	}
 	c := cluster.ForTest(t, options)
-	w := &world{cluster: c}
+	w := &world{cluster: c, file: filepath.Join(t.TempDir(), "kwok-dra.yaml")}
 	if err := w.connect(); err != nil {
 		return nil, err
 	}
@@ -77,6 +80,9 @@ func newWorld(t testing.TB) (*world, error) {
 		w.replicas.all = append(w.replicas.all, one)
 	}
 	w.arrange(setup{replicas: 1, mode: modeNone})
+	if err := w.writeFile(content{templates: anchors()}); err != nil {
+		return nil, err
+	}
 	if w.etcd, err = etcdAddress(c); err != nil {
 		return nil, err
 	}

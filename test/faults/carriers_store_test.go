@@ -1,0 +1,214 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// process is what reads the configuration in a sidecar.
+type process struct {
+	store   *config.Store
+	objects *config.Objects
+	end     func()
+}
+
+// scene is an API server with carriers, and a process that reads them.
+type scene struct {
+	t      *testing.T
+	client *fake.Clientset
+	planner
+	now *process
+	// versions count what was written.
+	versions int64
+}
+
+var configMapName = types.NamespacedName{Namespace: namespace, Name: configMap}
+
+// documentsOf has the priority tell versions of a template apart.
+func documentsOf(c content) content {
+	marked := templates{}
+	for name, t := range c.templates {
+		t.priority = t.count*100 + t.revision
+		marked[name] = t
+	}
+	c.templates = marked
+	return c
+}
+
+func (s *scene) object(name string) *unstructured.Unstructured {
+	one := s.carriers[name]
+	kind, short, _ := strings.Cut(name, "/")
+	says := documentsOf(one.newest)
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	require.NoError(s.t, yaml.Unmarshal([]byte(strings.Trim(says.objectYAML(kind, short), "-\n")), &object.Object))
+	s.versions++
+	object.SetGeneration(s.versions)
+	object.SetUID(one.uid)
+	object.SetCreationTimestamp(metav1.Unix(one.created, 0))
+	return object
+}
+
+// start has a process begin that knows only what there is.
+func (s *scene) start() {
+	s.stop()
+	ctx, cancel := context.WithCancel(klog.NewContext(s.t.Context(), klog.Background().V(9)))
+	p := &process{store: config.NewStore(config.FilesCarrier, config.ConfigMapCarrier(configMapName), config.ObjectsCarrier)}
+	file := documentsOf(s.carriers[fileSource].newest)
+	documents, err := config.Decode("file", []byte(timing+file.settingsYAML("settings")+file.templates.yaml()))
+	require.NoError(s.t, err)
+	require.NoError(s.t, p.store.Replace(config.FilesCarrier, documents))
+	recorder := &record.FakeRecorder{}
+	watched, err := config.NewConfigMap(ctx, s.client, configMapName, p.store, recorder)
+	require.NoError(s.t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watched.Run(ctx)
+	}()
+	p.objects = config.NewObjects(p.store, recorder, func() {})
+	p.objects.Replace(ctx, map[string]func() []*unstructured.Unstructured{
+		kindTemplate:      func() []*unstructured.Unstructured { return s.all(kindTemplate) },
+		kindConfiguration: func() []*unstructured.Unstructured { return s.all(kindConfiguration) },
+	})
+	p.end = func() {
+		cancel()
+		<-done
+	}
+	s.now = p
+	s.pass()
+}
+
+func (s *scene) stop() {
+	if s.now != nil {
+		s.now.end()
+	}
+}
+
+// pass has all be seen.
+func (s *scene) pass() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func (s *scene) all(kind string) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for name := range s.carriers {
+		if strings.HasPrefix(name, kind+"/") {
+			all = append(all, s.object(name))
+		}
+	}
+	return all
+}
+
+// change makes a change where the process sees it.
+func (s *scene) change(one change) {
+	_, there := s.carriers[one.name]
+	s.carriers = s.apply(one)
+	kind, name, isObject := strings.Cut(one.name, "/")
+	switch {
+	case one.name == fileSource:
+		s.carriers = s.restarted(true)
+		s.start()
+	case one.name == mapSource:
+		s.changeMap(one.says)
+	case isObject && one.says == nil:
+		s.now.objects.Drop(s.t.Context(), kind, name)
+	case isObject:
+		if !there {
+			s.versions++
+			created := s.carriers[one.name]
+			created.created, created.uid = s.versions/3, types.UID(fmt.Sprint(s.versions))
+			s.carriers[one.name] = created
+		}
+		s.now.objects.Take(s.t.Context(), s.object(one.name))
+	}
+	s.pass()
+}
+
+func (s *scene) changeMap(says *content) {
+	client, ctx := s.client.CoreV1().ConfigMaps(namespace), s.t.Context()
+	if says == nil {
+		_ = client.Delete(ctx, configMap, metav1.DeleteOptions{})
+		return
+	}
+	marked := documentsOf(*says)
+	wanted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: configMap}, Data: marked.data()}
+	if _, err := client.Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
+		_, err = client.Create(ctx, wanted, metav1.CreateOptions{})
+		require.NoError(s.t, err)
+	}
+}
+
+// describe is what is in force, as the store and as the model say it.
+func (s *scene) describe() (is string, may []string) {
+	if set := s.now.store.Current(); set != nil {
+		found := map[string]int{}
+		for _, t := range set.Templates {
+			found[t.Name] = int(t.Priority)
+		}
+		is = fmt.Sprint(found, len(set.Unsettled) > 0)
+	}
+	for _, f := range s.forces() {
+		found := map[string]int{}
+		for name, t := range documentsOf(content{templates: f.templates}).templates {
+			found[name] = t.priority
+		}
+		if may = append(may, fmt.Sprint(found, f.held)); f.frozen {
+			may = append(may, "")
+		}
+	}
+	return is, may
+}
+
+// TestModelAndStore has the model and the store follow the same edits: what is in
+// force is one of the things that the model says may be.
+func TestModelAndStore(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 3))
+			s := &scene{t: t, client: fake.NewClientset(), planner: planner{random, initialCarriers(initialTemplates())}}
+			begin := s.carriers[mapSource].newest
+			s.changeMap(&begin)
+			s.start()
+			defer s.stop()
+			var done []string
+			before := ""
+			for range 30 {
+				s.carriers = s.settled()
+				next := s.next()
+				done = append(done, next.name)
+				for _, one := range next.changes {
+					s.change(one)
+				}
+				if random.IntN(3) == 0 {
+					done = append(done, "restart")
+					s.carriers = s.restarted(true)
+					s.start()
+				}
+				is, may := s.describe()
+				if !(s.forces()[len(s.forces())-1].frozen && is == before) {
+					require.Contains(t, may, is, "seed %d: %s", seed, strings.Join(done, ", "))
+				}
+				before = is
+			}
+		})
+	}
+}

@@ -1,0 +1,253 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/test/sidecar"
+)
+
+// lookAgain is how long something is left alone before it is looked at again.
+const lookAgain = 100 * time.Millisecond
+
+// editor edits the configuration in the cluster, and the model with it.
+type editor struct {
+	world *world
+	planner
+	// nodes are those there are while it edits; concerned are the pools of which
+	// something else was wanted in between.
+	nodes     map[string]*corev1.Node
+	concerned map[poolKey]bool
+	// held are the pools that stay while a document is refused.
+	held []poolKey
+	// done is what was done, to be told.
+	done []string
+}
+
+// timing is in the file, so that it is always in force: a kubelet would retry in minutes.
+const timing = `
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: KwokDRAConfiguration
+metadata: {name: timing}
+spec:
+  prepareWhen: {matchExpressions: [{key: .metadata.labels.` + holdLabel + `, operator: DoesNotExist}]}
+  retryInterval: 1s
+---
+`
+
+const configurationDocument = `
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: KwokDRAConfiguration
+metadata: {name: %s}
+spec: {%s}
+---
+`
+
+var settingText = map[string]string{
+	retireWhen: "retireWhen: {matchExpressions: [{key: .metadata.labels." + retiredLabel + ", operator: Exists}]}",
+	podStatus:  "podStatus: Minimal",
+}
+
+// settingsYAML is a KwokDRAConfiguration with the fields that are set, if any.
+func (c *content) settingsYAML(name string) string {
+	if len(c.settings) == 0 {
+		return ""
+	}
+	var fields []string
+	for _, setting := range c.settings {
+		fields = append(fields, settingText[setting])
+	}
+	return fmt.Sprintf(configurationDocument, name, strings.Join(fields, ", "))
+}
+
+// objectYAML is an object that the API server takes. What is refused is a name, or a
+// value, that the schema does not know the rules of.
+func (c *content) objectYAML(kind, name string) string {
+	text := c.settingsYAML(name)
+	if t, is := c.templates[name]; is && kind == kindTemplate {
+		if c.refused {
+			t.device += "_"
+		}
+		return t.yaml()
+	}
+	if c.refused {
+		text = fmt.Sprintf(configurationDocument, name, "podStatus: Nonsense")
+	}
+	return text
+}
+
+// nonsense has a whole carrier be refused.
+const nonsense = "kind: Nonsense\n"
+
+func (c *content) data() map[string]string {
+	data := map[string]string{"configuration": c.settingsYAML("settings"), "templates": c.templates.yaml()}
+	if c.refused {
+		data["nonsense"] = nonsense
+	}
+	return data
+}
+
+// writeFile writes the file that sidecars are started with.
+func (w *world) writeFile(c content) error {
+	return os.WriteFile(w.file, []byte(timing+c.settingsYAML("settings")+c.templates.yaml()), 0o600)
+}
+
+// wanted are the pools as they are to be where no sidecar has been started since.
+func (e *editor) wanted() map[poolKey]wantedPool {
+	s := &state{nodes: e.nodes, selection: e.world.replicas.setup.selection}
+	now := e.forces()[0]
+	return s.in(&now).wantedPools()
+}
+
+// concern notes the pools of which something else is wanted than before, and those
+// that nothing holds any more.
+func (e *editor) concern(before map[poolKey]wantedPool) {
+	after := e.wanted()
+	if now := e.forces()[0]; !now.held {
+		for _, key := range e.held {
+			e.concerned[key] = true
+		}
+	}
+	for _, all := range []map[poolKey]wantedPool{before, after} {
+		for key := range all {
+			if !reflect.DeepEqual(before[key], after[key]) {
+				e.concerned[key] = true
+			}
+		}
+	}
+}
+
+// change makes a change in the cluster and in the model.
+func (e *editor) change(ctx context.Context, one change) error {
+	before := e.wanted()
+	defer func() { e.concern(before) }()
+	e.carriers = e.apply(one)
+	kind, name, isObject := strings.Cut(one.name, "/")
+	switch {
+	case one.name == fileSource:
+		return errors.Join(e.world.writeFile(*one.says), e.restart(ctx, true))
+	case isObject && one.says == nil:
+		return e.world.deleteObject(ctx, kind, name)
+	case isObject:
+		object, err := e.world.applyObject(ctx, kind, one.says.objectYAML(kind, name))
+		if err != nil {
+			return fmt.Errorf("apply %s: %w", one.name, err)
+		}
+		created := e.carriers[one.name]
+		created.created, created.uid = object.GetCreationTimestamp().Unix(), object.GetUID()
+		e.carriers[one.name] = created
+		return nil
+	case one.says == nil:
+		return e.world.persist(ctx, func(ctx context.Context) error {
+			return e.world.client.CoreV1().ConfigMaps(namespace).Delete(ctx, configMap, metav1.DeleteOptions{})
+		})
+	}
+	return e.world.persist(ctx, func(ctx context.Context) error { return e.world.replaceConfigMap(ctx, one.says.data()) })
+}
+
+// replaceConfigMap has the ConfigMap have these keys and no others.
+func (w *world) replaceConfigMap(ctx context.Context, data map[string]string) error {
+	configMaps := w.client.CoreV1().ConfigMaps(namespace)
+	wanted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configMap}, Data: data}
+	_, err := configMaps.Update(ctx, wanted, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = configMaps.Create(ctx, wanted, metav1.CreateOptions{})
+	}
+	return err
+}
+
+func (w *world) objects(kind string) dynamic.ResourceInterface {
+	return w.dynamic.Resource(v1alpha1.GroupVersion.WithResource(strings.ToLower(kind) + "s"))
+}
+
+// applyObject creates or changes an object. Its definition may be about to come.
+func (w *world) applyObject(ctx context.Context, kind, text string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := yaml.Unmarshal([]byte(strings.TrimSuffix(text, "---\n")), &object.Object); err != nil {
+		return nil, err
+	}
+	var applied *unstructured.Unstructured
+	return applied, w.persist(ctx, func(ctx context.Context) error {
+		var err error
+		applied, err = w.objects(kind).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "faults", Force: true})
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("there is no definition yet: %s", err.Error())
+		}
+		return err
+	})
+}
+
+func (w *world) deleteObject(ctx context.Context, kind, name string) error {
+	return w.persist(ctx, func(ctx context.Context) error { return w.objects(kind).Delete(ctx, name, metav1.DeleteOptions{}) })
+}
+
+// restart ends one sidecar, or all one after the other, and starts another in its
+// place.
+func (e *editor) restart(ctx context.Context, all bool) error {
+	e.carriers = e.restarted(all || len(e.world.running()) == 1)
+	numbers := []int{e.random.IntN(mostReplicas)}
+	if all {
+		numbers = nil
+		for i := range e.world.running() {
+			numbers = append(numbers, i)
+		}
+	}
+	for _, number := range numbers {
+		end := pick(e.random, (*sidecar.Process).Stop, (*sidecar.Process).Stop, (*sidecar.Process).Kill)
+		if err := e.world.replace(number, end); err != nil {
+			return err
+		}
+	}
+	e.done = append(e.done, fmt.Sprintf("restart %d", len(numbers)))
+	return nil
+}
+
+// newEditor begins with what the workload has left.
+func newEditor(w *world, random *rand.Rand, all templates) *editor {
+	return &editor{world: w, planner: planner{random, initialCarriers(all).settled()}}
+}
+
+// watch begins a round: what is wrong already may change without a reason.
+func (e *editor) watch(s *state) {
+	e.done, e.nodes, e.concerned, e.held = nil, s.nodes, map[poolKey]bool{}, nil
+	now := e.forces()[0]
+	for key := range s.in(&now).poolProblems() {
+		if e.held = append(e.held, key); !now.held {
+			e.concerned[key] = true
+		}
+	}
+}
+
+// see has the oracle look at what may be in force.
+func (e *editor) see(s *state) {
+	all := e.forces()
+	*s = *s.in(&all[0])
+	s.others = all[1:]
+}
+
+// names are the names of all objects.
+func (e *editor) names() []string {
+	var names []string
+	for _, one := range e.ordered() {
+		if one.rank() < 0 {
+			names = append(names, one.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
