@@ -91,11 +91,11 @@ test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters,
 	cd test/karpenter && $(GO) test -count 1 -v -p 1 -timeout 20m ./...
 
 .PHONY: test-faults
-test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecar (20 minutes or more).
+test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecars (an hour or more).
 	cd test && $(GO) test -count 1 -timeout 12h -v ./faults -args -seeds 200 -clusters 2 -within 30s
 
 .PHONY: test-faults-long
-test-faults-long: control-plane ## Run 1,000 seeds of faults (two hours or more).
+test-faults-long: control-plane ## Run 1,000 seeds of faults (five hours or more).
 	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000 -clusters 2 -within 30s
 
 .PHONY: test-faults-mutants

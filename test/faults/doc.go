@@ -6,10 +6,23 @@
 // templates, Nodes and Pods alone. The sidecar must not have asked for more than
 // there was to do, and must leave no goroutine behind when it ends.
 //
-// Now and then two sidecars run at once, and both believe to be the only one:
-// they must not agree on who acts, but on what is right. The clock of a machine
-// cannot be set without root, so the sidecar is built with a package time whose
-// wall clock goes wrong when it is told to.
+// A seed chooses how sidecars share the work: one alone, two that both believe to
+// be the only one, or three with a leader or with the leases of nodes. They must not
+// agree on who acts, but on what is right. Each has a proxy of its own, so that it
+// sees the changes of one resource up to two seconds later than those of others, or
+// nothing at all. They are killed, stopped and frozen, lose the lead, and leases
+// move. A seed also chooses by what nodes are selected, and nodes enter and leave
+// the selection.
+//
+// Not only the end counts: no pool may go that the templates and its node had exist
+// all the time, no Pod may wait without an event that says why, all sidecars must
+// show the same devices, and their counters must agree with what there is.
+//
+// The clock of a machine cannot be set without root, so the sidecar is built with a
+// package time whose wall clock goes wrong when it is told to.
+//
+// No verdict depends on how busy the machine is: what is to come is waited for as
+// long as something takes that will never come, and times are only printed.
 //
 // Once all is right, the configuration is edited over all its carriers, round by
 // round: documents are refused, contradict each other, go, come back and move, and
