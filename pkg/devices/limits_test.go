@@ -2,6 +2,7 @@ package devices
 
 import (
 	"math"
+	"os"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -49,10 +50,10 @@ var tooMuch = map[string]string{
 	"a text of many keys":                  `{{ split "," (repeat 500000 ",") | len }}`,
 	"a format that repeats":                `{{ len (printf (repeat 100000 "%[1]s") (repeat 100000 "x")) }}`,
 	"a format that is wide":                `{{ len (printf "%10000000d" 1) }}`,
-	"a format that is wide often":          `{{ len (printf (repeat 1000 "%[1]999999d") 1) }}`,
+	"a format that is wide often":          `{{ len (printf (repeat 1000 "%999999[1]d") 1) }}`,
 	"a format that is wide by an argument": `{{ len (printf (repeat 1000 "%[1]*[1]d") 999999) }}`,
-	"a format that is precise":             `{{ len (printf (repeat 1000 "%[1].999999f") 1.5) }}`,
-	"a format with flags":                  `{{ len (printf (repeat 1000 "%+- #[1]999999d") 1) }}`,
+	"a format that is precise":             `{{ len (printf (repeat 1000 "%.999999[1]f") 1.5) }}`,
+	"a format with flags":                  `{{ len (printf (repeat 1000 "%+- #999999[1]d") 1) }}`,
 	"a replacement":                        `{{ len (replace "x" (repeat 100000 "y") (repeat 100000 "x")) }}`,
 	"a replacement of nothing":             `{{ len (replace "" (repeat 100000 "y") (repeat 100000 "x")) }}`,
 	"a replacement by expression":          `{{ len (regexReplaceAll "x" (repeat 100000 "x") (repeat 100000 "y")) }}`,
@@ -171,6 +172,16 @@ func TestFunctions(t *testing.T) {
 		if isUnstable[name] || changesValues[name] {
 			require.NotContains(t, functions, name)
 		}
+	}
+}
+
+// TestFunctionsAreDocumented, all of them.
+func TestFunctionsAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/templates.md")
+	require.NoError(t, err)
+	for _, name := range supported {
+		require.Contains(t, string(page), "`"+name+"`")
 	}
 }
 

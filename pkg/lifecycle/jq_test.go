@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -110,6 +111,14 @@ func TestJQTakesLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestJQFunctionsAreDocumented, all of them.
+func TestJQFunctionsAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/templates.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "`"+strings.Join(jqFunctions, "`, `")+"`")
 }
 
 // TestJQSupported has what selectors ask of Nodes and Pods.
