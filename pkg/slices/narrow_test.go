@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,7 @@ func TestNodesAreForgotten(t *testing.T) {
 				require.Contains(t, w.publisher.known, "ours")
 				w.refuse(nil)
 				time.Sleep(10 * time.Minute)
+				synctest.Wait()
 				require.NotContains(t, w.sliceNodes(t), "ours")
 				require.Empty(t, w.publisher.known)
 			})
