@@ -23,14 +23,16 @@ const (
 )
 
 // applyEntries makes the entries a field manager's only ones in a claim. Entries
-// of others are not touched. The UID keeps it from another claim of that name.
+// of others are not touched. The UID keeps it from another claim of that name, and
+// the resource version from a claim that has changed since it was looked at: another
+// replica may have written it, or new Pods use it.
 func (p *Preparer) applyEntries(ctx context.Context, manager string, claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus) (*resourcev1.ResourceClaim, error) {
 	now := metav1.Now()
 	status := resourcev1ac.ResourceClaimStatus()
 	for i := range entries {
 		status.WithDevices(applyEntry(claim, &entries[i], now))
 	}
-	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithStatus(status)
+	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
 	stored, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err != nil {
 		return nil, err

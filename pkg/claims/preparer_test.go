@@ -146,6 +146,7 @@ func TestEntriesThatNamePods(t *testing.T) {
 		w.settled()
 
 		w.unreserve("c", p.UID)
+		synctest.Wait()
 		w.remove(p)
 		w.wrote("prepare c")
 		require.JSONEq(t, `{"pods": "q "}`, w.data("c"))

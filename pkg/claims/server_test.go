@@ -54,13 +54,19 @@ type server struct {
 	refuse func(call string) error
 	// dropHealth has the server behave as one without ResourceHealthStatus.
 	dropHealth bool
-	// lag and podLag are how late claims and Pods come to the caches.
+	// lags are those of watches that begin now.
+	*lags
+}
+
+// lags are how late claims and Pods come to the caches.
+type lags struct {
 	lag, podLag time.Duration
 }
 
 func newServer(objects ...runtime.Object) *server {
 	s := &server{
 		Clientset: &fake.Clientset{},
+		lags:      &lags{},
 		tracker:   clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
 	}
 	var err error
@@ -146,6 +152,9 @@ func (s *server) patchPod(action clienttesting.PatchActionImpl) (runtime.Object,
 	if pod.UID != live.UID {
 		return nil, apierrors.NewConflict(podResource.GroupResource(), live.Name, errors.New("precondition failed: UID"))
 	}
+	if pod.ResourceVersion != live.ResourceVersion {
+		return nil, apierrors.NewConflict(podResource.GroupResource(), live.Name, errors.New("it has changed"))
+	}
 	for i := range pod.Status.ContainerStatuses {
 		if s.dropHealth {
 			pod.Status.ContainerStatuses[i].AllocatedResourcesStatus = nil
@@ -199,6 +208,9 @@ func (s *server) applyClaim(action clienttesting.PatchActionImpl) (runtime.Objec
 	live := object.(*resourcev1.ResourceClaim)
 	if uid := applied.GetUID(); uid != "" && uid != live.UID {
 		return nil, apierrors.NewConflict(claimResource.GroupResource(), live.Name, errors.New("precondition failed: UID"))
+	}
+	if version := applied.GetResourceVersion(); version != "" && version != live.ResourceVersion {
+		return nil, apierrors.NewConflict(claimResource.GroupResource(), live.Name, errors.New("it has changed"))
 	}
 	merged, err := s.fields.Apply(live, applied, manager, true)
 	if err != nil {
@@ -293,10 +305,11 @@ func (s *server) watch(action clienttesting.Action) (bool, watch.Interface, erro
 		}
 		return event, true
 	})
+	late := s.lags
 	r.lag = func() time.Duration {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return map[schema.GroupVersionResource]time.Duration{claimResource: s.lag, podResource: s.podLag}[action.GetResource()]
+		return map[schema.GroupVersionResource]time.Duration{claimResource: late.lag, podResource: late.podLag}[action.GetResource()]
 	}
 	go r.run()
 	return true, r, nil
