@@ -136,6 +136,29 @@ func TestWriterUnselected(t *testing.T) {
 	})
 }
 
+// TestWriterPutsRight what another replica has written, which led before: what is
+// shown in the end is one replica's.
+func TestWriterPutsRight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.Outcomes("node n", on(2, 8))
+		w.settle()
+		status, wrote := w.templates["a"].Status, w.writes
+		late := w.templates["a"]
+		late.Status.Nodes, late.Status.Conditions = 7, late.Status.Conditions[:1]
+		w.templates["a"] = late
+		w.Changed()
+		w.settle()
+		require.Equal(t, wrote+1, w.writes)
+		require.Equal(t, status.Nodes, w.templates["a"].Status.Nodes)
+		require.Len(t, w.templates["a"].Status.Conditions, len(status.Conditions))
+		w.Changed()
+		w.settle()
+		require.Equal(t, wrote+1, w.writes)
+	})
+}
+
 func TestWriterTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
