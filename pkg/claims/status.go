@@ -22,19 +22,21 @@ const (
 
 // statusPatch is a strategic merge patch of a Pod's status, as the kubelet's: the
 // UID keeps it from another Pod of the same name. A kubelet is the only one on its
-// node. Replicas of kwok-dra may overlap for a moment, so that the resource version
-// keeps the slower one from taking back what the other has done.
+// node; here kwok and, for a moment, another replica write as well.
 type statusPatch struct {
 	Metadata struct {
 		UID             types.UID `json:"uid"`
-		ResourceVersion string    `json:"resourceVersion"`
+		ResourceVersion string    `json:"resourceVersion,omitempty"`
 	} `json:"metadata"`
 	Status corev1.PodStatus `json:"status"`
 }
 
 func newStatusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
 	patch := statusPatch{Status: status}
-	patch.Metadata.UID, patch.Metadata.ResourceVersion = pod.UID, pod.ResourceVersion
+	patch.Metadata.UID = pod.UID
+	if status.Phase != "" { // it would set a Pod back that runs by now
+		patch.Metadata.ResourceVersion = pod.ResourceVersion
+	}
 	encoded, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode status of pod %s: %w", keyOf(pod), err)

@@ -141,14 +141,17 @@ func TestTransitions(t *testing.T) {
 	require.Equal(t, earlier, startStatus(pod, corev1.ConditionFalse, noon).Conditions[0].LastTransitionTime)
 }
 
-// TestStatusPatch says nothing but what is to change, and of which version of which
-// Pod.
+// TestStatusPatch says nothing but what is to change, of which Pod, and of which
+// version where it would set the Pod back.
 func TestStatusPatch(t *testing.T) {
 	t.Parallel()
 	pod := newPod("p", "c")
 	pod.ResourceVersion = "7"
 	patch, err := newStatusPatch(pod, startStatus(pod, corev1.ConditionTrue, noon))
 	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata": {"uid": "uid-of-p", "resourceVersion": "7"}, "status": {"conditions": [{"type": "PodReadyToStartContainers", "status": "True",
+	require.JSONEq(t, `{"metadata": {"uid": "uid-of-p"}, "status": {"conditions": [{"type": "PodReadyToStartContainers", "status": "True",
 		"observedGeneration": 1, "lastProbeTime": null, "lastTransitionTime": "2026-07-20T12:00:00Z"}]}}`, string(patch))
+	patch, err = newStatusPatch(pod, waitingStatus(pod, newNode("n"), noon))
+	require.NoError(t, err)
+	require.Contains(t, string(patch), `"metadata":{"uid":"uid-of-p","resourceVersion":"7"}`)
 }
