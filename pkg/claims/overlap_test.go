@@ -9,6 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// lags are how late claims and Pods come to the caches.
+type lags struct {
+	lag, podLag time.Duration
+}
+
 // startLate starts a second replica that acts for the same nodes, as one that does not
 // know yet that it has lost its lease, and whose caches are late.
 func (w *world) startLate() *lags {

@@ -58,11 +58,6 @@ type server struct {
 	*lags
 }
 
-// lags are how late claims and Pods come to the caches.
-type lags struct {
-	lag, podLag time.Duration
-}
-
 func newServer(objects ...runtime.Object) *server {
 	s := &server{
 		Clientset: &fake.Clientset{},
