@@ -99,7 +99,7 @@ test-faults-long: control-plane ## Run 1,000 seeds of faults (five hours or more
 	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000 -clusters 2 -within 30s
 
 .PHONY: test-faults-mutants
-test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (half an hour; ONLY=REGEX chooses faults).
+test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (hours; ONLY=REGEX chooses faults).
 	@$(RUN) test ./faults/mutants -only '$(ONLY)'
 
 .PHONY: test-browser

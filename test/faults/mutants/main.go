@@ -25,6 +25,7 @@ func main() {
 	s := suite{}
 	flag.UintVar(&s.seeds, "seeds", 50, "within how many seeds each fault is to be found")
 	flag.UintVar(&s.clusters, "clusters", 2, "clusters on which the seeds are run, side by side")
+	flag.UintVar(&s.edits, "edits", 3, "how often each seed edits the configuration once all is right")
 	flag.DurationVar(&s.within, "within", time.Minute, "how soon after the last fault of a seed all must be right")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

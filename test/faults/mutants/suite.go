@@ -18,10 +18,10 @@ import (
 
 // suite is the fault suite on a copy of the checkout.
 type suite struct {
-	checkout        checkout
-	seeds, clusters uint
-	within          time.Duration
-	logs            string
+	checkout               checkout
+	seeds, clusters, edits uint
+	within                 time.Duration
+	logs                   string
 }
 
 // outcome is what became of a mutant.
@@ -106,7 +106,7 @@ func (s *suite) run(ctx context.Context, name string, step *progress.Step, args 
 	step.State("%s, log %s", strings.Join(args, " "), log.Name())
 	l := &listener{tell: func(v verdict) { step.State("%d seeds, log %s", v.ran, log.Name()) }}
 	cmd := s.checkout.command(ctx, "test/faults", filepath.Join(s.checkout.dir, program), append([]string{
-		"-test.v", "-test.run", "^TestSeeds$", "-test.timeout", "24h", "-clusters", fmt.Sprint(s.clusters), "-within", s.within.String(),
+		"-test.v", "-test.run", "^TestSeeds$", "-test.timeout", "24h", "-clusters", fmt.Sprint(s.clusters), "-edits", fmt.Sprint(s.edits), "-within", s.within.String(),
 	}, args...)...)
 	cmd.Stdout = io.MultiWriter(log, l)
 	cmd.Stderr = cmd.Stdout
