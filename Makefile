@@ -92,11 +92,11 @@ test-karpenter: control-plane ## Run the tests with Karpenter, on real clusters,
 
 .PHONY: test-faults
 test-faults: control-plane ## Run 200 seeds of faults of the network, the servers and the sidecars (an hour or more).
-	cd test && $(GO) test -count 1 -timeout 12h -v ./faults -args -seeds 200 -clusters 2 -within 30s
+	cd test && $(GO) test -count 1 -timeout 12h -v ./faults -args -seeds 200 -clusters 2 -within 30s -edits 3
 
 .PHONY: test-faults-long
 test-faults-long: control-plane ## Run 1,000 seeds of faults (five hours or more).
-	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000 -clusters 2 -within 30s
+	cd test && $(GO) test -count 1 -timeout 48h -v ./faults -args -seeds 1000 -clusters 2 -within 30s -edits 3
 
 .PHONY: test-faults-mutants
 test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (hours; ONLY=REGEX chooses faults).

@@ -26,6 +26,8 @@ func shares(name, pool string) content {
 	return content{templates: templates{name: {name: name, driver: fabricDriver, shared: true, pool: pool, count: 1}}}
 }
 
+func sets(settings ...string) content { return content{settings: settings} }
+
 func refusedVersion(settings ...string) content { return content{refused: true, settings: settings} }
 
 // aged has an object say something since it was created.
@@ -58,26 +60,23 @@ func TestForce(t *testing.T) {
 		want    map[string]int
 		refused []string
 	}{
-		"nothing has happened":      {begin, map[string]int{"f": 1, "m": 2, "a": 3}, nil},
-		"a refused object":          {begin.with("object/a", refusedVersion()), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/a"}},
-		"a refused ConfigMap":       {begin.with(mapSource, refusedVersion()), map[string]int{"f": 1, "m": 2, "a": 3}, []string{mapSource}},
-		"a ConfigMap that is gone":  {begin.without(mapSource), map[string]int{"f": 1, "m": 2, "a": 3}, []string{mapSource}},
-		"an empty ConfigMap":        {begin.with(mapSource, says(0)), map[string]int{"f": 1, "a": 3}, nil},
-		"an object that is gone":    {begin.without("object/a"), map[string]int{"f": 1, "m": 2}, nil},
-		"a refused one that goes":   {begin.with("object/a", refusedVersion()).without("object/a"), map[string]int{"f": 1, "m": 2}, nil},
-		"a refused one that is new": {begin.aged("object/b", 6, refusedVersion()), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/b"}},
-		"the ConfigMap wins":        {begin.with(mapSource, says(4, "a")), map[string]int{"f": 1, "a": 4}, []string{"object/a"}},
-		"the file wins":             {begin.with(mapSource, says(4, "f", "m")), map[string]int{"f": 1, "m": 2, "a": 3}, []string{mapSource}},
-		"the clash is gone":         {begin.with(mapSource, says(4, "a")).settled().with(mapSource, says(0)), map[string]int{"f": 1, "a": 3}, nil},
-		"the older object wins":     {begin.aged("object/b", 6, says(9, "a")), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/b"}},
-		"an older one has come":     {begin.aged("object/b", 4, says(9, "a")), map[string]int{"f": 1, "m": 2, "a": 9}, []string{"object/a"}},
-		"of one age the first name": {begin.aged("object/b", 5, says(9, "a")), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/b"}},
-		"one pool that is shared":   {begin.aged("object/b", 6, shares("b", "p")).aged("object/c", 7, shares("c", "p")), map[string]int{"f": 1, "m": 2, "a": 3, "b": 1}, []string{"object/c"}},
-		"two pools that are shared": {begin.aged("object/b", 6, shares("b", "")).aged("object/c", 7, shares("c", "p")), map[string]int{"f": 1, "m": 2, "a": 3, "b": 1, "c": 1}, nil},
-		"one field set twice": {
-			begin.aged("object/k", 6, content{settings: []string{retireWhen}}).aged("object/l", 7, content{settings: []string{podStatus, retireWhen}}),
-			map[string]int{"f": 1, "m": 2, "a": 3, retireWhen: 1}, []string{"object/l"},
-		},
+		"nothing has happened":        {begin, map[string]int{"f": 1, "m": 2, "a": 3}, nil},
+		"a refused object":            {begin.with("object/a", refusedVersion()), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/a"}},
+		"a refused ConfigMap":         {begin.with(mapSource, refusedVersion()), map[string]int{"f": 1, "m": 2, "a": 3}, []string{mapSource}},
+		"a ConfigMap that is gone":    {begin.without(mapSource), map[string]int{"f": 1, "m": 2, "a": 3}, []string{mapSource}},
+		"an empty ConfigMap":          {begin.with(mapSource, says(0)), map[string]int{"f": 1, "a": 3}, nil},
+		"an object that is gone":      {begin.without("object/a"), map[string]int{"f": 1, "m": 2}, nil},
+		"a refused one that goes":     {begin.with("object/a", refusedVersion()).without("object/a"), map[string]int{"f": 1, "m": 2}, nil},
+		"a refused one that is new":   {begin.aged("object/b", 6, refusedVersion()), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/b"}},
+		"the ConfigMap wins":          {begin.with(mapSource, says(4, "a")), map[string]int{"f": 1, "a": 4}, []string{"object/a"}},
+		"the file wins":               {begin.with(mapSource, says(4, "f", "m")), map[string]int{"f": 1, "m": 2, "a": 3}, []string{mapSource}},
+		"the clash is gone":           {begin.with(mapSource, says(4, "a")).settled().with(mapSource, says(0)), map[string]int{"f": 1, "a": 3}, nil},
+		"the older object wins":       {begin.aged("object/b", 6, says(9, "a")), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/b"}},
+		"an older one has come":       {begin.aged("object/b", 4, says(9, "a")), map[string]int{"f": 1, "m": 2, "a": 9}, []string{"object/a"}},
+		"of one age the first name":   {begin.aged("object/b", 5, says(9, "a")), map[string]int{"f": 1, "m": 2, "a": 3}, []string{"object/b"}},
+		"one pool that is shared":     {begin.aged("object/b", 6, shares("b", "p")).aged("object/c", 7, shares("c", "p")), map[string]int{"f": 1, "m": 2, "a": 3, "b": 1}, []string{"object/c"}},
+		"two pools that are shared":   {begin.aged("object/b", 6, shares("b", "")).aged("object/c", 7, shares("c", "p")), map[string]int{"f": 1, "m": 2, "a": 3, "b": 1, "c": 1}, nil},
+		"one field that is set twice": {begin.aged("object/k", 6, sets(retireWhen)).aged("object/l", 7, sets(podStatus, retireWhen)), map[string]int{"f": 1, "m": 2, "a": 3, retireWhen: 1}, []string{"object/l"}},
 	} {
 		all := test.now.forces()
 		require.Len(t, all, 1, "%s: no sidecar was started since", about)

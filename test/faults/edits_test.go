@@ -103,7 +103,10 @@ func (p *planner) inForce() (t poolTemplate, from string, is bool) {
 	now := p.forces()[0]
 	names := slices.Sorted(maps.Keys(now.templates))
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, anchor) })
-	name, is := pickOf(p.random, names)
+	name, ok := pickOf(p.random, names)
+	if !ok {
+		return t, "", false
+	}
 	for _, one := range p.ordered() {
 		if _, has := one.newest.templates[name]; has && now.refused[one.name] == "" {
 			return now.templates[name], one.name, true
