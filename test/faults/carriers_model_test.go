@@ -158,6 +158,7 @@ func TestHeldPools(t *testing.T) {
 	broken := begin.with(objectOf("gpu"), refusedVersion())
 	require.Empty(t, look(broken).wrong())
 	require.Empty(t, look(broken.restarted(false)).wrong(), "it stays")
+	require.Empty(t, look(broken.restarted(true)).wrong(), "also where nobody knows what was good")
 	gone := look(broken.restarted(false))
 	gone.slices = nil
 	require.Empty(t, gone.wrong(), "that it has gone is for the witness to say")

@@ -237,7 +237,9 @@ func (e *editor) watch(s *state) {
 func (e *editor) see(s *state) {
 	all := e.forces()
 	*s = *s.in(&all[0])
-	s.others = all[1:]
+	if s.others = all[1:]; all[0].held || all[0].frozen {
+		s.others = all
+	}
 }
 
 // names are the names of all objects.
