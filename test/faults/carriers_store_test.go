@@ -103,7 +103,7 @@ func (s *scene) stop() {
 
 // pass has all be seen.
 func (s *scene) pass() {
-	time.Sleep(time.Second)
+	<-time.After(time.Second) // of the bubble's clock
 	synctest.Wait()
 }
 
@@ -189,26 +189,31 @@ func TestModelAndStore(t *testing.T) {
 			s.changeMap(&begin)
 			s.start()
 			defer s.stop()
-			var done []string
-			before := ""
+			done, before := []string{}, ""
 			for range 30 {
-				s.carriers = s.settled()
-				next := s.next()
-				done = append(done, next.name)
-				for _, one := range next.changes {
-					s.change(one)
-				}
-				if random.IntN(3) == 0 {
-					done = append(done, "restart")
-					s.carriers = s.restarted(true)
-					s.start()
-				}
+				done = append(done, s.step())
 				is, may := s.describe()
-				if !(s.forces()[len(s.forces())-1].frozen && is == before) {
+				if all := s.forces(); !all[len(all)-1].frozen || is != before {
 					require.Contains(t, may, is, "seed %d: %s", seed, strings.Join(done, ", "))
 				}
 				before = is
 			}
 		})
 	}
+}
+
+// step makes the next edit, and after some the process restarts. It returns what
+// was done.
+func (s *scene) step() string {
+	s.carriers = s.settled()
+	next := s.next()
+	for _, one := range next.changes {
+		s.change(one)
+	}
+	if s.random.IntN(3) > 0 {
+		return next.name
+	}
+	s.carriers = s.restarted(true)
+	s.start()
+	return next.name + ", restart"
 }

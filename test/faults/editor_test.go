@@ -140,7 +140,7 @@ func (e *editor) change(ctx context.Context, one change) error {
 	kind, name, isObject := strings.Cut(one.name, "/")
 	switch {
 	case one.name == fileSource:
-		return errors.Join(e.world.writeFile(*one.says), e.restart(ctx, true))
+		return errors.Join(e.world.writeFile(*one.says), e.restart(true))
 	case isObject && one.says == nil:
 		return e.world.deleteObject(ctx, kind, name)
 	case isObject:
@@ -198,7 +198,7 @@ func (w *world) deleteObject(ctx context.Context, kind, name string) error {
 
 // restart ends one sidecar, or all one after the other, and starts another in its
 // place.
-func (e *editor) restart(ctx context.Context, all bool) error {
+func (e *editor) restart(all bool) error {
 	e.carriers = e.restarted(all || len(e.world.running()) == 1)
 	numbers := []int{e.random.IntN(mostReplicas)}
 	if all {

@@ -96,7 +96,7 @@ func (e *editor) edit(ctx context.Context, r *run) error {
 		chance = 2
 	}
 	if e.random.IntN(chance) == 0 {
-		return e.restart(ctx, e.random.IntN(2) == 0)
+		return e.restart(e.random.IntN(2) == 0)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (e *editor) definitions(ctx context.Context, r *run) error {
 		return errors.Join(err, e.world.define(ctx))
 	}
 	if e.random.IntN(3) == 0 {
-		if err := e.restart(ctx, true); err != nil {
+		if err := e.restart(true); err != nil {
 			return errors.Join(err, e.world.define(ctx))
 		}
 	}
@@ -200,7 +200,7 @@ func (e *editor) begin(ctx context.Context, r *run) error {
 		s.phases, s.lag.resource, s.lag.length = []phase{{length: stuck}}, "kwokdraconfigurations", mostLag
 	}
 	r.world.disturb(schedules)
-	if err := e.restart(ctx, true); err != nil {
+	if err := e.restart(true); err != nil {
 		return err
 	}
 	for _, process := range r.world.running() {
