@@ -24,7 +24,8 @@
 // No verdict depends on how busy the machine is: what is to come is waited for as
 // long as something takes that will never come, and times are only printed.
 //
-// Once all is right, the configuration is edited over all its carriers, round by
+// Once all is right, nodes leave the selection, which no sidecar can have missed by
+// a restart. Then the configuration is edited over all its carriers, round by
 // round: documents are refused, contradict each other, go, come back and move, and
 // sidecars are started in between, which do not know what was good before. A model
 // says what may be in force, and a watch of the slices that nothing goes which no

@@ -24,10 +24,12 @@ type state struct {
 	selection selection
 	// relaunched tells that sidecars were started after the first ones.
 	relaunched bool
-	nodes      map[string]*corev1.Node
-	pods       map[types.UID]*corev1.Pod
-	claims     []resourcev1.ResourceClaim
-	slices     []resourcev1.ResourceSlice
+	// leavers are nodes that have left since the last sidecar was started.
+	leavers map[string]bool
+	nodes   map[string]*corev1.Node
+	pods    map[types.UID]*corev1.Pod
+	claims  []resourcev1.ResourceClaim
+	slices  []resourcev1.ResourceSlice
 	// explained are the Pods of which an event says why they wait.
 	explained map[types.UID]bool
 }
@@ -73,7 +75,7 @@ func (s *state) node(name string) *corev1.Node {
 // have been left by a sidecar that ended: one that was started since, and that asks
 // for some nodes only, takes it for somebody else's.
 func (s *state) forgotten(name string) bool {
-	if !s.relaunched || !s.selection.narrow() {
+	if !s.relaunched || !s.selection.narrow() || s.leavers[name] {
 		return false
 	}
 	node := s.nodes[name]

@@ -58,6 +58,8 @@ type run struct {
 	log    func(format string, arguments ...any)
 	result result
 	load   *workload
+	// leavers are nodes that leave the selection at rest.
+	leavers map[string]bool
 	// editor edits the configuration in the end, and is nil before.
 	editor *editor
 	// goroutines are those of a sidecar that has nothing to do.
@@ -83,6 +85,9 @@ func (r *run) do(ctx context.Context) result {
 	}
 	if err == nil {
 		err = r.poke(ctx)
+	}
+	if err == nil {
+		err = r.leave(ctx)
 	}
 	if err == nil {
 		err = r.edit(ctx)
@@ -198,7 +203,7 @@ func (r *run) look(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.relaunched = r.relaunched()
+	s.relaunched, s.leavers = r.relaunched(), r.leavers
 	if r.editor != nil {
 		r.editor.see(s)
 	}
