@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +24,11 @@ import (
 type outage struct {
 	over  time.Time
 	code  int
-	asked int
+	asked atomic.Int64
 }
 
 func (o *outage) RoundTrip(request *http.Request) (*http.Response, error) {
-	o.asked++
+	o.asked.Add(1)
 	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request}
 	switch {
 	case time.Now().Before(o.over) && o.code == 0:
@@ -68,8 +69,10 @@ func TestReconnect(t *testing.T) {
 				defer cancel()
 				running.Go(func() { informer.RunWithContext(ctx) })
 				time.Sleep(10 * time.Minute)
-				require.Less(t, o.asked, 10*60+1)
+				synctest.Wait()
+				require.LessOrEqual(t, o.asked.Load(), int64(10*60))
 				time.Sleep(3 * reconnectPeriod)
+				synctest.Wait()
 				require.Len(t, informer.GetStore().List(), 1)
 			})
 		})
@@ -84,7 +87,7 @@ func TestNoReconnect(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused")
 	_, err = o.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{}, metav1.CreateOptions{})
 	require.ErrorContains(t, err, "connection refused")
-	require.Equal(t, 2, o.asked)
+	require.EqualValues(t, 2, o.asked.Load())
 }
 
 // TestReconnectEnds with the one who asks.
@@ -96,6 +99,6 @@ func TestReconnectEnds(t *testing.T) {
 		o := &outage{over: time.Now().Add(time.Hour)}
 		_, err := o.client(t).CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		require.Error(t, err)
-		require.Greater(t, o.asked, 20)
+		require.Greater(t, o.asked.Load(), int64(20))
 	})
 }

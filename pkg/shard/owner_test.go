@@ -31,6 +31,13 @@ type replica struct {
 	led   int
 }
 
+// timesLed is how often it began or ended to lead.
+func (r *replica) timesLed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.led
+}
+
 func start(t *testing.T, client kubernetes.Interface, mode Mode, host string) *replica {
 	t.Helper()
 	owner, err := New(Options{Mode: mode, Client: client, Host: host, Namespace: "kube-system", Name: "kwok-dra"})
@@ -116,8 +123,8 @@ func TestLeader(t *testing.T) {
 		require.False(t, one.Leads())
 		time.Sleep(2 * retryPeriod)
 		require.True(t, two.Leads())
-		require.Equal(t, 1, one.led)
-		require.Equal(t, 1, two.led)
+		require.Equal(t, 1, one.timesLed())
+		require.Equal(t, 1, two.timesLed())
 	})
 }
 
@@ -140,7 +147,7 @@ func TestLeaderThatCannotRenew(t *testing.T) {
 		cut.Store(false)
 		time.Sleep(leaseDuration + 2*retryPeriod)
 		require.True(t, one.Leads())
-		require.Equal(t, 2, one.led)
+		require.Equal(t, 2, one.timesLed())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,8 @@ type world struct {
 	*Writer
 	templates map[string]config.Acceptance
 	writes    int
-	fail      error
+	// down has the API server fail.
+	down atomic.Bool
 }
 
 func newWorld(t *testing.T, names ...string) *world {
@@ -37,8 +39,8 @@ func newWorld(t *testing.T, names ...string) *world {
 		patch := action.(clienttesting.PatchActionImpl)
 		require.Equal(t, "status", patch.GetSubresource())
 		w.writes++
-		if w.fail != nil {
-			return true, nil, w.fail
+		if w.down.Load() {
+			return true, nil, errors.New("down")
 		}
 		var object v1alpha1.ResourcePoolTemplate
 		require.NoError(t, json.Unmarshal(patch.GetPatch(), &object))
@@ -163,11 +165,11 @@ func TestWriterTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a")
-		w.fail = errors.New("down")
+		w.down.Store(true)
 		w.Outcomes("node n", on(1, 8))
 		w.settle()
 		require.InDelta(t, 10, w.writes, 1, "once in an interval")
-		w.fail = nil
+		w.down.Store(false)
 		w.settle()
 		require.EqualValues(t, 1, w.templates["a"].Status.Nodes)
 	})

@@ -1,0 +1,5 @@
+//go:build !race
+
+package devices
+
+const raceDetector = false
