@@ -2,9 +2,13 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,9 +53,44 @@ func TestKwokctl(t *testing.T) {
 	u.allPublished(50 + 2)
 
 	// What is a part of the cluster stops and starts with it.
-	u.run("kwokctl stop cluster\nkwokctl start cluster\n" +
+	processes := u.processes()
+	u.run("kwokctl stop cluster")
+	until(t, patience, func() string { return running(processes) })
+	u.run("kwokctl start cluster\n" +
 		`kwokctl scale node h100 --replicas 51 --config kwokctl.yaml --param '.profile="nvidia-h100"'`)
 	u.allPublished(51 + 2)
+}
+
+// processes are those of the cluster that kwokctl runs. It kills them without waiting
+// for their end, and one that is started meanwhile finds its port in use.
+func (u *user) processes() []int {
+	u.T().Helper()
+	files, err := filepath.Glob(u.path("home", ".kwok", "clusters", "kwok", "pids", "*.pid"))
+	require.NoError(u.T(), err)
+	require.NotEmpty(u.T(), files)
+	var processes []int
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(u.T(), err)
+		process, err := strconv.Atoi(strings.TrimSpace(string(content)))
+		require.NoError(u.T(), err, file)
+		processes = append(processes, process)
+	}
+	return processes
+}
+
+// running says which of some processes has not ended. One whose parent has not asked
+// for its end yet holds nothing any more.
+func running(processes []int) string {
+	for _, process := range processes {
+		if err := syscall.Kill(process, 0); errors.Is(err, syscall.ESRCH) {
+			continue
+		}
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process)); err != nil || !strings.Contains(string(stat), ") Z ") {
+			return fmt.Sprintf("process %d has not ended", process)
+		}
+	}
+	return ""
 }
 
 // TestKwokctlDocker has kwokctl say how it would start kwok-dra in a container.

@@ -126,11 +126,16 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata: {name: gpu}
 spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
----
+`
+
+// port is a claim of what nodes share. It is of no template: of two claims that
+// Kubernetes makes for a Pod, its controller can forget one while it notes the other,
+// in turns and without end.
+const port = `
 apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: port}
-spec: {spec: {devices: {requests: [{name: port, exactly: {deviceClassName: port.example.com}}]}}}
+kind: ResourceClaim
+metadata: {name: port-%s}
+spec: {devices: {requests: [{name: port, exactly: {deviceClassName: port.example.com}}]}}
 `
 
 func (u *fleetUser) apply(manifest string) {
@@ -158,7 +163,8 @@ func (u *fleetUser) addNode(name string, shares bool) {
 		},
 	}
 	if shares {
-		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "port", ResourceClaimTemplateName: new("port")})
+		u.apply(fmt.Sprintf(port, name))
+		pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "port", ResourceClaimName: new("port-" + name)})
 	}
 	_, err := u.client.CoreV1().Pods(metav1.NamespaceDefault).Create(u.T().Context(), pod, metav1.CreateOptions{})
 	require.NoError(u.T(), err)
