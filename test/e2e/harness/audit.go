@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -17,11 +18,13 @@ func (h *H) WritesTo(resource, name string) []cluster.AuditEvent {
 }
 
 // Writes are the mutating requests to a resource that the sidecar has made, of
-// all of its processes; "" stands for any resource.
+// all of its processes; "" stands for any resource. A conflict is none of them:
+// somebody else has written meanwhile, nothing was, and the sidecar looks again.
 func (h *H) Writes(resource string) []cluster.AuditEvent {
 	h.Helper()
 	return h.Audited(func(event *cluster.AuditEvent) bool {
-		return event.Mutating() && strings.HasPrefix(event.UserAgent, "kwok-dra/") && (resource == "" || event.ObjectRef.Resource == resource)
+		return event.Mutating() && event.ResponseStatus.Code != http.StatusConflict &&
+			strings.HasPrefix(event.UserAgent, "kwok-dra/") && (resource == "" || event.ObjectRef.Resource == resource)
 	})
 }
 
