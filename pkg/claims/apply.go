@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -26,7 +27,7 @@ const (
 // of others are not touched. The UID keeps it from another claim of that name, and
 // the resource version from a claim that has changed since it was looked at: another
 // replica may have written it, or new Pods use it.
-func (p *Preparer) applyEntries(ctx context.Context, manager string, claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus) (*resourcev1.ResourceClaim, error) {
+func (p *Preparer) applyEntries(ctx context.Context, state *claimState, manager string, claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus) (*resourcev1.ResourceClaim, error) {
 	now := metav1.Now()
 	status := resourcev1ac.ResourceClaimStatus()
 	for i := range entries {
@@ -34,10 +35,23 @@ func (p *Preparer) applyEntries(ctx context.Context, manager string, claim *reso
 	}
 	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
 	stored, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if apierrors.IsConflict(err) {
+		p.refresh(ctx, state, claim)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return slimClaim(stored), nil
+}
+
+// refresh reads a claim whose known version is out of date, so that the next try has
+// the newest one also where the cache is late. Where it cannot be read, the next try
+// waits for the cache.
+func (p *Preparer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) {
+	live, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	if err == nil && live.UID == claim.UID {
+		state.answer = slimClaim(live)
+	}
 }
 
 func applyEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus, now metav1.Time) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
@@ -98,7 +112,7 @@ func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *des
 	if want.claim.Status.Allocation == nil || want.shows() {
 		return nil
 	}
-	stored, err := p.applyEntries(ctx, fieldManager, want.claim, want.entries)
+	stored, err := p.applyEntries(ctx, state, fieldManager, want.claim, want.entries)
 	p.metrics.wroteClaim("prepare", err)
 	if err != nil {
 		return fmt.Errorf("prepare ResourceClaim %s: %w", keyOf(want.claim), err)
@@ -134,7 +148,7 @@ func newer(a, b *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 
 // withdraw takes a field manager's entries away.
 func (p *Preparer) withdraw(ctx context.Context, state *claimState, manager string, claim *resourcev1.ResourceClaim) error {
-	stored, err := p.applyEntries(ctx, manager, claim, nil)
+	stored, err := p.applyEntries(ctx, state, manager, claim, nil)
 	p.metrics.wroteClaim("withdraw", err)
 	if err != nil {
 		return fmt.Errorf("withdraw from ResourceClaim %s: %w", keyOf(claim), err)

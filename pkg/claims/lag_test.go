@@ -82,3 +82,18 @@ func TestPodThatIsNotSeen(t *testing.T) {
 		require.NotEmpty(t, w.shown("c"))
 	})
 }
+
+// TestConflictWhileTheWatchLags: after a conflict the claim is read, for the cache may
+// be late for long.
+func TestConflictWhileTheWatchLags(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", pod))
+		w.lag = time.Hour
+		w.reserve("c", newPod("q", "c"))
+		w.add(pod)
+		time.Sleep(time.Second)
+		require.True(t, w.ready("p"))
+		w.read("get resourceclaims c")
+	})
+}

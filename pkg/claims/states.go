@@ -57,8 +57,8 @@ type failure struct {
 // claim have it written once.
 type claimState struct {
 	sync.Mutex
-	// answer is what the API server answered to the last write, as long as the cache
-	// is older.
+	// answer is what the API server answered to the last write, or after a conflict, as
+	// long as the cache is older.
 	answer *resourcev1.ResourceClaim
 	// node is the fake node that the claim was last seen allocated on. Where only some
 	// nodes are listed, it tells a node that has gone from someone else's.
