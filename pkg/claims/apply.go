@@ -26,8 +26,9 @@ const (
 // applyEntries makes the entries a field manager's only ones in a claim. Entries
 // of others are not touched. The UID keeps it from another claim of that name, and
 // the resource version from a claim that has changed since it was looked at: another
-// replica may have written it, or new Pods use it.
-func (p *Preparer) applyEntries(ctx context.Context, state *claimState, manager string, claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus) (*resourcev1.ResourceClaim, error) {
+// replica may have written it, or new Pods use it. The state keeps what the API server
+// says, so that the next look has it also where the cache is late.
+func (p *Preparer) applyEntries(ctx context.Context, state *claimState, manager string, claim *resourcev1.ResourceClaim, entries []resourcev1.AllocatedDeviceStatus) error {
 	now := metav1.Now()
 	status := resourcev1ac.ResourceClaimStatus()
 	for i := range entries {
@@ -39,14 +40,14 @@ func (p *Preparer) applyEntries(ctx context.Context, state *claimState, manager 
 		p.refresh(ctx, state, claim)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return slimClaim(stored), nil
+	state.answer = slimClaim(stored)
+	return nil
 }
 
-// refresh reads a claim whose known version is out of date, so that the next try has
-// the newest one also where the cache is late. Where it cannot be read, the next try
-// waits for the cache.
+// refresh reads a claim whose known version is out of date. Where it cannot be read,
+// the next try waits for the cache.
 func (p *Preparer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) {
 	live, err := p.client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	if err == nil && live.UID == claim.UID {
@@ -112,12 +113,12 @@ func (p *Preparer) writeLocked(ctx context.Context, state *claimState, want *des
 	if want.claim.Status.Allocation == nil || want.shows() {
 		return nil
 	}
-	stored, err := p.applyEntries(ctx, state, fieldManager, want.claim, want.entries)
+	err := p.applyEntries(ctx, state, fieldManager, want.claim, want.entries)
 	p.metrics.wroteClaim("prepare", err)
 	if err != nil {
 		return fmt.Errorf("prepare ResourceClaim %s: %w", keyOf(want.claim), err)
 	}
-	state.answer, state.node = stored, nodeOf(want.claim)
+	state.node = nodeOf(want.claim)
 	return nil
 }
 
@@ -148,12 +149,11 @@ func newer(a, b *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 
 // withdraw takes a field manager's entries away.
 func (p *Preparer) withdraw(ctx context.Context, state *claimState, manager string, claim *resourcev1.ResourceClaim) error {
-	stored, err := p.applyEntries(ctx, state, manager, claim, nil)
+	err := p.applyEntries(ctx, state, manager, claim, nil)
 	p.metrics.wroteClaim("withdraw", err)
 	if err != nil {
 		return fmt.Errorf("withdraw from ResourceClaim %s: %w", keyOf(claim), err)
 	}
-	state.answer = stored
 	return nil
 }
 

@@ -54,12 +54,11 @@ func (p *Preparer) bind(ctx context.Context, set *config.Set, state *claimState,
 	for _, result := range bindings(claim, ours) {
 		entries = append(entries, bindingEntry(&result, failure))
 	}
-	stored, err := p.applyEntries(ctx, state, bindingManager, claim, entries)
+	err = p.applyEntries(ctx, state, bindingManager, claim, entries)
 	p.metrics.wroteClaim("bind", err)
 	if err != nil {
 		return fmt.Errorf("set binding conditions of ResourceClaim %s: %w", keyOf(claim), err)
 	}
-	state.answer = stored
 	return nil
 }
 
