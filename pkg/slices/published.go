@@ -21,17 +21,19 @@ func (p *Publisher) Published(node, driver string) bool {
 }
 
 func (p *Publisher) publishedIn(of scope, driver string) bool {
-	existing, err := p.existing(of)
-	return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool { return o.Driver == driver })
+	return p.anyIn(of, func(o *Observed) bool { return o.Driver == driver })
 }
 
 // PublishedDevice reports whether a device is in a slice of ours, on a node or in a
 // pool that nodes share, by what the cache says.
 func (p *Publisher) PublishedDevice(node string, result *resourcev1.DeviceRequestAllocationResult) bool {
-	return slices.ContainsFunc([]scope{nodeScope(node), {driver: result.Driver, pool: result.Pool}}, func(of scope) bool {
-		existing, err := p.existing(of)
-		return err == nil && slices.ContainsFunc(existing, func(o *Observed) bool {
-			return o.Driver == result.Driver && o.Pool.Name == result.Pool && slices.Contains(o.Names.List(), result.Device)
-		})
-	})
+	has := func(o *Observed) bool {
+		return o.Driver == result.Driver && o.Pool.Name == result.Pool && slices.Contains(o.Names.List(), result.Device)
+	}
+	return p.anyIn(nodeScope(node), has) || p.anyIn(scope{driver: result.Driver, pool: result.Pool}, has)
+}
+
+func (p *Publisher) anyIn(of scope, is func(*Observed) bool) bool {
+	existing, err := p.existing(of)
+	return err == nil && slices.ContainsFunc(existing, is)
 }
