@@ -11,12 +11,12 @@ SAME := -trimpath -gcflags=all=-dwarf=false -ldflags=-w
 export GOFLAGS := $(strip $(filter-out $(SAME),$(shell $(GO) env GOFLAGS)) $(SAME))
 
 VERSION ?= $(shell git describe --tags --always --abbrev=12 --dirty 2>/dev/null)
-LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/app.version=$(VERSION)
+LDFLAGS = -s -w -X github.com/kwok-dra/kwok-dra/pkg/version.version=$(VERSION)
 VULNERABILITIES ?= https://vuln.go.dev
 # Compiles a program of a module, with progress, and runs it.
 RUN = $(GO) -C test/cluster build -buildvcs=false -o $(CURDIR)/bin/gorun ./cmd/gorun && bin/gorun
-HOT = ./pkg/claims ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/renewals ./pkg/slices
-MODULES = . test/cluster test test/dashboards test/helm test/karpenter
+HOT = ./pkg/claims/templates ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/observe ./pkg/resourceslice/...
+MODULES = . test/cluster test test/e2e/dashboards test/e2e/helm test/karpenter
 
 .DEFAULT_GOAL := help
 
@@ -26,7 +26,7 @@ help: ## List the targets.
 
 .PHONY: demo
 demo: ## Start a real cluster with fake GPU nodes and show what they do.
-	@$(RUN) test ./demo
+	@$(RUN) test ./tools/demo
 
 .PHONY: demo-karpenter
 demo-karpenter: ## Show Karpenter make nodes for Pods that claim devices, on a real cluster.
@@ -34,11 +34,11 @@ demo-karpenter: ## Show Karpenter make nodes for Pods that claim devices, on a r
 
 .PHONY: demo-down
 demo-down: ## Remove what a demo has left running.
-	@$(RUN) test ./demo -down
+	@$(RUN) test ./tools/demo -down
 
 .PHONY: test
 test: ## Run all tests, the quickest first, those on real clusters too (ONLY=REGEX chooses parts).
-	@$(RUN) test ./suite -only '$(ONLY)'
+	@$(RUN) test ./tools/suite -only '$(ONLY)'
 
 .PHONY: build
 build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a plugin of kubectl.
@@ -49,19 +49,19 @@ build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a
 .PHONY: image
 image: ## Build bin/kwok-dra-VERSION.tar, an image for amd64 and arm64.
 	@echo "Building the image of kwok-dra $(VERSION) ..."
-	@$(RUN) test ./image -version '$(VERSION)'
+	@$(RUN) test ./tools/image -version '$(VERSION)'
 
 .PHONY: release
 release: ## Make dist/, all that users install: make release VERSION=v1.2.3.
-	@$(RUN) test ./release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
+	@$(RUN) test ./tools/release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
 
 .PHONY: control-plane
 control-plane: ## Build the control plane for tests and demo, once.
 	@$(RUN) test/cluster ./cmd/cluster build
 
 .PHONY: generate
-generate: ## Make the custom resource definitions from the Go types (needs the network).
-	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./pkg/api/... output:crd:dir=kustomize/crd
+generate: ## Make the custom resource definitions and the deep copies from the Go types (needs the network).
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd paths=./pkg/api/v1alpha1 output:crd:dir=kustomize/crd
 	$(MAKE) generate-docs
 
 .PHONY: generate-docs
@@ -70,17 +70,17 @@ generate-docs: ## Fill in the parts of docs/reference that are made from the cod
 
 .PHONY: verify
 verify: lint ## Run the linters, and check that go.mod files are tidy.
-	@for module in $(MODULES) test/lint; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+	@for module in $(MODULES) test/tools/lint; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: lint
 lint: ## Run golangci-lint, which checks formatting too.
 	@echo "Compiling golangci-lint (5 minutes for the first time, seconds later) ..."
-	@lint=$$($(GO) -C test/lint tool -n golangci-lint) || exit 1; \
+	@lint=$$($(GO) -C test/tools/lint tool -n golangci-lint) || exit 1; \
 	for module in $(MODULES); do echo "golangci-lint in $$module"; (cd $$module && "$$lint" run) || exit 1; done
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities in what is used (needs the network).
-	@GO=$(GO) test/lint/vulncheck $(VULNERABILITIES) $(MODULES)
+	@GO=$(GO) test/tools/lint/vulncheck $(VULNERABILITIES) $(MODULES)
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the product that need no cluster.
@@ -104,19 +104,19 @@ test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, on
 
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
-	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./browser
+	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./e2e/browser
 
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
-	@$(RUN) test ./matrix
+	@$(RUN) test ./tools/matrix
 
 .PHONY: race
 race: ## Run the tests that need no cluster with the race detector (needs a C compiler).
 	CGO_ENABLED=1 $(GO) test -race ./...
 
 .PHONY: bench
-bench: control-plane ## Measure speed against a raw writer and a kwok Stage, on a real cluster.
-	@$(RUN) test ./bench
+bench: control-plane ## Measure speed and CPU against writers that do nothing else and a kwok Stage, on a real cluster (ROUNDS=11).
+	@$(RUN) test ./perf/bench $(if $(ROUNDS),-rounds $(ROUNDS))
 
 .PHONY: bench-hot
 bench-hot: ## Measure the functions that run for each node, Pod, claim and slice (under a minute).
@@ -125,11 +125,11 @@ bench-hot: ## Measure the functions that run for each node, Pod, claim and slice
 
 .PHONY: bench-scale
 bench-scale: control-plane ## Measure 10,000 nodes with 80,000 devices and 20,000 claims, with a plot in bin/scale.svg (20 minutes).
-	@$(RUN) test ./scale
+	@$(RUN) test ./perf/scale
 
 .PHONY: soak
 soak: control-plane ## Have nodes, Pods, templates and taints come and go for an hour, and tell whether memory and lag stay flat.
-	@$(RUN) test ./soak
+	@$(RUN) test ./perf/soak
 
 .PHONY: clean
 clean: ## Remove what was built in the work tree.

@@ -34,16 +34,24 @@ type player[T object] struct {
 	renderer gotpl.Renderer
 	object   T
 	fresh    func() T
-	now      time.Time
-	pending  *job
-	played   []play
-	events   []string
-	gone     bool
-
-	// changed is told of every change of the object. other is what somebody other
-	// than kwok does next.
+	agenda
+	past
+	// changed is told of every change of the object.
 	changed func()
+}
+
+// agenda is what kwok, and somebody other than kwok, does next.
+type agenda struct {
+	now     time.Time
+	pending *job
 	other   *deed
+}
+
+// past is what has been.
+type past struct {
+	played []play
+	events []string
+	gone   bool
 }
 
 type job struct {
@@ -64,7 +72,7 @@ type play struct {
 // newPlayer does not begin to play before pick.
 func newPlayer[T object](t *testing.T, fresh func() T, stages ...[]string) *player[T] {
 	t.Helper()
-	p := &player[T]{t: t, stages: newLifecycle(t, stages...), fresh: fresh, object: fresh(), now: begin, changed: func() {}}
+	p := &player[T]{t: t, stages: newLifecycle(t, stages...), fresh: fresh, object: fresh(), agenda: agenda{now: begin}, changed: func() {}}
 	p.renderer = newRenderer(func() time.Time { return p.now })
 	p.object.SetCreationTimestamp(metav1.NewTime(p.now))
 	return p
@@ -218,7 +226,7 @@ func (p *player[T]) annotate(key, value string) {
 }
 
 // count tells how often a Stage has been played.
-func (p *player[T]) count(stage string) int {
+func (p *past) count(stage string) int {
 	n := 0
 	for _, play := range p.played {
 		if play.stage == stage {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
 	"github.com/kwok-dra/kwok-dra/pkg/flags"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func run(arguments []string) error {
 		return fmt.Errorf("unexpected argument %q: give each file with a --config of its own", given.Arg(0))
 	}
 	if options.Version {
-		fmt.Println("kwok-dra", app.Version())
+		fmt.Println("kwok-dra", version.Get())
 		return nil
 	}
 	if err := options.Complete(); err != nil {

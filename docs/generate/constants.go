@@ -72,12 +72,12 @@ func constants(file string) ([]constant, error) {
 	}
 	var all []constant
 	for _, declaration := range parsed.Decls {
-		group, is := declaration.(*ast.GenDecl)
-		if !is || group.Tok != token.CONST {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
 			continue
 		}
 		for _, spec := range group.Specs {
-			if c, is := constantOf(group, spec.(*ast.ValueSpec)); is {
+			if c, ok := constantOf(group, spec.(*ast.ValueSpec)); ok {
 				all = append(all, c)
 			}
 		}
@@ -90,7 +90,7 @@ func constantOf(group *ast.GenDecl, spec *ast.ValueSpec) (constant, bool) {
 	if len(spec.Values) != 1 {
 		return constant{}, false
 	}
-	value, is := text(spec.Values[0])
+	value, ok := text(spec.Values[0])
 	comment := spec.Doc
 	if comment == nil && !group.Lparen.IsValid() {
 		comment = group.Doc
@@ -100,7 +100,7 @@ func constantOf(group *ast.GenDecl, spec *ast.ValueSpec) (constant, bool) {
 	if c.on, c.meaning = first, rest; !more {
 		c.on, c.meaning = "", first
 	}
-	return c, is
+	return c, ok
 }
 
 // text is the value of an expression of strings. The only name in one is that of

@@ -67,8 +67,8 @@ func unit(name string) string {
 
 // prepareFailures lists the reasons for which claims cannot be prepared.
 func prepareFailures(root string) (string, error) {
-	rows, err := constantRows(root, "pkg/claims/check.go", func(c constant) []string {
+	rows, err := constantRows(root, "pkg/claims/plan/check.go", func(c constant) []string {
 		return []string{code(c.value), capitalized(c.meaning)}
-	}, "reason")
+	}, "Reason")
 	return table([]string{"`reason`", "meaning"}, rows), err
 }

@@ -113,11 +113,11 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 		return answer{http.StatusUnauthorized, "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
 	q := question{token, strings.ToLower(r.Method), r.URL.Path}
-	if known, is := g.answers.Get(q.hash()); is {
+	if known, ok := g.answers.Get(q.hash()); ok {
 		return known.(answer)
 	}
 	who := hash(sha256.Sum256([]byte(token)))
-	if _, is := g.strangers.Get(who); is {
+	if _, ok := g.strangers.Get(who); ok {
 		return stranger
 	}
 	if !g.mayAsk(who) {
@@ -134,7 +134,7 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 
 // mayAsk reports whether the API server may be asked about a token now.
 func (g *Guard) mayAsk(who hash) bool {
-	if _, is := g.users.Get(who); is {
+	if _, ok := g.users.Get(who); ok {
 		return g.ofUsers.TryAccept()
 	}
 	return g.ofNew.TryAccept()

@@ -49,9 +49,9 @@ func (a *adapter) attributeNames(given []string, path *field.Path) map[string]st
 	for _, name := range slices.Sorted(slices.Values(given)) {
 		last := strings.LastIndex(name, "/") + 1
 		normal := name[:last] + strings.ReplaceAll(name[last:], "-", "_")
-		if other, is := taken[normal]; is {
-			a.problems.addErrors(field.Invalid(path.Key(name), name, fmt.Sprintf("would be published as %q, as %q is: rename one", normal, other)))
+		if other, ok := taken[normal]; ok {
 			delete(a.renamed, path.Key(normal).String())
+			a.refuse(field.Invalid(path.Key(name), name, fmt.Sprintf("would be published as %q, as %q is: rename one", normal, other)))
 			continue
 		}
 		if normal != name {

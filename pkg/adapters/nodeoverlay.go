@@ -1,15 +1,15 @@
 package adapters
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // maxWeight is the most that Karpenter takes.
@@ -20,15 +20,14 @@ const maxWeight = 10_000
 type overlaySpec struct {
 	Weight         *int32                           `json:"weight"`
 	Requirements   []corev1.NodeSelectorRequirement `json:"requirements"`
-	ResourceSlices []json.RawMessage                `json:"resourceSlices"`
+	ResourceSlices []overlaySlice                   `json:"resourceSlices"`
 }
 
 // nodeOverlay adapts a NodeOverlay.
 type nodeOverlay struct {
 	adapter
-	name    string
-	spec    overlaySpec
-	written []written
+	name string
+	spec overlaySpec
 }
 
 // NodeOverlay adapts a NodeOverlay of Karpenter. The slices of each driver become
@@ -48,59 +47,51 @@ func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
 	if list, isList := inSpec.([]any); annotation == "" && (inSpec == nil || isList && len(list) == 0) {
 		return &Adapted{}, nil
 	}
-	data, err := json.Marshal(source.Object["spec"])
-	if err != nil {
-		return nil, fmt.Errorf("encode spec: %w", err)
+	if err := o.decodeSpec(source, &o.spec); err != nil {
+		return nil, err
 	}
-	o.problems.decodeLoosely(data, &o.spec, path)
 	given, at := o.spec.ResourceSlices, path.Child("resourceSlices")
+	o.misfits = slices.DeleteFunc(o.misfits, func(p strict.Problem) bool { return p.Unknown && !strict.Within(at.String(), p.Path) })
 	if annotationPath := field.NewPath("metadata", "annotations").Key(v1alpha1.ResourceSlicesAnnotation); len(given) == 0 {
 		given, at = o.annotated(annotation, annotationPath), annotationPath
 	} else if annotation != "" {
 		o.change("%s is ignored, since the NodeOverlay has %s", annotationPath, at)
 	}
 	if weight := o.spec.Weight; weight != nil && (*weight < 0 || *weight > maxWeight) {
-		o.problems.addErrors(field.Invalid(path.Child("weight"), *weight, fmt.Sprintf("must be between 1 and %d", maxWeight)))
+		o.refuse(field.Invalid(path.Child("weight"), *weight, fmt.Sprintf("must be between 1 and %d", maxWeight)))
 	}
-	for i, raw := range given {
-		o.addSlice(raw, o.writtenIn(i), at.Index(i))
+	for i := range given {
+		o.addSlice(&given[i], at.Index(i))
 	}
-	for _, d := range o.drafts {
-		// Where the API server wants counter sets depends on its version.
-		if len(d.template.Spec.SharedCounters) > 0 {
-			d.template.Spec.Slices = nil
+	adapted, err := o.finish()
+	if err != nil {
+		return nil, err
+	}
+	leaveToLayout(adapted.Templates)
+	return adapted, nil
+}
+
+// leaveToLayout has templates with counter sets divided into slices when they are
+// published: where the API server wants counter sets depends on its version.
+func leaveToLayout(templates []v1alpha1.ResourcePoolTemplate) {
+	for i := range templates {
+		if spec := &templates[i].Spec; len(spec.SharedCounters) > 0 {
+			spec.Slices = nil
 		}
 	}
-	return o.finish()
 }
 
 // annotated are the slices in the annotation.
-func (o *nodeOverlay) annotated(text string, path *field.Path) []json.RawMessage {
-	document, err := readYAML(text)
-	if err != nil {
-		o.problems.add(path.String(), err.Error())
-		return nil
+func (o *nodeOverlay) annotated(text string, path *field.Path) []overlaySlice {
+	document, problems := parse(text)
+	for _, p := range problems {
+		o.misfits = append(o.misfits, strict.Problem{Path: path.String(), Text: p.String()})
 	}
-	var given []json.RawMessage
-	if document == nil || !o.problems.decodeLoosely(document, &given, path) {
-		return nil
-	}
-	var all []struct {
-		Spec written `yaml:"spec"`
-	}
-	_ = yaml.Unmarshal([]byte(text), &all) // valid, or else reported already
-	for i := range all {
-		o.written = append(o.written, all[i].Spec)
+	var given []overlaySlice
+	if len(problems) == 0 {
+		o.misfits = append(o.misfits, document.Decode(&given, path)...)
 	}
 	return given
-}
-
-// writtenIn finds the attributes of a slice as they are written, where they are.
-func (o *nodeOverlay) writtenIn(slice int) written {
-	if slice < len(o.written) {
-		return o.written[slice]
-	}
-	return written{}
 }
 
 // priority ranks the overlay's templates by its weight.

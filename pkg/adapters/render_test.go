@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	apivalidation "github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -106,10 +107,10 @@ func TestLongNodeName(t *testing.T) {
 			made, err := pools(t, newNode(longName, test.labels...), adapted(t, adapter, test.document).Templates...)
 			require.NoError(t, err)
 			require.Len(t, made, 1)
-			pool, is := made[test.pool]
-			require.True(t, is, "%v", made)
+			pool, ok := made[test.pool]
+			require.True(t, ok, "%v", made)
 			require.Equal(t, test.slices, slicesOf(t, pool))
-			require.Empty(t, v1alpha1.ValidatePoolName(pool.Name, field.NewPath("pool")))
+			require.Empty(t, apivalidation.ValidatePoolName(pool.Name, field.NewPath("pool")))
 			for _, device := range pool.Devices {
 				require.Empty(t, validation.IsDNS1123Label(device.Name))
 				for attribute := range device.Attributes {

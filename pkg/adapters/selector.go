@@ -38,9 +38,9 @@ func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *fiel
 // label kwok.x-k8s.io/node that "fake" meets is met by every node that kwok-dra
 // acts for: KWOK itself has it as an annotation, and so do nodes that have no
 // such label.
-func (d *draft) requireLabels(p *problems, selector *metav1.LabelSelector, path *field.Path) {
+func (a *adapter) requireLabels(d *draft, selector *metav1.LabelSelector, path *field.Path) {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		p.addErrors(field.Required(path, "matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node"))
+		a.refuse(field.Required(path, "matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node"))
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		origin, at := path.Child("matchLabels").Key(key), d.nextExpression()
@@ -54,18 +54,18 @@ func (d *draft) requireLabels(p *problems, selector *metav1.LabelSelector, path 
 	}
 	for i, expression := range selector.MatchExpressions {
 		origin := path.Child("matchExpressions").Index(i)
-		switch expression.Operator {
-		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
-		default:
-			p.addErrors(field.NotSupported(origin.Child("operator"), expression.Operator, []metav1.LabelSelectorOperator{
-				metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
-			}))
+		if !slices.Contains(labelOperators, expression.Operator) {
+			a.refuse(field.NotSupported(origin.Child("operator"), expression.Operator, labelOperators))
 		}
 		requirement := corev1.NodeSelectorRequirement{Key: expression.Key, Operator: corev1.NodeSelectorOperator(expression.Operator), Values: expression.Values}
 		if !isFake(requirement) {
 			d.require(requirement, origin)
 		}
 	}
+}
+
+var labelOperators = []metav1.LabelSelectorOperator{
+	metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
 }
 
 // nextExpression is the path of the requirement that is added next.
@@ -97,19 +97,19 @@ const (
 )
 
 // requireOverlaid adds a requirement of a NodeOverlay.
-func (d *draft) requireOverlaid(p *problems, requirement corev1.NodeSelectorRequirement, origin *field.Path) {
+func (a *adapter) requireOverlaid(d *draft, requirement corev1.NodeSelectorRequirement, origin *field.Path) {
 	if requirement.Operator != atLeast && requirement.Operator != atMost {
 		d.require(requirement, origin)
 		return
 	}
 	values := origin.Child("values")
 	if len(requirement.Values) != 1 {
-		p.addErrors(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
+		a.refuse(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
 		return
 	}
 	number, err := strconv.ParseInt(requirement.Values[0], 10, 64)
 	if err != nil || number < 0 || number == math.MaxInt64 {
-		p.addErrors(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
+		a.refuse(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
 		return
 	}
 	operator, bound := corev1.NodeSelectorOpGt, number-1

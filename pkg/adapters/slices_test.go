@@ -16,7 +16,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 // karpenters is a node as Karpenter's KWOK provider makes them.
@@ -52,9 +53,9 @@ func published(t *testing.T, name string, adapt func(text string) (*adapters.Ada
 	for _, chosen := range devices.ForDriver(templates, node) {
 		pools, err := devices.Pools(chosen, lifecycle.NodeObject(node))
 		require.NoError(t, err)
-		rendered, err := slices.NewRenderer(fake.NewClientset(), nil).Slices(t.Context(), node, pools)
+		needs, err := plan.New(t.Context(), resourceslice.NewProber(fake.NewClientset()), node, pools, nil)
 		require.NoError(t, err)
-		made = append(made, rendered...)
+		made = append(made, needs.Create...)
 	}
 	return made
 }

@@ -3,12 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,33 +24,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
-	"github.com/kwok-dra/kwok-dra/pkg/renewals"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
-
-// version is set by the linker for releases.
-var version string
-
-// Version is the version of the sidecar, from the linker or from the module's
-// build information.
-func Version() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 // Run runs the sidecar until ctx ends. The options must be completed.
 func Run(ctx context.Context, o *Options) error {
-	limitGarbage()
 	store, err := newStore(ctx, o)
 	if err != nil {
 		return err
@@ -61,24 +43,22 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClients(found)
+	client, err := kubernetes.NewForConfig(found)
 	if err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registry.MustRegister(clientMetrics()...)
 
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
-	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.all.CoreV1().Events("")}})
+	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}})
 
 	owner, err := newOwner(o)
 	if err != nil {
 		return err
 	}
-	s, err := newSidecar(o, client, store, owner, events)
-	if err != nil {
+	s := &sidecar{options: o, client: client, store: store, owner: owner}
+	if err := s.build(events); err != nil {
 		return err
 	}
 	registry.MustRegister(s.collectors()...)
@@ -105,28 +85,12 @@ func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 	return store, store.Replace(config.FilesCarrier, documents)
 }
 
-// clients are those of the API server.
-type clients struct {
-	// quiet is for nodes, without their heartbeats, and leases, without renewals; all
-	// is for the rest.
-	all, quiet kubernetes.Interface
-}
-
-func newClients(c *rest.Config) (clients, error) {
-	all, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		return clients{}, err
-	}
-	quiet, err := renewals.LeaveOut(all, c)
-	return clients{all, quiet}, err
-}
-
 // tune sets what a fleet needs: client-go's default of 5 requests per second
 // would take hours for it, and protobuf halves the cost of decoding.
 func tune(c *rest.Config, qps float32) *rest.Config {
 	c.QPS = qps
 	c.Burst = max(1, int(2*qps))
-	c.UserAgent = v1alpha1.ManagedByValue + "/" + Version()
+	c.UserAgent = v1alpha1.ManagedByValue + "/" + version.Get()
 	c.ContentType = "application/vnd.kubernetes.protobuf"
 	c.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	c.Wrap(reconnect)
@@ -139,97 +103,82 @@ type sidecar struct {
 	client    kubernetes.Interface
 	store     *config.Store
 	owner     *shard.Owner
-	recorder  record.EventRecorder
-	nodes     *lifecycle.Nodes
-	publisher *slices.Publisher
-	preparer  *claims.Preparer
-	// unselected finds templates that select no node.
-	unselected *selection.Watcher
-	// objects and status are nil without custom resources.
-	objects *config.CustomResources
-	status  *status.Writer
-	// classes is nil without the ConfigMap that wants DeviceClasses.
-	classes *classes.Keeper
+	publisher *resourceslice.Publisher
+	claims    *claims.Controller
+	parts     []part
 }
 
-func newSidecar(o *Options, client clients, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) (*sidecar, error) {
-	s := &sidecar{
-		options:  o,
-		client:   client.all,
-		store:    store,
-		owner:    owner,
-		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
-		nodes:    lifecycle.NewNodes(client.quiet, &o.Managed),
-	}
-	options := slices.Options{Client: client.all, Config: store, Nodes: s.nodes, Owner: owner, Recorder: s.recorder}
-	watched := selection.Options{Config: store, Nodes: s.nodes, Owner: owner}
-	var err error
-	if len(o.kinds) > 0 {
-		if err := s.addCustomResources(); err != nil {
-			return nil, err
-		}
-		options.Outcomes, watched.Report = s.status.Outcomes, s.status.Unselected
-	}
-	if s.unselected, err = selection.NewWatcher(watched); err != nil {
-		return nil, err
-	}
-	if o.draKwokConfigMap != nil {
-		if s.classes, err = classes.New(client.all, store, owner, s.recorder); err != nil {
-			return nil, err
-		}
-	}
-	if s.publisher, err = slices.New(options); err != nil {
-		return nil, err
-	}
-	s.preparer, err = claims.New(claims.Options{
-		Client: client.all, Config: store, Nodes: s.nodes, Owner: owner,
-		Published: s.publisher.Published, PublishedDevice: s.publisher.PublishedDevice, Events: events,
-	})
-	return s, err
+// part is one of the things that run beside each other.
+type part struct {
+	run func(ctx context.Context)
+	// synced are done when the sidecar is ready.
+	synced []cache.DoneChecker
+	// check, if there is one, returns an error while a restart may help.
+	check func() error
 }
 
-// addCustomResources reads templates from the cluster, and writes their status.
-func (s *sidecar) addCustomResources() error {
-	rest, err := s.options.restConfig()
-	if err != nil {
-		return err
+// build makes the parts.
+func (s *sidecar) build(events record.EventBroadcaster) error {
+	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
+	caches := observe.New(s.client, &s.options.Managed)
+	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
+	selecting := selection.Options{Config: s.store, Nodes: caches.Nodes, Owner: s.owner}
+	if len(s.options.kinds) > 0 {
+		writer, err := s.addCustomResources(recorder)
+		if err != nil {
+			return err
+		}
+		publishing.Outcomes, selecting.Report = writer.Outcomes, writer.Unselected
 	}
-	client, err := dynamic.NewForConfig(rest)
-	if err != nil {
-		return fmt.Errorf("make a client for custom resources: %w", err)
-	}
-	var objects *config.Objects
-	acceptance := func(kind string) map[string]config.Acceptance { return objects.Acceptance(kind) }
-	s.status = status.New(client, s.owner, acceptance, s.options.kinds...)
-	objects = config.NewObjects(s.store, s.owner.Recorder(s.recorder), s.status.Changed)
-	s.objects = config.NewCustomResources(client, s.client.Discovery(), objects, s.options.kinds...)
+	s.addConfigMaps(recorder)
+	s.publisher = resourceslice.New(publishing)
+	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events})
+	unselected := selection.NewWatcher(selecting)
+	s.parts = append(s.parts,
+		part{run: s.owner.Run, synced: s.owner.Synced()},
+		part{run: caches.Run, synced: caches.Synced()},
+		part{run: unselected.Run},
+		part{run: func(ctx context.Context) { s.publisher.Run(ctx, s.options.Workers) }, check: s.publisher.CheckHealth},
+		part{run: func(ctx context.Context) { s.claims.Run(ctx, s.options.Workers) }, check: s.claims.CheckHealth},
+	)
 	return nil
 }
 
-// configMaps are those that are watched for configuration.
-func (s *sidecar) configMaps(ctx context.Context) ([]*config.ConfigMap, error) {
-	var all []*config.ConfigMap
+// addCustomResources reads templates from the cluster, and writes their status.
+func (s *sidecar) addCustomResources(recorder record.EventRecorder) (*status.Writer, error) {
+	rest, err := s.options.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(rest)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for custom resources: %w", err)
+	}
+	writer := status.New(client, s.owner, s.store.Acceptance, s.options.kinds...)
+	objects := config.NewObjects(s.store, s.owner.Recorder(recorder), writer.Changed)
+	watched := config.NewCustomResources(client, s.client.Discovery(), objects, s.options.kinds...)
+	s.parts = append(s.parts, part{run: watched.Run}, part{run: writer.Run, check: writer.CheckHealth})
+	return writer, nil
+}
+
+// addConfigMaps reads the ConfigMaps that are watched for configuration, and keeps the
+// DeviceClasses that one of them wants.
+func (s *sidecar) addConfigMaps(recorder record.EventRecorder) {
 	if name := s.options.configMap; name != nil {
-		own, err := config.NewConfigMap(ctx, s.client, *name, s.store, s.owner.Recorder(s.recorder))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, own)
+		own := config.NewConfigMap(s.client, *name, s.store, s.owner.Recorder(recorder))
+		s.parts = append(s.parts, part{run: own.Run})
 	}
 	if name := s.options.draKwokConfigMap; name != nil {
-		adapted, err := config.NewAdaptedConfigMap(ctx, s.client, *name, s.store, s.owner.Recorder(s.recorder))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, adapted)
+		adapted := config.NewAdaptedConfigMap(s.client, *name, s.store, s.owner.Recorder(recorder))
+		keeper := classes.New(s.client, s.store, s.owner, recorder)
+		s.parts = append(s.parts, part{run: adapted.Run}, part{run: keeper.Run, synced: keeper.Synced(), check: keeper.CheckHealth})
 	}
-	return all, nil
 }
 
 // Collectors returns the collectors that a sidecar registers, of one that never
 // runs: the documentation lists their metrics.
 func Collectors() ([]prometheus.Collector, error) {
-	client, err := newClients(&rest.Config{})
+	client, err := kubernetes.NewForConfig(&rest.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -238,19 +187,15 @@ func Collectors() ([]prometheus.Collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, err := shard.New(shard.Options{Mode: shard.Lease, Client: client.all})
-	if err != nil {
+	s := &sidecar{options: options, client: client, store: store, owner: shard.New(shard.Options{Mode: shard.Lease, Client: client})}
+	if err := s.build(record.NewBroadcaster()); err != nil {
 		return nil, err
 	}
-	s, err := newSidecar(options, client, store, owner, record.NewBroadcaster())
-	if err != nil {
-		return nil, err
-	}
-	return append(clientMetrics(), s.collectors()...), nil
+	return s.collectors(), nil
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.preparer.Metrics(), inventory.NewCollector(s.source())}
+	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.claims.Metrics(), inventory.NewCollector(s.source())}
 }
 
 // source is the source of the page and of the metrics of devices.
@@ -258,67 +203,51 @@ func (s *sidecar) source() *inventory.Source {
 	return &inventory.Source{
 		Nodes:       s.publisher.Nodes,
 		Slices:      s.publisher.Slices,
-		Allocations: s.preparer.Allocations,
-		Changes:     func() uint64 { return s.publisher.Changes() + s.preparer.Changes() },
+		Allocations: s.claims.Allocations,
+		Changes:     func() uint64 { return s.publisher.Changes() + s.claims.Changes() },
 	}
 }
 
+// run runs all parts until ctx ends.
 func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error {
 	logger := klog.FromContext(ctx)
-	synced := append(s.owner.Synced(), append(s.publisher.Synced(), s.preparer.Synced()...)...)
+	site := &site{registry: registry, synced: s.store.Synced(), page: page.New(s.source()), profiling: s.options.Profiling}
+	for _, part := range s.parts {
+		site.synced = append(site.synced, part.synced...)
+		if part.check != nil {
+			site.checks = append(site.checks, part.check)
+		}
+	}
+	server, err := s.listen(ctx, site)
+	if err != nil {
+		return err
+	}
+	logger.Info("Started", "version", version.Get(), "config", s.options.Config, "configMap", s.options.ConfigMap,
+		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
+		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-
-	configMaps, err := s.configMaps(ctx)
-	if err != nil {
-		return err
-	}
-	for _, configMap := range configMaps {
-		synced = append(synced, configMap.Synced())
-		running.Go(func() { configMap.Run(ctx) })
-	}
-	if s.classes != nil {
-		synced = append(synced, s.classes.Synced())
-		running.Go(func() { s.classes.Run(ctx) })
-	}
-	if s.objects != nil {
-		synced = append(synced, s.objects.Synced())
-		running.Go(func() { s.objects.Run(ctx) })
-		running.Go(func() { s.status.Run(ctx) })
-	}
-	server, err := s.listen(ctx, registry, synced)
-	if err != nil {
-		return err
-	}
 	running.Go(func() { server.run(ctx) })
+	running.Go(func() { s.tellUnreachable(ctx) })
 	running.Go(func() {
-		if cache.WaitFor(ctx, "", synced...) {
+		if cache.WaitFor(ctx, "", site.synced...) {
 			logger.Info("Ready")
 		}
 	})
-
-	running.Go(func() { s.tellUnreachable(ctx) })
-	logger.Info("Started", "version", Version(), "config", s.options.Config, "configMap", s.options.ConfigMap,
-		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
-		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
-	running.Go(func() { s.owner.Run(ctx) })
-	running.Go(func() { s.nodes.Run(ctx) })
-	running.Go(func() { s.unselected.Run(ctx) })
-	running.Go(func() { s.preparer.Run(ctx, s.options.Workers, s.publisher.Synced()...) })
-	s.publisher.Run(ctx, s.options.Workers, s.preparer.Synced()...)
+	for _, part := range s.parts {
+		running.Go(func() { part.run(ctx) })
+	}
+	running.Wait()
 	logger.Info("Stopped")
 	return nil
 }
 
 // listen begins to serve.
-func (s *sidecar) listen(ctx context.Context, registry *prometheus.Registry, synced []cache.DoneChecker) (*server, error) {
+func (s *sidecar) listen(ctx context.Context, site *site) (*server, error) {
 	secure, guard, err := s.options.secure(s.client)
 	if err != nil {
 		return nil, err
 	}
-	site := &site{registry: registry, synced: synced, page: page.New(s.source()), guard: guard, profiling: s.options.Profiling}
+	site.guard = guard
 	return serve(ctx, s.options.ServerAddress, site.handler(), secure)
 }
 

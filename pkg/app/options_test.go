@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
 // parsed are the options of a command line.
@@ -116,7 +117,7 @@ func TestTune(t *testing.T) {
 	none := tune(&rest.Config{}, -1)
 	require.Negative(t, none.QPS)
 	require.Equal(t, "application/vnd.kubernetes.protobuf", none.ContentType)
-	require.Equal(t, "kwok-dra/"+Version(), none.UserAgent)
+	require.Equal(t, "kwok-dra/"+version.Get(), none.UserAgent)
 	require.Equal(t, 100, tune(&rest.Config{}, 50).Burst)
 	require.Equal(t, 1, tune(&rest.Config{}, 0.1).Burst, "a burst of 0 would let nothing through")
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // Requests that fill the caches are repeated after one to two of these intervals.
-// client-go's reflectors wait longer with each failure, up to a minute, and have no
-// setting for it: the caches would remain out of date for as long once the API
-// server is back.
+// client-go's reflectors wait longer with each failure, up to a minute: the caches
+// would remain out of date for as long once the API server is back. Informers of
+// client-go 0.37 do not expose the reflectors' Backoff (kubernetes#136943).
 const reconnectPeriod = time.Second
 
 // reconnecting is the transport of requests to the API server.

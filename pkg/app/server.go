@@ -14,6 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/restclient" // of requests to the API server
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // of the queues of all loops
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/access"
@@ -42,7 +45,9 @@ type server struct {
 type site struct {
 	registry *prometheus.Registry
 	synced   []cache.DoneChecker
-	page     http.Handler
+	// checks return errors while a restart may help.
+	checks []func() error
+	page   http.Handler
 	// guard, if there is one, guards all but health, which probes ask for.
 	guard *access.Guard
 	// profiling adds the profiles of Go.
@@ -51,9 +56,12 @@ type site struct {
 
 func (s *site) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { healthy(w, s.checks) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, s.synced) })
-	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
+	// The global registry has the metrics of client-go, Go and the process, as in
+	// Kubernetes' own components.
+	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
+	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
 	mux.Handle("/", s.guarded(s.page))
 	if s.profiling {
 		mux.Handle("/debug/pprof/", s.guarded(http.HandlerFunc(pprof.Index)))
@@ -102,6 +110,17 @@ func newServer(ctx context.Context, listener net.Listener, handler http.Handler,
 			BaseContext:       func(net.Listener) context.Context { return ctx },
 		},
 	}
+}
+
+// healthy answers 200, or 500 if a check fails.
+func healthy(w http.ResponseWriter, checks []func() error) {
+	for _, check := range checks {
+		if err := check(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	_, _ = io.WriteString(w, "ok\n")
 }
 
 // ready answers 200 once all caches have synced.

@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,7 +20,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	kubetesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -26,6 +30,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
 func quiet(t *testing.T) context.Context {
@@ -79,6 +84,24 @@ func requireAnswer(t *testing.T, get func(string) (int, string), path string, st
 	gotStatus, gotBody := get(path)
 	require.Equal(t, status, gotStatus, path)
 	require.Contains(t, gotBody, body, path)
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	var stuck error
+	checks := []func() error{func() error { return nil }, func() error { return stuck }}
+	answer := func() (int, string) {
+		recorder := httptest.NewRecorder()
+		(&site{checks: checks, page: http.NotFoundHandler()}).handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
+		return recorder.Code, recorder.Body.String()
+	}
+	code, body := answer()
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, "ok\n", body)
+	stuck = errors.New("loop pods is stuck")
+	code, body = answer()
+	require.Equal(t, http.StatusInternalServerError, code)
+	require.Equal(t, "loop pods is stuck\n", body)
 }
 
 func TestServer(t *testing.T) {
@@ -205,31 +228,27 @@ func TestServerOnAPortThatIsTaken(t *testing.T) {
 	require.ErrorContains(t, err, "listen on --server-address: ")
 }
 
+// TestClientMetrics: dashboards and alerts need these names, which all components
+// of Kubernetes have.
 func TestClientMetrics(t *testing.T) {
 	t.Parallel()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(clientMetrics()...)
-	queues := newQueueMetrics()
-	queues.NewDepthMetric("slices").Inc()
-	queues.NewAddsMetric("slices").Inc()
-	queues.NewLatencyMetric("slices").Observe(1)
-	queues.NewWorkDurationMetric("slices").Observe(1)
-	queues.NewUnfinishedWorkSecondsMetric("slices").Set(1)
-	queues.NewLongestRunningProcessorSecondsMetric("slices").Set(1)
-	queues.NewRetriesMetric("slices").Inc()
-	own := prometheus.NewPedanticRegistry()
-	own.MustRegister(queues.collectors()...)
-	families, err := own.Gather()
+	get := serving(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	loop.New("a-queue", func(context.Context, string) error { return nil }).Run(ended, 1)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"}) // nothing listens there
 	require.NoError(t, err)
-	var names []string
-	for _, family := range families {
-		names = append(names, family.GetName())
+	_, err = client.Discovery().ServerVersionWithContext(t.Context())
+	require.Error(t, err)
+	_, body := get("/metrics")
+	for _, line := range []string{
+		`workqueue_depth{name="a-queue"} 0`, `workqueue_adds_total{name="a-queue"} 0`, `workqueue_retries_total{name="a-queue"} 0`,
+		`workqueue_work_duration_seconds_count{name="a-queue"} 0`,
+		`rest_client_requests_total{code="<error>",host="127.0.0.1:1",method="GET"} `,
+		"go_goroutines ", "go_memstats_heap_inuse_bytes ", "process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_start_time_seconds ",
+	} {
+		require.Contains(t, body, "\n"+line)
 	}
-	// The names under which Kubernetes components have them.
-	require.Equal(t, []string{
-		"workqueue_adds_total", "workqueue_depth", "workqueue_longest_running_processor_seconds", "workqueue_queue_duration_seconds",
-		"workqueue_retries_total", "workqueue_unfinished_work_seconds", "workqueue_work_duration_seconds",
-	}, names)
 }
 
 // TestSidecar runs all of it on a fake cluster: files and ConfigMap make one
@@ -260,11 +279,11 @@ func TestSidecar(t *testing.T) {
 		defer events.Shutdown()
 		owner, err := newOwner(o)
 		require.NoError(t, err)
-		s, err := newSidecar(o, clients{client, client}, store, owner, events)
-		require.NoError(t, err)
-
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+		s := &sidecar{options: o, client: client, store: store, owner: owner}
+		require.NoError(t, s.build(events))
+
 		ended := make(chan error)
 		go func() { ended <- s.run(ctx, prometheus.NewRegistry()) }()
 		time.Sleep(time.Minute)

@@ -13,7 +13,7 @@ import (
 // newOwner makes the Owner, which decides which nodes this replica acts for.
 func newOwner(o *Options) (*shard.Owner, error) {
 	if o.shardMode == shard.None {
-		return shard.New(shard.Options{Mode: shard.None})
+		return shard.New(shard.Options{Mode: shard.None}), nil
 	}
 	host := o.Host
 	if host == "" {
@@ -32,16 +32,15 @@ func newOwner(o *Options) (*shard.Owner, error) {
 			return nil, fmt.Errorf("find the namespace of this Pod, or give --leader-elect-resource-namespace: %w", err)
 		}
 	}
-	return shard.New(shard.Options{Mode: o.shardMode, Client: client, Host: host, Namespace: namespace, Name: o.LeaderName})
+	return shard.New(shard.Options{Mode: o.shardMode, Client: client, Host: host, Namespace: namespace, Name: o.LeaderName}), nil
 }
 
-// electionClient is a client of its own, which no other request can hold up, and
-// which watches the leases of nodes.
+// electionClient is a client of its own, for leases only: no other request can
+// hold up an election.
 func (o *Options) electionClient() (kubernetes.Interface, error) {
 	found, err := o.restConfig()
 	if err != nil {
 		return nil, err
 	}
-	all, err := newClients(rest.AddUserAgent(found, "leader-election"))
-	return all.quiet, err
+	return kubernetes.NewForConfig(rest.AddUserAgent(found, "leader-election"))
 }

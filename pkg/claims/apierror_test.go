@@ -29,7 +29,7 @@ func TestAPIErrorsAreRetried(t *testing.T) {
 		"500":      apierrors.NewInternalError(errBroken),
 		"429":      apierrors.NewTooManyRequests("slow down", 1),
 		"422":      invalid(),
-		"504":      apierrors.NewServerTimeout(claimResource.GroupResource(), "patch", 1),
+		"504":      apierrors.NewServerTimeout(resourcev1.Resource("resourceclaims"), "patch", 1),
 		"no reply": errBroken,
 	} {
 		for _, call := range []string{"prepare c", "ready p", "get resourceclaims c"} {
@@ -38,12 +38,12 @@ func TestAPIErrorsAreRetried(t *testing.T) {
 					pod := newPod("p", "c")
 					w := idleWorld(t, template("d", ""), newNode("n"))
 					if strings.HasPrefix(call, "get") {
-						w.lag = time.Hour // so that the claim has to be read
+						w.Lags["resourceclaims"] = time.Hour // so that the claim has to be read
 					}
-					w.fail(failing(loop.Patience, call, err))
+					w.Refuse(failing(loop.Patience, call, err))
 					w.start()
-					w.add(allocated("c", pod))
-					w.add(pod)
+					w.Add(allocated("c", pod))
+					w.Add(pod)
 					time.Sleep(10 * time.Second)
 					require.True(t, w.ready("p"))
 					w.failures()
@@ -77,7 +77,7 @@ func TestEventAfterManyAPIErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-		w.fail(failing(loop.Patience+1, "prepare c", apierrors.NewInternalError(errBroken)))
+		w.Refuse(failing(loop.Patience+1, "prepare c", apierrors.NewInternalError(errBroken)))
 		w.start()
 		time.Sleep(10 * time.Second)
 		require.True(t, w.ready("p"))
@@ -88,14 +88,14 @@ func TestEventAfterManyAPIErrors(t *testing.T) {
 // TestLostRaces are nothing to tell anyone about.
 func TestLostRaces(t *testing.T) {
 	for name, err := range map[string]error{
-		"409": apierrors.NewConflict(claimResource.GroupResource(), "c", errBroken),
-		"404": apierrors.NewNotFound(claimResource.GroupResource(), "c"),
+		"409": apierrors.NewConflict(resourcev1.Resource("resourceclaims"), "c", errBroken),
+		"404": apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), "c"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				pod := newPod("p", "c")
 				w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-				w.fail(failing(2*loop.Patience, "prepare c", err))
+				w.Refuse(failing(2*loop.Patience, "prepare c", err))
 				w.start()
 				time.Sleep(2 * time.Minute)
 				require.True(t, w.ready("p"))
@@ -108,14 +108,14 @@ func TestLostRaces(t *testing.T) {
 // TestForbidden: more of the same does not help, so an event says so at once.
 func TestForbidden(t *testing.T) {
 	for name, err := range map[string]error{
-		"403": apierrors.NewForbidden(claimResource.GroupResource(), "c", errors.New("no rule")),
+		"403": apierrors.NewForbidden(resourcev1.Resource("resourceclaims"), "c", errors.New("no rule")),
 		"422": invalid("changing status.devices requires resource=resourceclaims/driver"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				pod := newPod("p", "c")
 				w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
-				w.fail(failing(1, "prepare c", err))
+				w.Refuse(failing(1, "prepare c", err))
 				w.start()
 				w.failures("prepare ResourceClaim default/c: " + err.Error())
 				time.Sleep(time.Second)
@@ -131,13 +131,13 @@ func TestReplacedClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", pod))
-		w.lag = time.Minute
+		w.Lags["resourceclaims"] = time.Minute
 		again := allocated("c", pod)
 		again.UID = "another"
 		again.Status.ReservedFor = nil
-		w.remove(allocated("c"))
-		w.add(again)
-		w.add(pod)
+		w.Remove(allocated("c"))
+		w.Add(again)
+		w.Add(pod)
 		w.wrote("prepare c")
 		require.Empty(t, w.shown("c"))
 		require.False(t, w.ready("p"))

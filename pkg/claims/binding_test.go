@@ -9,6 +9,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 )
 
 // binding is a Pod p that is to be bound once the device of claim c has the
@@ -34,8 +36,6 @@ func bindTo(node string) func(pod *corev1.Pod) {
 
 // conditions are those of a claim's first entry: type and reason.
 func (w *world) conditions(claim string) map[string]string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	all := map[string]string{}
 	for _, entry := range w.claim(claim).Status.Devices {
 		for _, condition := range entry.Conditions {
@@ -60,8 +60,8 @@ func TestBinding(t *testing.T) {
 		require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
 		w.settled()
 
-		w.remove(newPod("p"))
-		time.Sleep(withdrawDelay)
+		w.Remove(newPod("p"))
+		time.Sleep(plan.WithdrawDelay)
 		w.wrote("withdraw c, withdraw-kwok-dra-binding c")
 		require.Empty(t, w.shown("c"))
 		w.settled()
@@ -85,8 +85,8 @@ func TestBindingInASharedPool(t *testing.T) {
 		w.editPod("p", bindTo("n"))
 		w.wrote("prepare c, ready p")
 		w.settled()
-		w.remove(newPod("p"))
-		time.Sleep(withdrawDelay)
+		w.Remove(newPod("p"))
+		time.Sleep(plan.WithdrawDelay)
 		w.wrote("withdraw c, withdraw-kwok-dra-binding c")
 	})
 }
@@ -163,7 +163,7 @@ func TestBindingThatDoesNotFail(t *testing.T) {
 func TestBindingIsRetried(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := binding(t, configuration("{bindingDelay: 1s}"))
-		w.fail(failing(2, "bind c", apierrors.NewInternalError(errBroken)))
+		w.Refuse(failing(2, "bind c", apierrors.NewInternalError(errBroken)))
 		time.Sleep(10 * time.Second)
 		w.wrote("bind c, bind c, bind c")
 		w.settled()
@@ -208,9 +208,9 @@ func TestBindingGivenUp(t *testing.T) {
 		w := binding(t, "")
 		w.wrote("bind c")
 		w.stop()
-		w.remove(newPod("p"))
+		w.Remove(newPod("p"))
 		w.start()
-		time.Sleep(withdrawDelay)
+		time.Sleep(plan.WithdrawDelay)
 		w.wrote("withdraw-kwok-dra-binding c")
 		w.settled()
 	})
@@ -237,7 +237,11 @@ func TestBindingForNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := binding(t, "", change)
-				w.read("get pods p")
+				if name == "bound to a real node" {
+					w.read("") // the cache has it
+				} else {
+					w.read("get pods p")
+				}
 				w.settled()
 			})
 		})

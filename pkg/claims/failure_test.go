@@ -1,7 +1,6 @@
 package claims
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -14,14 +13,6 @@ import (
 )
 
 const failWhen = `{failWhen: {matchExpressions: [{key: '.status.conditions.[] | select(.type == "dra.kwok.x-k8s.io/PrepareResources") | .status', operator: In, values: ["False"]}]}}`
-
-// say sets the condition PrepareResources, as Stages do.
-func say(status corev1.ConditionStatus, message string) func(pod *corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PrepareResources })
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PrepareResources, Status: status, Message: message})
-	}
-}
 
 // halfAllocated is a Pod with two claims, the second of which is not allocated.
 func halfAllocated(t *testing.T, documents string) *world {
@@ -113,14 +104,14 @@ func TestFailWhen(t *testing.T) {
 		w := newWorld(t, template("d", "")+configuration(failWhen), newNode("n"), pod, allocated("c", pod))
 		w.wrote("waiting p")
 		w.failures("NodePrepareResources failed for ResourceClaim c: GPU has fallen off the bus")
-		require.InDelta(t, 0, testutil.ToFloat64(w.preparer.metrics.prepares), 0, "nothing was prepared")
-		require.Zero(t, w.preparer.states.prepared())
+		require.InDelta(t, 0, testutil.ToFloat64(w.controller.metrics.prepares), 0, "nothing was prepared")
+		require.Zero(t, w.controller.observer.states.prepared())
 		time.Sleep(91 * time.Second)
 		w.failures("NodePrepareResources failed for ResourceClaim c: GPU has fallen off the bus")
 		w.editPod("p", say(corev1.ConditionTrue, ""))
 		w.wrote("prepare c, ready p")
 		w.settled()
-		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.prepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.prepares), 0)
 	})
 }
 
@@ -144,7 +135,7 @@ func TestFailedPodIsNotNamed(t *testing.T) {
 		say(corev1.ConditionFalse, "")(p)
 		w := newWorld(t, template("d", namePods)+configuration(failWhen), newNode("n"), p, allocated("c", p, q))
 		w.wrote("waiting p")
-		w.add(q)
+		w.Add(q)
 		w.wrote("prepare c, ready q")
 		require.JSONEq(t, `{"pods": "q "}`, w.data("c"))
 		w.settled()
@@ -192,7 +183,9 @@ func TestPlugin(t *testing.T) {
 					node.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.PluginRegistered, Status: test.status, Reason: test.reason}}
 				}
 				w := idleWorld(t, template("d", ""), node, pod, allocated("c", pod))
-				w.published = func(string, string) bool { return test.published }
+				if !test.published {
+					w.Remove(newSlice("d", "n"))
+				}
 				w.start()
 				if test.want == "" {
 					w.wrote("prepare c, ready p")
@@ -210,10 +203,11 @@ func TestPlugin(t *testing.T) {
 func TestSlicesThatTheCacheLacks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
-		slice := &resourcev1.ResourceSlice{}
-		slice.Name, slice.Spec.Driver, slice.Spec.NodeName = "s", "d", new("n")
-		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod), slice)
-		w.published = func(string, string) bool { return false }
+		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
+		slice := newSlice("d", "n")
+		w.Remove(slice)
+		slice.Labels = nil
+		w.Add(slice)
 		w.start()
 		w.wrote("prepare c, ready p")
 		w.read("get resourceclaims c, list resourceslices")

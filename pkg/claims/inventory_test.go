@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
@@ -19,7 +20,7 @@ import (
 func (w *world) inventory() []string {
 	synctest.Wait()
 	var all []string
-	for _, a := range w.preparer.Allocations() {
+	for _, a := range w.controller.Allocations() {
 		words := []string{a.Claim.Name, "has", a.Driver + "/" + a.Pool + "/" + a.Device}
 		if a.Claim.ShareID != "" {
 			words = append(words, "share", a.Claim.ShareID)
@@ -44,13 +45,13 @@ func TestInventory(t *testing.T) {
 		idle.Status.Allocation = nil
 		w := newWorld(t, template("d", "")+configuration("{prepareWhen: {matchLabels: {go: now}}}"), newNode("n"), p, q, allocated("c", q, p), idle)
 		require.Equal(t, []string{"c has d/n/gpu-0 p q"}, w.inventory())
-		require.Equal(t, "default", w.preparer.Allocations()[0].Claim.Namespace)
+		require.Equal(t, "default", w.controller.Allocations()[0].Claim.Namespace)
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"go": "now"} })
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared p q"}, w.inventory())
 
-		w.remove(newPod("p"))
+		w.Remove(newPod("p"))
 		w.unreserve("c", "uid-of-p")
-		time.Sleep(withdrawDelay / 2)
+		time.Sleep(plan.WithdrawDelay / 2)
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared q"}, w.inventory(), "the other still waits for it, so what is there stays")
 		w.deallocate("c")
 		require.Empty(t, w.inventory())
@@ -119,21 +120,21 @@ func TestInventoryChanges(t *testing.T) {
 			t.Helper()
 			change()
 			synctest.Wait()
-			require.Greater(t, w.preparer.Changes(), before, what)
-			before = w.preparer.Changes()
+			require.Greater(t, w.controller.Changes(), before, what)
+			before = w.controller.Changes()
 		}
 		pod := newPod("p", "c")
-		changed("a claim comes", func() { w.add(allocated("c", pod)) })
-		changed("a Pod comes, and is prepared", func() { w.add(pod) })
-		seen := w.preparer.Allocations()
+		changed("a claim comes", func() { w.Add(allocated("c", pod)) })
+		changed("a Pod comes, and is prepared", func() { w.Add(pod) })
+		seen := w.controller.Allocations()
 		changed("a Pod ends", func() { w.editPod("p", setPhase(corev1.PodSucceeded)) })
-		require.NotEqual(t, seen, w.preparer.Allocations())
+		require.NotEqual(t, seen, w.controller.Allocations())
 		changed("a claim changes", func() { w.unreserve("c", "uid-of-p") })
-		changed("a Pod goes", func() { w.remove(newPod("p")) })
-		changed("a claim goes", func() { w.remove(allocated("c")) })
+		changed("a Pod goes", func() { w.Remove(newPod("p")) })
+		changed("a claim goes", func() { w.Remove(allocated("c")) })
 		w.editPod("without", setPhase(corev1.PodRunning))
 		synctest.Wait()
-		require.Equal(t, before, w.preparer.Changes(), "a Pod without claims changes nothing")
-		require.Equal(t, []inventory.Allocation(nil), w.preparer.Allocations())
+		require.Equal(t, before, w.controller.Changes(), "a Pod without claims changes nothing")
+		require.Equal(t, []inventory.Allocation(nil), w.controller.Allocations())
 	})
 }

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,10 +14,10 @@ import (
 func TestWatchThatLags(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, template("d", ""), newNode("n"))
-		w.lag = time.Minute
+		w.Lags["resourceclaims"] = time.Minute
 		pod := newPod("p", "c")
-		w.add(allocated("c", pod))
-		w.add(pod)
+		w.Add(allocated("c", pod))
+		w.Add(pod)
 
 		w.wrote("prepare c, ready p")
 		w.read("get resourceclaims c")
@@ -31,8 +32,8 @@ func TestPodWatchThatLags(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := idleWorld(t, template("d", "")+configuration(faithful), newNode("n"), pod, allocated("c", pod))
-		w.podLag = time.Minute
-		w.fail(failing(1, "prepare c", errBroken))
+		w.Lags["pods"] = time.Minute
+		w.Refuse(failing(1, "prepare c", errBroken))
 		w.start()
 		time.Sleep(10 * time.Minute)
 		w.wrote("waiting p, prepare c, prepare c, ready p")
@@ -45,7 +46,7 @@ func TestPodsThatAreNotBound(t *testing.T) {
 		pod := newPod("p", "c")
 		pod.Spec.NodeName = ""
 		w := newWorld(t, template("d", ""), newNode("n"), pod)
-		require.Empty(t, w.preparer.pods.GetStore().List())
+		require.Empty(t, slices.Collect(w.controller.observer.caches.Pods.All()))
 	})
 }
 
@@ -55,10 +56,10 @@ func TestSecondPodWhileTheWatchLags(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, q := newPod("p", "c"), newPod("q", "c")
 		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", p, q))
-		w.lag = time.Minute
-		w.add(p)
+		w.Lags["resourceclaims"] = time.Minute
+		w.Add(p)
 		w.wrote("prepare c, ready p")
-		w.add(q)
+		w.Add(q)
 		w.wrote("ready q")
 		w.read("")
 		w.settled()
@@ -72,11 +73,11 @@ func TestPodThatIsNotSeen(t *testing.T) {
 		p, q := newPod("p", "c"), newPod("q", "c")
 		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", p, q), p)
 		w.wrote("prepare c, ready p")
-		w.remove(p)
+		w.Remove(p)
 		w.wrote("")
-		w.podLag = time.Minute
+		w.Lags["pods"] = time.Minute
 		q.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
-		w.add(q)
+		w.Add(q)
 		time.Sleep(10 * time.Minute)
 		w.wrote("")
 		require.NotEmpty(t, w.shown("c"))
@@ -89,9 +90,9 @@ func TestConflictWhileTheWatchLags(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", pod))
-		w.lag = time.Hour
+		w.Lags["resourceclaims"] = time.Hour
 		w.reserve("c", newPod("q", "c"))
-		w.add(pod)
+		w.Add(pod)
 		time.Sleep(time.Second)
 		require.True(t, w.ready("p"))
 		w.read("get resourceclaims c")

@@ -10,16 +10,19 @@ import (
 
 // metrics are the metrics of preparing.
 type metrics struct {
+	// all collects them.
+	all *prometheus.Registry
+
 	prepares, unprepares prometheus.Counter
 	failures             *prometheus.CounterVec
 	latency              prometheus.Histogram
 	claimWrites          *prometheus.CounterVec
 	podWrites            *prometheus.CounterVec
-	prepared             prometheus.GaugeFunc
 }
 
 func newMetrics(prepared func() int) *metrics {
-	return &metrics{
+	m := &metrics{
+		all: prometheus.NewRegistry(),
 		prepares: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kwok_dra_claim_prepares_total",
 			Help: "ResourceClaims that were prepared. One that Pods share counts once. A restart counts those in use again.",
@@ -45,11 +48,13 @@ func newMetrics(prepared func() int) *metrics {
 			Name: "kwok_dra_pod_writes_total",
 			Help: "Writes of Pods, by operation (waiting, ready, unprepared, health) and result (ok or the API server's reason).",
 		}, []string{"operation", "result"}),
-		prepared: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "kwok_dra_prepared_claims",
-			Help: "ResourceClaims that are prepared for a Pod now.",
-		}, func() float64 { return float64(prepared()) }),
 	}
+	inUse := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kwok_dra_prepared_claims",
+		Help: "ResourceClaims that are prepared for a Pod now.",
+	}, func() float64 { return float64(prepared()) })
+	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse)
+	return m
 }
 
 // ready notes that a Pod's containers can be started.
@@ -65,22 +70,4 @@ func (m *metrics) wroteClaim(operation string, err error) {
 
 func (m *metrics) wrotePod(operation string, err error) {
 	m.podWrites.WithLabelValues(operation, loop.Result(err)).Inc()
-}
-
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, m.prepared}
-}
-
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.collectors() {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.collectors() {
-		c.Collect(ch)
-	}
 }

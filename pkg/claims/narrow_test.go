@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// partitioned is a Preparer that acts for the node n by its label, with the Pod p
+// partitioned is a Controller that acts for the node n by its label, with the Pod p
 // on it, and a node m that it never lists. The claim c of p is prepared.
 func partitioned(t *testing.T, claim *resourcev1.ResourceClaim) *world {
 	t.Helper()
@@ -55,13 +56,13 @@ func TestClaimOfSeveralNodesInANarrowSelection(t *testing.T) {
 				w := partitioned(t, ofAll())
 				if test.others {
 					w.reserve("c", elsewhere())
-					w.add(elsewhere())
-					w.remove(newPod(test.first))
+					w.Add(elsewhere())
+					w.Remove(newPod(test.first))
 					w.settled()
 					require.Len(t, w.shown("c"), 1)
 				}
-				w.remove(newPod(test.last))
-				time.Sleep(withdrawDelay - time.Millisecond)
+				w.Remove(newPod(test.last))
+				time.Sleep(plan.WithdrawDelay - time.Millisecond)
 				w.wrote("")
 				time.Sleep(time.Millisecond)
 				w.wrote("withdraw c")
@@ -75,8 +76,8 @@ func TestClaimOfSeveralNodesInANarrowSelection(t *testing.T) {
 func TestConsumerThatTheCacheDoesNotHave(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := partitioned(t, ofAll())
-		w.podLag = time.Hour
-		w.add(elsewhere())
+		w.Lags["pods"] = time.Hour
+		w.Add(elsewhere())
 		w.reserve("c", elsewhere())
 		w.unreserve("c", "uid-of-p")
 		w.settled()

@@ -7,24 +7,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// lags are how late claims and Pods come to the caches.
-type lags struct {
-	lag, podLag time.Duration
-}
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+)
 
 // startLate starts a second replica that acts for the same nodes, as one that does not
 // know yet that it has lost its lease, and whose caches are late.
-func (w *world) startLate() *lags {
+func (w *world) startLate() map[string]time.Duration {
 	w.t.Helper()
-	late := &world{
-		server: w.server, t: w.t, store: w.store, published: w.published, publishedDevice: w.publishedDevice, events: &eventLog{},
-	}
-	prompt, lags := w.lags, &lags{}
-	w.lags = lags
+	late := &world{server: w.server, t: w.t, store: w.store, events: &eventLog{}}
+	prompt, lags := w.Lags, map[string]time.Duration{}
+	w.Lags = lags
 	late.start()
-	w.lags = prompt
+	w.Lags = prompt
 	return lags
 }
 
@@ -40,9 +35,9 @@ func TestLateReplicaWithdrawsNothing(t *testing.T) {
 
 		w.reserve("c", q)
 		w.unreserve("c", p.UID)
-		w.remove(p)
-		w.add(q)
-		time.Sleep(2 * withdrawDelay)
+		w.Remove(p)
+		w.Add(q)
+		time.Sleep(2 * plan.WithdrawDelay)
 		synctest.Wait()
 		require.True(t, w.ready("q"))
 		require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
@@ -60,8 +55,8 @@ func TestLateReplicaStopsNoPod(t *testing.T) {
 		w := newWorld(t, template("d", "")+configuration(faithful), newNode("n"))
 		w.set(w.startLate(), 0, time.Minute)
 		pod := newPod("p", "c")
-		w.add(allocated("c", pod))
-		w.add(pod)
+		w.Add(allocated("c", pod))
+		w.Add(pod)
 		synctest.Wait()
 		require.True(t, w.ready("p"))
 		w.editPod("p", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning })
@@ -75,8 +70,8 @@ func TestLateReplicaStopsNoPod(t *testing.T) {
 }
 
 // set sets how late a replica's caches are from now on.
-func (w *world) set(of *lags, claims, pods time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of.lag, of.podLag = claims, pods
+func (w *world) set(lags map[string]time.Duration, claims, pods time.Duration) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	lags["resourceclaims"], lags["pods"] = claims, pods
 }

@@ -33,9 +33,7 @@ func TestAllocationThatIsSeenAfterThePod(t *testing.T) {
 		claim := allocated("c", pod)
 		claim.Status.Allocation = nil
 		w := idleWorld(t, fabric(""), newNode("n"), pod, claim)
-		var err error
-		w.owner, err = shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
-		require.NoError(t, err)
+		w.owner = shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
 		w.start()
 		require.True(t, w.owner.Leads())
 		require.False(t, w.owner.Acts("n", true))

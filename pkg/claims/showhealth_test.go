@@ -17,8 +17,6 @@ func run(pod *corev1.Pod) {
 }
 
 func (w *world) health() []corev1.ResourceStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	return w.pod("p").Status.ContainerStatuses[0].AllocatedResourcesStatus
 }
 
@@ -92,7 +90,7 @@ func TestHealthThatTheServerDrops(t *testing.T) {
 func TestHealthOfContainersThatChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, configuration(faithful), false)
-		w.fail(failing(1, "health p", apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "p", nil)))
+		w.Refuse(failing(1, "health p", apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "p", nil)))
 		w.editPod("p", run)
 		w.wrote("health p")
 		w.settled()

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 )
 
 // states is what is remembered of Pods and claims between two reconciliations. All
@@ -31,46 +31,30 @@ type podState struct {
 	former *podState
 	// bound is when the Pod was first seen bound, or zero if that is not known.
 	bound time.Time
-	// written is the resource version of the last write. Until the cache has it,
-	// what the cache says of the Pod is out of date.
-	written string
-	failure *failure
+	// unseen is of the last write. Until the cache has seen it, what the cache says of the
+	// Pod is out of date.
+	unseen expectations.Unseen[expectations.Version]
+	last   *plan.LastFailure
 	// claims are those that are prepared for the Pod.
 	claims []types.UID
 	// ended says that the Pod had ended when they were released. Where nobody tells so
 	// in its status, it looks prepared as long as it is there.
 	ended bool
-	// followed says that another replica prepares them, and counts that.
-	followed bool
-}
-
-// failure is a prepare that failed.
-type failure struct {
-	retry  time.Time
-	reason string
-	// version differs once the Pod has been edited, and set once the configuration has.
-	version podVersion
-	set     *config.Set
+	// standby says that another replica prepares them, and counts that.
+	standby bool
 }
 
 // claimState is locked while the claim is written, so that Pods that share a
 // claim have it written once.
 type claimState struct {
 	sync.Mutex
-	// answer is what the API server answered to the last write, or after a conflict, as
-	// long as the cache is older.
-	answer *resourcev1.ResourceClaim
+	// unseen has the answer to the last write, or to the read after a conflict: the newest
+	// version of the claim as long as the cache is older.
+	unseen expectations.Unseen[*resourcev1.ResourceClaim]
 	// node is the fake node that the claim was last seen allocated on. Where only some
 	// nodes are listed, it tells a node that has gone from someone else's.
-	node string
-	// unused is since when no Pod uses the claim.
-	unused time.Time
-	// allocated is when the claim was allocated by the scheduler's clock, and when
-	// that was first seen by one's own.
-	allocated struct {
-		at   metav1.Time
-		seen time.Time
-	}
+	node   string
+	memory plan.ClaimMemory
 }
 
 func newStates() *states {

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 )
 
 // prepared is a Pod p, and a Pod q if it is shared, with the claim c, which is
@@ -21,7 +23,7 @@ func prepared(t *testing.T, documents string, shared bool) *world {
 	w := newWorld(t, template("d", "")+documents, newNode("n"), p, allocated("c", p))
 	if shared {
 		w.reserve("c", q)
-		w.add(q)
+		w.Add(q)
 	}
 	require.Contains(t, w.takeCalls(false), "prepare c")
 	return w
@@ -35,10 +37,10 @@ func setPhase(phase corev1.PodPhase) func(*corev1.Pod) {
 // after its last consumer on a fake node.
 func TestWithdrawing(t *testing.T) {
 	for name, end := range map[string]func(w *world){
-		"deleted":   func(w *world) { w.remove(newPod("p")) },
+		"deleted":   func(w *world) { w.Remove(newPod("p")) },
 		"succeeded": func(w *world) { w.editPod("p", setPhase(corev1.PodSucceeded)) },
 		"failed":    func(w *world) { w.editPod("p", setPhase(corev1.PodFailed)) },
-		"node gone": func(w *world) { w.remove(newNode("n")) },
+		"node gone": func(w *world) { w.Remove(newNode("n")) },
 		"node no longer fake": func(w *world) {
 			w.editNode("n", func(node *corev1.Node) { node.Annotations = nil })
 		},
@@ -48,7 +50,7 @@ func TestWithdrawing(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := prepared(t, "", false)
 				end(w)
-				time.Sleep(withdrawDelay - time.Millisecond)
+				time.Sleep(plan.WithdrawDelay - time.Millisecond)
 				w.wrote("")
 				time.Sleep(time.Millisecond)
 				w.wrote("withdraw c")
@@ -58,7 +60,7 @@ func TestWithdrawing(t *testing.T) {
 					w.read("get pods p") // it might be one that the cache does not have yet
 				}
 				w.read("")
-				require.Equal(t, name == "unreserved", w.preparer.states.prepared() == 1)
+				require.Equal(t, name == "unreserved", w.controller.observer.states.prepared() == 1)
 			})
 		})
 	}
@@ -68,25 +70,25 @@ func TestWithdrawing(t *testing.T) {
 func TestDeallocatedClaimIsNotWritten(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
-		w.remove(newPod("p"))
-		time.Sleep(withdrawDelay - time.Second)
+		w.Remove(newPod("p"))
+		time.Sleep(plan.WithdrawDelay - time.Second)
 		w.deallocate("c")
 		w.settled()
-		require.Zero(t, w.preparer.states.prepared())
-		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.unprepares), 0)
+		require.Zero(t, w.controller.observer.states.prepared())
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.unprepares), 0)
 	})
 }
 
 func TestLastConsumerWithdraws(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", true)
-		w.remove(newPod("p"))
+		w.Remove(newPod("p"))
 		w.settled()
-		require.Equal(t, 1, w.preparer.states.prepared())
-		w.remove(newPod("q"))
+		require.Equal(t, 1, w.controller.observer.states.prepared())
+		w.Remove(newPod("q"))
 		time.Sleep(time.Minute)
 		w.wrote("withdraw c")
-		require.Zero(t, w.preparer.states.prepared())
+		require.Zero(t, w.controller.observer.states.prepared())
 	})
 }
 
@@ -98,9 +100,9 @@ func TestConsumerElsewhere(t *testing.T) {
 		elsewhere := newPod("q", "c")
 		elsewhere.Spec.NodeName = "real"
 		w.reserve("c", elsewhere)
-		w.add(realNode("real"))
-		w.add(elsewhere)
-		w.remove(newPod("p"))
+		w.Add(realNode("real"))
+		w.Add(elsewhere)
+		w.Remove(newPod("p"))
 		time.Sleep(time.Minute)
 		w.wrote("withdraw c")
 		w.settled()
@@ -114,21 +116,21 @@ func TestNextConsumerInTime(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		"in time": {withdrawDelay - time.Second, "ready q"},
-		"late":    {withdrawDelay + time.Second, "withdraw c, prepare c, ready q"},
+		"in time": {plan.WithdrawDelay - time.Second, "ready q"},
+		"late":    {plan.WithdrawDelay + time.Second, "withdraw c, prepare c, ready q"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := prepared(t, "", false)
-				w.remove(newPod("p"))
+				w.Remove(newPod("p"))
 				time.Sleep(test.after)
 				w.reserve("c", newPod("q"))
-				w.add(newPod("q", "c"))
+				w.Add(newPod("q", "c"))
 				w.wrote(test.want)
 				require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
 				w.settled()
-				w.remove(newPod("q"))
-				time.Sleep(withdrawDelay - time.Millisecond)
+				w.Remove(newPod("q"))
+				time.Sleep(plan.WithdrawDelay - time.Millisecond)
 				w.wrote("")
 				time.Sleep(time.Millisecond)
 				w.wrote("withdraw c")
@@ -142,11 +144,11 @@ func TestNodeBackInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
 		w.editNode("n", func(node *corev1.Node) { node.Annotations = nil })
-		time.Sleep(withdrawDelay - time.Second)
+		time.Sleep(plan.WithdrawDelay - time.Second)
 		w.editNode("n", func(node *corev1.Node) { node.Annotations = newNode("n").Annotations })
 		w.settled()
-		w.remove(newPod("p"))
-		time.Sleep(withdrawDelay - time.Millisecond)
+		w.Remove(newPod("p"))
+		time.Sleep(plan.WithdrawDelay - time.Millisecond)
 		w.wrote("")
 		time.Sleep(time.Millisecond)
 		w.wrote("withdraw c")
@@ -157,10 +159,10 @@ func TestDeletedWhileItWasDown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
 		w.stop()
-		w.remove(newPod("p"))
+		w.Remove(newPod("p"))
 		w.start()
 		w.wrote("")
-		time.Sleep(withdrawDelay)
+		time.Sleep(plan.WithdrawDelay)
 		w.wrote("withdraw c")
 		w.stop()
 		w.start()
@@ -171,8 +173,8 @@ func TestDeletedWhileItWasDown(t *testing.T) {
 func TestWithdrawingIsRetried(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
-		w.fail(failing(2, "withdraw c", apierrors.NewInternalError(errBroken)))
-		w.remove(newPod("p"))
+		w.Refuse(failing(2, "withdraw c", apierrors.NewInternalError(errBroken)))
+		w.Remove(newPod("p"))
 		time.Sleep(time.Minute)
 		w.wrote("withdraw c, withdraw c, withdraw c")
 		w.settled()
@@ -184,12 +186,12 @@ func TestWithdrawingIsRetried(t *testing.T) {
 func TestReallocatedClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
-		w.remove(newPod("p"))
+		w.Remove(newPod("p"))
 		w.deallocate("c")
 		q := newPod("q", "c")
 		w.reserve("c", q)
 		w.editClaim("c", allocateLate)
-		w.add(q)
+		w.Add(q)
 		w.wrote("prepare c, ready q")
 		require.Equal(t, []string{"d/n/gpu-1"}, w.shown("c"))
 		w.settled()
@@ -213,8 +215,8 @@ func TestFaithfulEnd(t *testing.T) {
 				w := prepared(t, configuration(faithful), false)
 				w.editPod("p", end)
 				w.wrote("unprepared p")
-				require.Equal(t, corev1.ConditionFalse, readyToStart(w.pod("p")))
-				require.Zero(t, w.preparer.states.prepared())
+				require.Equal(t, corev1.ConditionFalse, plan.ReadyToStart(w.pod("p")))
+				require.Zero(t, w.controller.observer.states.prepared())
 				w.deallocate("c")
 				w.settled()
 			})
@@ -227,11 +229,11 @@ func TestUnprepareWhen(t *testing.T) {
 		w := prepared(t, configuration(unprepareWhen), false)
 		w.editPod("p", func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
 		w.settled()
-		require.Equal(t, 1, w.preparer.states.prepared())
+		require.Equal(t, 1, w.controller.observer.states.prepared())
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"stopped": "yes"} })
 		w.wrote("unprepared p")
 		w.settled()
-		require.Zero(t, w.preparer.states.prepared())
+		require.Zero(t, w.controller.observer.states.prepared())
 	})
 }
 
@@ -246,8 +248,8 @@ func TestEndedPodIsCountedOnce(t *testing.T) {
 			w.editPod("p", func(pod *corev1.Pod) { pod.Annotations = map[string]string{"edit": strconv.Itoa(i)} })
 		}
 		synctest.Wait()
-		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.prepares), 0)
-		require.InDelta(t, 1, testutil.ToFloat64(w.preparer.metrics.unprepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.prepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.unprepares), 0)
 	})
 }
 
@@ -259,7 +261,7 @@ func TestMinimalEndWritesNothing(t *testing.T) {
 		w.editPod("p", setPhase(corev1.PodSucceeded))
 		w.deallocate("c")
 		w.settled()
-		require.Zero(t, w.preparer.states.prepared())
+		require.Zero(t, w.controller.observer.states.prepared())
 	})
 }
 
@@ -270,7 +272,7 @@ func TestEndBeforeThePodWasPrepared(t *testing.T) {
 		w.editPod("p", func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
 		w.editClaim("b", allocateLate)
 		w.settled()
-		w.remove(newPod("p"))
+		w.Remove(newPod("p"))
 		w.settled()
 		w.failures()
 	})
@@ -283,8 +285,8 @@ func TestConfigurationWithoutTheTemplate(t *testing.T) {
 		w := prepared(t, "", false)
 		replace(t, w.store, "")
 		w.settled()
-		w.remove(newPod("p"))
-		time.Sleep(withdrawDelay)
+		w.Remove(newPod("p"))
+		time.Sleep(plan.WithdrawDelay)
 		w.wrote("withdraw c")
 		w.settled()
 	})

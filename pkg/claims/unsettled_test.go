@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/yaml"
@@ -21,19 +20,22 @@ func customResource(t *testing.T, document string) *unstructured.Unstructured {
 	return object
 }
 
-// startWith starts the Preparer with custom resources.
-func (w *world) startWith(documents ...string) *config.Objects {
+// startWith starts the Controller with custom resources. What it returns has others in
+// their place.
+func (w *world) startWith(documents ...string) (replace func(...*unstructured.Unstructured)) {
 	w.t.Helper()
 	w.store = config.NewStore(config.ObjectsCarrier)
 	carrier := config.NewObjects(w.store, record.NewFakeRecorder(100), func() {})
-	byKind := map[string]func() []*unstructured.Unstructured{}
-	for _, document := range documents {
-		object := customResource(w.t, document)
-		byKind[object.GetKind()] = func() []*unstructured.Unstructured { return []*unstructured.Unstructured{object} }
+	replace = func(all ...*unstructured.Unstructured) {
+		carrier.Replace(w.t.Context(), func() []*unstructured.Unstructured { return all })
 	}
-	carrier.Replace(w.t.Context(), byKind)
+	all := make([]*unstructured.Unstructured, len(documents))
+	for i, document := range documents {
+		all[i] = customResource(w.t, document)
+	}
+	replace(all...)
 	w.start()
-	return carrier
+	return replace
 }
 
 const refused = "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: of-d}\nspec: {driver: d, devices: []}\n"
@@ -43,25 +45,26 @@ const refused = "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTempl
 // document is good, or gone.
 func TestPodOnADeviceOfARefusedDocument(t *testing.T) {
 	for name, test := range map[string]struct {
-		settle func(t *testing.T, carrier *config.Objects)
+		settle func(t *testing.T) []*unstructured.Unstructured
 		want   string
 	}{
-		"good": {func(t *testing.T, carrier *config.Objects) {
+		"good": {func(t *testing.T) []*unstructured.Unstructured {
+			t.Helper()
 			good := customResource(t, template("d", ""))
 			good.SetGeneration(1)
-			carrier.Take(t.Context(), good)
+			return []*unstructured.Unstructured{good}
 		}, "prepare c, ready p"},
-		"gone": {func(t *testing.T, carrier *config.Objects) { carrier.Drop(t.Context(), "ResourcePoolTemplate", "of-d") }, "ready p"},
+		"gone": {func(*testing.T) []*unstructured.Unstructured { return nil }, "ready p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				pod := newPod("p", "c")
 				w := idleWorld(t, "", newNode("n"), pod, allocated("c", pod))
-				carrier := w.startWith(refused)
+				replace := w.startWith(refused)
 				w.wrote("waiting p")
 				w.failures("NodePrepareResources failed for ResourceClaim c: requested device is not allocatable: gpu-0 in pool n of driver d, " +
 					`until this is settled: custom resource: ResourcePoolTemplate "of-d": spec.devices: Required value: give at least one device`)
-				test.settle(t, carrier)
+				replace(test.settle(t)...)
 				w.wrote(test.want)
 				w.settled()
 			})
@@ -75,7 +78,7 @@ func TestPodOnADeviceOfOthersBesideARefusedDocument(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := newPod("p", "c")
 		w := idleWorld(t, "", newNode("n"), pod, allocated("c", pod))
-		w.publishedDevice = func(string, *resourcev1.DeviceRequestAllocationResult) bool { return false }
+		w.Remove(newSlice("d", "n"))
 		w.startWith(refused)
 		w.wrote("ready p")
 		w.failures()

@@ -12,34 +12,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// world is a Preparer at work on a server, in a bubble.
+// world is a Controller at work on a server, in a bubble.
 type world struct {
 	*server
 	t       *testing.T
 	store   *config.Store
 	managed lifecycle.ManagedNodes
-	// published reports whether a driver has a pool on a node by the cache.
-	published func(node, driver string) bool
-	// publishedDevice reports whether kwok-dra publishes a device.
-	publishedDevice func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
-	events          *eventLog
-	// owner is run with the Preparer, if there is one.
-	owner    *shard.Owner
-	preparer *Preparer
-	stop     func()
+	events  *eventLog
+	// owner is run with the Controller, if there is one.
+	owner      *shard.Owner
+	controller *Controller
+	stop       func()
 }
 
-// newWorld starts a Preparer with the documents on a server with the objects.
+// newWorld starts a Controller with the documents on a server with the objects.
 // With no documents there is no configuration yet.
 func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
 	t.Helper()
@@ -48,17 +45,20 @@ func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world 
 	return w
 }
 
-// idleWorld is one whose Preparer has not been started.
+// idleWorld is one whose Controller has not been started. The drivers d and e have
+// slices on the nodes n and m.
 func idleWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{
-		server:          newServer(objects...),
-		t:               t,
-		store:           config.NewStore("test"),
-		published:       func(string, string) bool { return true },
-		publishedDevice: func(string, *resourcev1.DeviceRequestAllocationResult) bool { return true },
-		events:          &eventLog{},
-		stop:            func() {},
+		server: newServer(objects...),
+		t:      t,
+		store:  config.NewStore("test"),
+		events: &eventLog{},
+		stop:   func() {},
+	}
+	for _, node := range []string{"n", "m"} {
+		w.Add(newSlice("d", node))
+		w.Add(newSlice("e", node))
 	}
 	if documents != "" {
 		replace(t, w.store, documents)
@@ -66,21 +66,20 @@ func idleWorld(t *testing.T, documents string, objects ...runtime.Object) *world
 	return w
 }
 
-// start starts a Preparer, as a restart of the sidecar does after stop.
+// start starts a Controller, as a restart of the sidecar does after stop.
 func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
-	nodes := lifecycle.NewNodes(w.server, &w.managed)
-	preparer, err := New(Options{Client: w.server, Config: w.store, Nodes: nodes, Owner: w.owner, Published: w.published, PublishedDevice: w.publishedDevice, Events: w.events})
-	require.NoError(w.t, err)
-	w.preparer = preparer
+	caches := observe.New(w.server, &w.managed)
+	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events})
+	w.controller = controller
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	var running sync.WaitGroup
-	running.Go(func() { nodes.Run(ctx) })
+	running.Go(func() { caches.Run(ctx) })
 	if w.owner != nil {
 		running.Go(func() { w.owner.Run(ctx) })
 	}
-	running.Go(func() { preparer.Run(ctx, 4) })
+	running.Go(func() { controller.Run(ctx, 4) })
 	w.stop = func() {
 		cancel()
 		running.Wait()
@@ -92,18 +91,9 @@ func (w *world) start() {
 // takeCalls returns the calls since the last time: writes, or reads.
 func (w *world) takeCalls(reads bool) []string {
 	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var taken, left []string
-	for _, call := range w.calls {
-		if reads == (strings.HasPrefix(call, "get") || strings.HasPrefix(call, "list")) {
-			taken = append(taken, call)
-		} else {
-			left = append(left, call)
-		}
-	}
-	w.calls = left
-	return taken
+	return w.TakeCalls(func(call string) bool {
+		return reads == (strings.HasPrefix(call, "get") || strings.HasPrefix(call, "list"))
+	})
 }
 
 // wrote checks the writes since the last time, in their order: "prepare c,
@@ -136,24 +126,13 @@ func (w *world) settled() {
 	w.wrote("")
 }
 
-// fail has calls fail, until it is called with nil.
-func (w *world) fail(refuse func(call string) error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refuse = refuse
-}
-
 // ready reports whether the containers of a Pod can be started.
 func (w *world) ready(pod string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return readyToStart(w.pod(pod)) == corev1.ConditionTrue
+	return plan.ReadyToStart(w.pod(pod)) == corev1.ConditionTrue
 }
 
 // shown are the devices of a claim's entries.
 func (w *world) shown(claim string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var all []string
 	for _, entry := range w.claim(claim).Status.Devices {
 		all = append(all, entry.Driver+"/"+entry.Pool+"/"+entry.Device)
@@ -163,8 +142,6 @@ func (w *world) shown(claim string) []string {
 
 // data are the data of a claim's first entry.
 func (w *world) data(claim string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	return string(w.claim(claim).Status.Devices[0].Data.Raw)
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -38,11 +39,9 @@ type Keeper struct {
 	config   *config.Store
 	owner    *shard.Owner
 	recorder record.EventRecorder
-	classes  cache.SharedIndexInformer
-	synced   cache.DoneChecker
-	loop     *loop.Loop[string]
-
-	mu sync.Mutex
+	classes  cached.Informer[*resourcev1.DeviceClass]
+	// loop has one worker, to which told and asked belong.
+	loop *loop.Loop[string]
 	// told maps classes to the last message about them.
 	told map[string]string
 	// asked maps classes to when the API server last dropped something of them.
@@ -50,54 +49,49 @@ type Keeper struct {
 }
 
 // New makes a Keeper; Run starts it. It acts where the owner leads.
-func New(client kubernetes.Interface, store *config.Store, owner *shard.Owner, recorder record.EventRecorder) (*Keeper, error) {
+func New(client kubernetes.Interface, store *config.Store, owner *shard.Owner, recorder record.EventRecorder) *Keeper {
 	k := &Keeper{
 		client:   client.ResourceV1().DeviceClasses(),
 		config:   store,
 		owner:    owner,
 		recorder: recorder,
-		classes:  resourceinformers.NewDeviceClassInformer(client, 0, nil),
+		classes:  cached.NewInformer[*resourcev1.DeviceClass](resourceinformers.NewDeviceClassInformer(client, 0, nil), nil),
 		told:     map[string]string{},
 		asked:    map[string]time.Time{},
 	}
 	k.loop = loop.New("classes", k.reconcile)
 	store.OnChange(k.enqueueAll)
 	owner.OnChange(func(string) {}, k.enqueueAll)
-	handler, err := k.classes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    k.enqueue,
-		UpdateFunc: func(_, class any) { k.enqueue(class) },
-		DeleteFunc: k.enqueue,
+	k.classes.Handle(cache.TypedResourceEventHandlerFuncs[*resourcev1.DeviceClass]{
+		AddFunc:    func(class *resourcev1.DeviceClass) { k.loop.Add(class.Name) },
+		UpdateFunc: func(_, class *resourcev1.DeviceClass) { k.loop.Add(class.Name) },
+		DeleteFunc: func(deleted cache.DeletedObject[*resourcev1.DeviceClass]) { k.loop.Add(deleted.GetObjectName().Name) },
 	})
-	if err != nil {
-		return nil, fmt.Errorf("watch DeviceClasses: %w", err)
-	}
-	k.synced = handler.HasSyncedChecker()
-	return k, nil
+	return k
+}
+
+// CheckHealth returns an error if the Keeper's loop is stuck.
+func (k *Keeper) CheckHealth() error {
+	return k.loop.CheckHealth()
 }
 
 // Synced is done when the cache is complete.
-func (k *Keeper) Synced() cache.DoneChecker {
-	return k.synced
+func (k *Keeper) Synced() []cache.DoneChecker {
+	return k.classes.Synced()
 }
 
 // Run keeps the classes until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { k.classes.RunWithContext(ctx) })
-	cache.WaitFor(ctx, "", k.synced)
+	running.Go(func() { k.classes.Run(ctx) })
+	cache.WaitFor(ctx, "", k.Synced()...)
 	k.loop.Run(ctx, 1) // also where ctx has ended, to shut the queue down
 	running.Wait()
 }
 
-func (k *Keeper) enqueue(class any) {
-	if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(class); err == nil {
-		k.loop.Add(name)
-	}
-}
-
 // enqueueAll queues the classes there are, and those that there should be.
 func (k *Keeper) enqueueAll() {
-	for _, name := range k.classes.GetStore().ListKeys() {
+	for _, name := range k.classes.Keys() {
 		k.loop.Add(name)
 	}
 	if set := k.config.Current(); set != nil {
@@ -119,20 +113,13 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 			want = &set.Classes[i]
 		}
 	}
-	var existing *resourcev1.DeviceClass
-	if object, has, err := k.classes.GetStore().GetByKey(name); err != nil {
-		return loop.Terminal(fmt.Errorf("look up DeviceClass %s: %w", name, err))
-	} else if has {
-		existing = object.(*resourcev1.DeviceClass)
-	}
-	next := plan(want, existing)
+	existing := k.classes.Get(name)
+	next := plan(want, existing, time.Since(k.asked[name]) >= askAgain)
 	switch {
 	case want == nil:
 		k.tell(nil, name, "", nil)
 	case next.verb == leave:
 		k.tell(want, name, v1alpha1.ReasonDeviceClassNotManaged, fmt.Errorf("DeviceClass %s was not created by kwok-dra, which leaves it alone: Pods get what it selects; delete it, and kwok-dra creates its own", name))
-	case next.verb == update && k.waits(existing, next.class):
-		return nil
 	}
 	err := k.apply(ctx, want, next)
 	if err != nil && want != nil && !loop.LostRace(err) && k.loop.Failures(name) >= loop.Patience {
@@ -179,33 +166,16 @@ func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.Device
 		k.tell(nil, sent.Name, "", nil)
 		return
 	}
-	k.mu.Lock()
 	k.asked[sent.Name] = time.Now()
-	k.mu.Unlock()
 	k.loop.AddAfter(sent.Name, askAgain)
 	k.tell(want, sent.Name, v1alpha1.ReasonFieldsDropped, fmt.Errorf(
 		"the API server drops extendedResourceName %s of DeviceClass %s, so Pods that ask for it as an extended resource remain Pending: turn on its feature gate DRAExtendedResource, or use ResourceClaims",
 		*sent.Spec.ExtendedResourceName, sent.Name))
 }
 
-// waits reports whether an update would only ask again for what the API server has
-// just dropped.
-func (k *Keeper) waits(existing, wanted *resourcev1.DeviceClass) bool {
-	if !dropped(wanted, existing) {
-		return false
-	}
-	kept := wanted.DeepCopy()
-	kept.Spec.ExtendedResourceName = nil
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return plan(&config.Class{DeviceClass: *kept}, existing).verb == nothing && time.Since(k.asked[existing.Name]) < askAgain
-}
-
 // tell writes an event about a problem on the object that needs the class, once.
 // Without a problem, the next one is reported again.
 func (k *Keeper) tell(want *config.Class, name, reason string, problem error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if problem == nil {
 		delete(k.told, name)
 		return

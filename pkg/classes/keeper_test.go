@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 )
 
 var mapName = types.NamespacedName{Namespace: "karpenter", Name: "dra-kwok-configmap"}
@@ -37,30 +37,24 @@ mappings:
 
 // world is a Keeper at work beside the ConfigMap, in a bubble.
 type world struct {
-	*fake.Clientset
+	*apitest.Server
 	t        *testing.T
 	recorder *record.FakeRecorder
-
-	mu     sync.Mutex
-	writes []string
 	// drops has the server drop names of extended resources.
 	drops bool
-	fail  error
 }
 
 func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
 	t.Helper()
-	w := &world{Clientset: fake.NewClientset(objects...), t: t, recorder: record.NewFakeRecorder(100)}
-	w.PrependReactor("*", "deviceclasses", w.react)
+	w := &world{Server: apitest.New(objects...), t: t, recorder: record.NewFakeRecorder(100)}
+	w.Name, w.Admit = write, w.admit
 	if text != "" {
 		w.configure(text)
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
-	keeper, err := New(w, store, nil, w.recorder)
-	require.NoError(t, err)
-	configMap, err := config.NewAdaptedConfigMap(ctx, w, mapName, store, w.recorder)
-	require.NoError(t, err)
+	keeper := New(w, store, nil, w.recorder)
+	configMap := config.NewAdaptedConfigMap(w, mapName, store, w.recorder)
 	var running sync.WaitGroup
 	running.Go(func() { configMap.Run(ctx) })
 	running.Go(func() { keeper.Run(ctx) })
@@ -73,20 +67,20 @@ func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
 	return w
 }
 
-func (w *world) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if verb := action.GetVerb(); verb == "list" || verb == "watch" || verb == "get" {
-		return false, nil, nil
+// write names the writes of classes by their verbs.
+func write(action clienttesting.Action) string {
+	verb := action.GetVerb()
+	if action.GetResource().Resource != "deviceclasses" || verb == "list" || verb == "get" {
+		return ""
 	}
-	w.writes = append(w.writes, action.GetVerb())
-	if w.fail != nil {
-		return true, nil, w.fail
+	return verb
+}
+
+func (w *world) admit(object runtime.Object) error {
+	if class, ok := object.(*resourcev1.DeviceClass); ok && w.drops {
+		class.Spec.ExtendedResourceName = nil
 	}
-	if written, is := action.(interface{ GetObject() runtime.Object }); is && w.drops {
-		written.GetObject().(*resourcev1.DeviceClass).Spec.ExtendedResourceName = nil
-	}
-	return false, nil, nil
+	return nil
 }
 
 func (w *world) configure(text string) {
@@ -106,10 +100,11 @@ func (w *world) wrote(verbs ...string) {
 	w.t.Helper()
 	synctest.Wait()
 	time.Sleep(10 * time.Minute)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	require.Equal(w.t, verbs, w.writes)
-	w.writes = nil
+	require.Equal(w.t, verbs, w.takeWrites())
+}
+
+func (w *world) takeWrites() []string {
+	return w.TakeCalls(func(string) bool { return true })
 }
 
 func (w *world) events() []string {
@@ -122,23 +117,15 @@ func (w *world) events() []string {
 
 // edit changes the class in someone else's place.
 func (w *world) edit(change func(*resourcev1.DeviceClass)) {
-	w.t.Helper()
-	class, err := w.ResourceV1().DeviceClasses().Get(w.t.Context(), "gpu.example.com", metav1.GetOptions{})
-	require.NoError(w.t, err)
-	class = class.DeepCopy()
-	change(class)
-	require.NoError(w.t, w.Tracker().Update(classResource, class, ""))
+	apitest.Edit(w.Server, "", "gpu.example.com", change)
 	synctest.Wait()
 }
 
 // remove deletes it so.
 func (w *world) remove() {
-	w.t.Helper()
-	require.NoError(w.t, w.Tracker().Delete(classResource, "", "gpu.example.com"))
+	w.Remove(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.example.com"}})
 	synctest.Wait()
 }
-
-var classResource = resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
 
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
@@ -208,10 +195,10 @@ func TestKeeperAsksAgain(t *testing.T) {
 		require.Contains(t, events[0], "Warning FieldsDropped the API server drops extendedResourceName gpu.example.com/device of DeviceClass gpu.example.com")
 		time.Sleep(10 * askAgain)
 		synctest.Wait()
-		w.mu.Lock()
-		require.InDelta(t, 11, len(w.writes), 2)
-		w.drops, w.writes = false, nil
-		w.mu.Unlock()
+		require.InDelta(t, 11, len(w.takeWrites()), 2)
+		w.Mu.Lock()
+		w.drops = false
+		w.Mu.Unlock()
 		require.Empty(t, w.events())
 		w.wrote("update")
 		class, err := w.ResourceV1().DeviceClasses().Get(t.Context(), "gpu.example.com", metav1.GetOptions{})
@@ -224,16 +211,15 @@ func TestKeeperAsksAgain(t *testing.T) {
 func TestKeeperTriesAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "")
-		w.fail = errors.New("down")
+		w.Refuse(func(string) error { return errors.New("down") })
 		w.configure(mapping)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		events := w.events()
 		require.Len(t, events, 1)
 		require.Contains(t, events[0], "Warning DeviceClassFailed create DeviceClass gpu.example.com: down")
-		w.mu.Lock()
-		w.fail, w.writes = nil, nil
-		w.mu.Unlock()
+		w.Refuse(nil)
+		w.takeWrites()
 		w.wrote("create")
 	})
 }

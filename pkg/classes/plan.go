@@ -28,8 +28,9 @@ type step struct {
 	class *resourcev1.DeviceClass
 }
 
-// plan compares the class that is wanted, or nil, with the one there is, or nil.
-func plan(want *config.Class, existing *resourcev1.DeviceClass) step {
+// plan compares the class that is wanted, or nil, with the one there is, or nil. It
+// plans an update for nothing but a field that the API server has dropped only if ask.
+func plan(want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
 	switch {
 	case want == nil && (existing == nil || !ours(existing)):
 		return step{}
@@ -44,7 +45,11 @@ func plan(want *config.Class, existing *resourcev1.DeviceClass) step {
 	changed := existing.DeepCopy()
 	maps.Copy(changed.Labels, wanted.Labels)
 	changed.Spec = wanted.Spec
-	if apiequality.Semantic.DeepEqual(changed, existing) {
+	expected := changed.DeepCopy()
+	if !ask && dropped(changed, existing) {
+		expected.Spec.ExtendedResourceName = nil
+	}
+	if apiequality.Semantic.DeepEqual(expected, existing) {
 		return step{}
 	}
 	return step{update, changed}

@@ -40,22 +40,16 @@ func adopt(origin devices.Origin, adapted *adapters.Adapted, part func(*v1alpha1
 	return documents, nil
 }
 
-// decodeAdapted decodes an object of someone else's kind.
-func decodeAdapted(source *unstructured.Unstructured, adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) (*Documents, error) {
-	origin := devices.Origin{Document: source.GetKind() + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
-	adapted, err := adapt(source)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin.Document, err)
+// decodeAdapted decodes objects of someone else's kind.
+func decodeAdapted(adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) func(*unstructured.Unstructured) (*Documents, error) {
+	return func(source *unstructured.Unstructured) (*Documents, error) {
+		origin := devices.Origin{Document: source.GetKind() + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
+		adapted, err := adapt(source)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", origin.Document, err)
+		}
+		return adopt(origin, adapted, poolOf)
 	}
-	return adopt(origin, adapted, poolOf)
-}
-
-func decodeDRAConfig(source *unstructured.Unstructured) (*Documents, error) {
-	return decodeAdapted(source, adapters.DRAConfig)
-}
-
-func decodeNodeOverlay(source *unstructured.Unstructured) (*Documents, error) {
-	return decodeAdapted(source, adapters.NodeOverlay)
 }
 
 // poolOf is the pool of a DRAConfig that a template is made of.
@@ -92,9 +86,10 @@ func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	return documents, nil
 }
 
-// normalized says what of a document is not taken as it is written, or nothing.
+// normalized says what of the documents is not taken as it is written, or nothing.
+// There may be no documents.
 func (d *Documents) normalized() string {
-	if len(d.changes) == 0 {
+	if d == nil || len(d.changes) == 0 {
 		return ""
 	}
 	return v1alpha1.EventMessage(errors.New("not taken as it is written: " + strings.Join(d.changes, "; ")))

@@ -38,8 +38,7 @@ func watchingAdapted(t *testing.T, data ...map[string]string) *cluster {
 		_, err := c.client.CoreV1().ConfigMaps(adaptedName.Namespace).Create(quiet(t), adaptedMap(one), metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	configMap, err := NewAdaptedConfigMap(quiet(t), c.client, adaptedName, c.store, c.recorder)
-	require.NoError(t, err)
+	configMap := NewAdaptedConfigMap(c.client, adaptedName, c.store, c.recorder)
 	c.run(configMap)
 	return c
 }
@@ -144,25 +143,25 @@ func TestDRAConfigs(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
 	w.begin()
-	w.Take(t.Context(), draConfig(t, "a", 1, "{name: gpu-0}"))
-	w.Take(t.Context(), draConfig(t, "b", 1, "{name: gpu_0}"))
+	w.see(draConfig(t, "a", 1, "{name: gpu-0}"))
+	w.see(draConfig(t, "b", 1, "{name: gpu_0}"))
 	require.Equal(t, []string{"draconfig-a.p gpu.example.com"}, w.inForce())
 	origin := w.store.Current().Templates[0].Origin
 	require.Equal(t, "DRAConfig a", origin.Document)
 	require.Equal(t, "pool p", origin.Part)
 	require.True(t, origin.Created.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
-	all := w.Acceptance(DRAConfigKind)
+	all := w.store.Acceptance(DRAConfigKind)
 	require.NoError(t, all["a"].Err)
 	require.Equal(t, []string{"draconfig-a.p"}, all["a"].Templates)
 	require.ErrorContains(t, all["b"].Err, "DRAConfig b: spec.pools[0].resourceSlices[0].devices[0].name")
 	require.Empty(t, all["b"].Templates)
 	require.Equal(t, 1, w.refusals())
-	require.Empty(t, w.Acceptance("ResourcePoolTemplate"))
+	require.Empty(t, w.store.Acceptance("ResourcePoolTemplate"))
 
-	w.Take(t.Context(), draConfig(t, "a", 2, "{name: 7}"))
+	w.see(draConfig(t, "a", 2, "{name: 7}"))
 	require.Equal(t, []string{"draconfig-a.p gpu.example.com"}, w.inForce(), "the last good version stays in force")
-	require.Equal(t, []string{"draconfig-a.p"}, w.Acceptance(DRAConfigKind)["a"].Templates)
-	w.Replace(t.Context(), map[string]func() []*unstructured.Unstructured{DRAConfigKind: listing()})
+	require.Equal(t, []string{"draconfig-a.p"}, w.store.Acceptance(DRAConfigKind)["a"].Templates)
+	w.begin()
 	require.Empty(t, w.inForce())
 }
 
@@ -173,7 +172,7 @@ func TestNodeOverlays(t *testing.T) {
 	take := func(w *objectsWorld, annotation string) {
 		object := foreign(t, "{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: a, generation: 1}, spec: {requirements: []}}")
 		object.SetAnnotations(map[string]string{"dra.kwok.x-k8s.io/resource-slices": annotation})
-		w.Take(t.Context(), object)
+		w.see(object)
 	}
 	w := newObjectsWorld(t, "")
 	w.begin()

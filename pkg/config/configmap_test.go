@@ -11,14 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 )
 
 var (
-	mapName = types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}
-	carrier = ConfigMapCarrier(mapName)
+	mapName    = types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}
+	mapCarrier = ConfigMapCarrier(mapName)
 )
 
 // quiet is a context that logs to the test.
@@ -38,13 +39,12 @@ type cluster struct {
 
 func watching(t *testing.T, documents ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(carrier), recorder: record.NewFakeRecorder(100)}
+	c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(mapCarrier), recorder: record.NewFakeRecorder(100)}
 	c.store.OnChange(func() { c.changes++ })
 	if len(documents) > 0 {
 		c.create(documents...)
 	}
-	configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
-	require.NoError(t, err)
+	configMap := NewConfigMap(c.client, mapName, c.store, c.recorder)
 	c.run(configMap)
 	return c
 }
@@ -65,11 +65,7 @@ func (c *cluster) run(configMap *ConfigMap) {
 		synctest.Wait()
 	})
 	synctest.Wait()
-	select {
-	case <-configMap.Synced().Done():
-	default:
-		t.Error("not synced")
-	}
+	require.True(t, cache.IsDone(configMap.carrier), "synced")
 }
 
 func configMapOf(documents ...string) *corev1.ConfigMap {
@@ -117,7 +113,7 @@ func TestConfigMap(t *testing.T) {
 		require.Equal(t, []string{"c"}, setNames(c.store.Current()))
 		require.Equal(t, 2, c.changes)
 		require.Empty(t, c.events())
-		requireMetrics(t, c.store, carrier, 0, 1)
+		requireMetrics(t, c.store, mapCarrier, 0, 1)
 	})
 }
 
@@ -129,7 +125,7 @@ func TestConfigMapThatIsInvalid(t *testing.T) {
 		bad := configMapOf("kind: Pod\n", "[", template("b"))
 		c.update(bad)
 		require.Same(t, good, c.store.Current())
-		requireMetrics(t, c.store, carrier, 1, 0)
+		requireMetrics(t, c.store, mapCarrier, 1, 0)
 		events := c.events()
 		require.Len(t, events, 1)
 		require.True(t, strings.HasPrefix(events[0], "Warning InvalidConfiguration ConfigMap kube-system/kwok-dra, key a.yaml, document 1: apiVersion"), events[0])
@@ -142,7 +138,7 @@ func TestConfigMapThatIsInvalid(t *testing.T) {
 
 		c.update(configMapOf(template("b")))
 		require.Equal(t, []string{"b"}, setNames(c.store.Current()))
-		requireMetrics(t, c.store, carrier, 1, 1)
+		requireMetrics(t, c.store, mapCarrier, 1, 1)
 		require.Empty(t, c.events())
 		require.Equal(t, 2, c.changes)
 	})
@@ -165,12 +161,12 @@ func TestConfigMapThatIsAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := watching(t)
 		require.Nil(t, c.store.Current(), "nothing may be retired on the word of nobody")
-		requireMetrics(t, c.store, carrier, 0, 0)
+		requireMetrics(t, c.store, mapCarrier, 0, 0)
 		c.create(template("a"))
 		require.Equal(t, []string{"a"}, setNames(c.store.Current()))
 		c.delete()
 		require.Equal(t, []string{"a"}, setNames(c.store.Current()), "the last good version stays in force")
-		requireMetrics(t, c.store, carrier, 0, 0)
+		requireMetrics(t, c.store, mapCarrier, 0, 0)
 		c.create(template("b"))
 		require.Equal(t, []string{"b"}, setNames(c.store.Current()))
 		c.update(configMapOf())
@@ -185,11 +181,10 @@ func TestConfigMapThatIsAbsent(t *testing.T) {
 func TestConfigMapBesideCustomResources(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(carrier, ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
+		c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(mapCarrier, ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
 		require.NoError(t, c.store.Replace(ObjectsCarrier, &Documents{}))
 		require.Nil(t, c.store.Current())
-		configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
-		require.NoError(t, err)
+		configMap := NewConfigMap(c.client, mapName, c.store, c.recorder)
 		c.run(configMap)
 		require.NotNil(t, c.store.Current())
 		require.Empty(t, c.store.Current().Templates)
@@ -200,27 +195,20 @@ func TestConfigMapBesideCustomResources(t *testing.T) {
 	})
 }
 
-// TestConfigMapThatComesLate: created in the moment between the first list and
-// the finding that there is none, it must not be taken for absent.
-func TestConfigMapThatComesLate(t *testing.T) {
-	t.Parallel()
-	store := NewStore(carrier)
-	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(1))
-	require.NoError(t, err)
-	configMap.take(quiet(t), configMapOf(template("a")))
-	configMap.takeAbsent(quiet(t))
-	require.Equal(t, []string{"a"}, setNames(store.Current()))
+// see takes the ConfigMap that there is, or nil.
+func (c *ConfigMap) see(t *testing.T, configMap *corev1.ConfigMap) {
+	t.Helper()
+	c.store.sync(klog.FromContext(quiet(t)), c.carrier, func() []version { return []version{c.versionOf(configMap)} })
 }
 
 // TestConfigMapThatContradictsTheFiles is refused, with an event.
 func TestConfigMapThatContradictsTheFiles(t *testing.T) {
 	t.Parallel()
-	store := NewStore(FilesCarrier, carrier)
+	store := NewStore(FilesCarrier, mapCarrier)
 	require.NoError(t, store.Replace(FilesCarrier, decode(t, template("a"))))
 	recorder := record.NewFakeRecorder(10)
-	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, recorder)
-	require.NoError(t, err)
-	configMap.take(quiet(t), configMapOf(template("a")))
+	configMap := NewConfigMap(fake.NewClientset(), mapName, store, recorder)
+	configMap.see(t, configMapOf(template("a")))
 	require.Nil(t, store.Current())
 	require.Contains(t, <-recorder.Events, `key a.yaml, document 1: ResourcePoolTemplate "a": metadata.name: also in file.yaml, document 1`)
 }

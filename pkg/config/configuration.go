@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -20,7 +21,7 @@ import (
 type Configuration struct {
 	// PrepareWhen, FailWhen and UnprepareWhen select Pods.
 	PrepareWhen, FailWhen, UnprepareWhen *lifecycle.Selector
-	// Faithful tells whether all of a kubelet's Pod status is written.
+	// Faithful reports whether all of a kubelet's Pod status is written.
 	Faithful bool
 	// RetryInterval is how long a Pod at least waits after a failure.
 	RetryInterval time.Duration
@@ -33,7 +34,7 @@ type Configuration struct {
 // newConfiguration fills in the defaults and compiles the selectors.
 func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, field.ErrorList) {
 	defaulted := *document
-	defaulted.SetDefaults()
+	defaults.SetKwokDRAConfiguration(&defaulted)
 	spec := &defaulted.Spec
 	compiled := &Configuration{
 		Faithful:      spec.PodStatus == v1alpha1.PodStatusFaithful,

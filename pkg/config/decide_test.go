@@ -25,7 +25,7 @@ func TestRefusedObjectAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, settle := range map[string]func(w *objectsWorld){
 		"good": func(w *objectsWorld) { w.take("a", 3, "{driver: d, devices: [{name: gpu}]}") },
-		"gone": func(w *objectsWorld) { w.Drop(w.t.Context(), "ResourcePoolTemplate", "a") },
+		"gone": func(w *objectsWorld) { w.drop("ResourcePoolTemplate", "a") },
 	} {
 		w := newObjectsWorld(t, "")
 		w.begin(custom(t, "ResourcePoolTemplate", "a", 2, brokenSpec), custom(t, "ResourcePoolTemplate", "b", 1, goodSpec))
@@ -52,11 +52,11 @@ func TestRefusedConfigurationAfterARestart(t *testing.T) {
 	w := newObjectsWorld(t, "")
 	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec), custom(t, "KwokDRAConfiguration", "k", 1, "spec: {podStatus: Nonsense}"))
 	require.Nil(t, w.store.Current())
-	w.Take(t.Context(), custom(t, "KwokDRAConfiguration", "k", 2, "spec: {podStatus: Faithful}"))
+	w.see(custom(t, "KwokDRAConfiguration", "k", 2, "spec: {podStatus: Faithful}"))
 	require.True(t, w.store.Current().Faithful)
-	w.Take(t.Context(), custom(t, "KwokDRAConfiguration", "k", 3, "spec: {podStatus: Nonsense}"))
+	w.see(custom(t, "KwokDRAConfiguration", "k", 3, "spec: {podStatus: Nonsense}"))
 	require.True(t, w.store.Current().Faithful, "the last good version stays in force")
-	w.Take(t.Context(), custom(t, "KwokDRAConfiguration", "new", 1, "spec: {podStatus: Nonsense}"))
+	w.see(custom(t, "KwokDRAConfiguration", "new", 1, "spec: {podStatus: Nonsense}"))
 	w.take("b", 1, "{driver: e, devices: [{name: gpu}]}")
 	require.Equal(t, []string{"a d", "b e"}, w.inForce(), "a new one that is refused holds up nothing")
 }
@@ -81,11 +81,11 @@ func TestOlderObjectWins(t *testing.T) {
 			w := newObjectsWorld(t, "")
 			if live {
 				w.begin(test.younger)
-				w.Take(t.Context(), test.older)
+				w.see(test.older)
 			} else {
 				w.begin(test.younger, test.older)
 			}
-			all := w.Acceptance(test.older.GetKind())
+			all := w.store.Acceptance(test.older.GetKind())
 			require.NoError(t, all["b"].Err, "%s, live: %v", name, live)
 			require.ErrorContains(t, all["a"].Err, test.want, "%s, live: %v", name, live)
 		}
@@ -97,20 +97,18 @@ func TestOlderObjectWins(t *testing.T) {
 func TestClashesBetweenCarriersAreLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(carrier, ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
+		c := &cluster{t: t, client: fake.NewClientset(), store: NewStore(mapCarrier, ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
 		c.create(template("a"))
-		configMap, err := NewConfigMap(quiet(t), c.client, mapName, c.store, c.recorder)
-		require.NoError(t, err)
+		configMap := NewConfigMap(c.client, mapName, c.store, c.recorder)
 		c.run(configMap)
-		objects := NewObjects(c.store, c.recorder, func() {})
-		w := &objectsWorld{t: t, store: c.store, recorder: c.recorder, Objects: objects}
+		w := worldOf(t, c.store)
 		w.begin(custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: e, devices: [{name: gpu}]}"))
 		require.Equal(t, []string{"a d"}, w.inForce())
-		require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["a"].Err, "also in ConfigMap kube-system/kwok-dra, key a.yaml")
+		require.ErrorContains(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err, "also in ConfigMap kube-system/kwok-dra, key a.yaml")
 
 		c.update(configMapOf())
 		require.Equal(t, []string{"a e"}, w.inForce())
-		require.NoError(t, w.Acceptance("ResourcePoolTemplate")["a"].Err)
+		require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err)
 		c.update(configMapOf(template("b")))
 		require.Equal(t, []string{"b d", "a e"}, w.inForce())
 	})
@@ -119,15 +117,14 @@ func TestClashesBetweenCarriersAreLookedAtAgain(t *testing.T) {
 // TestConfigMapThatClashesAtTheStart is taken once the clash is gone.
 func TestConfigMapThatClashesAtTheStart(t *testing.T) {
 	t.Parallel()
-	store := NewStore("first", carrier)
+	store := NewStore("first", mapCarrier)
 	require.NoError(t, store.Replace("first", decode(t, template("a"))))
-	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
-	require.NoError(t, err)
-	configMap.take(quiet(t), configMapOf(template("a"), template("b")))
+	configMap := NewConfigMap(fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
+	configMap.see(t, configMapOf(template("a"), template("b")))
 	require.Nil(t, store.Current())
 	require.NoError(t, store.Replace("first", decode(t, template("c"))))
 	require.Equal(t, []string{"c", "a", "b"}, setNames(store.Current()))
-	requireMetrics(t, store, carrier, 1, 1)
+	requireMetrics(t, store, mapCarrier, 1, 1)
 }
 
 // TestClashAtTheStart: an object that comes before the ConfigMap that it contradicts
@@ -136,11 +133,9 @@ func TestClashAtTheStart(t *testing.T) {
 	t.Parallel()
 	const other = "spec: {driver: d, devices: [{name: nic, count: 4}]}"
 	for _, objectFirst := range []bool{true, false} {
-		w := newObjectsWorld(t, "")
-		w.store = NewStore(carrier, ObjectsCarrier)
-		w.Objects = NewObjects(w.store, w.recorder, func() {})
+		w := worldOf(t, NewStore(mapCarrier, ObjectsCarrier))
 		begin := func() { w.begin(custom(t, "ResourcePoolTemplate", "a", 1, other)) }
-		take := func() { require.NoError(t, w.store.Replace(carrier, decode(t, template("a")))) }
+		take := func() { require.NoError(t, w.store.Replace(mapCarrier, decode(t, template("a")))) }
 		if objectFirst {
 			begin()
 			take()
@@ -156,14 +151,13 @@ func TestClashAtTheStart(t *testing.T) {
 // so it does not count as good before.
 func TestObjectBesideAConfigMapThatIsBrokenAtTheStart(t *testing.T) {
 	t.Parallel()
-	w := newObjectsWorld(t, "")
-	w.store = NewStore(carrier, ObjectsCarrier)
-	w.Objects = NewObjects(w.store, w.recorder, func() {})
-	require.Error(t, w.store.take(carrier, version{broken: errors.New("broken")}))
+	w := worldOf(t, NewStore(mapCarrier, ObjectsCarrier))
+	configMap := NewConfigMap(fake.NewClientset(), mapName, w.store, w.recorder)
+	configMap.see(t, configMapOf("kind: Nonsense"))
 	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec))
 	require.Nil(t, w.store.Current())
 	w.take("a", 2, "{driver: d, devices: []}")
-	require.NoError(t, w.store.Replace(carrier, decode(t, template("b"))))
+	configMap.see(t, configMapOf(template("b")))
 	require.Equal(t, []string{"b d"}, w.inForce())
 	require.Len(t, w.store.Current().Unsettled, 1)
 }
@@ -171,13 +165,12 @@ func TestObjectBesideAConfigMapThatIsBrokenAtTheStart(t *testing.T) {
 // TestConfigMapThatGoesWhileItIsBroken from the start is one that does not exist.
 func TestConfigMapThatGoesWhileItIsBroken(t *testing.T) {
 	t.Parallel()
-	store := NewStore(carrier, ObjectsCarrier)
-	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
-	require.NoError(t, err)
-	NewObjects(store, record.NewFakeRecorder(10), func() {}).Replace(t.Context(), nil)
-	configMap.take(quiet(t), configMapOf("kind: Nonsense"))
+	store := NewStore(mapCarrier, ObjectsCarrier)
+	configMap := NewConfigMap(fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
+	worldOf(t, store).begin()
+	configMap.see(t, configMapOf("kind: Nonsense"))
 	require.Nil(t, store.Current())
-	configMap.takeNone(quiet(t))
+	configMap.see(t, nil)
 	require.Len(t, store.Current().Unsettled, 1, "the others count, and what it made stays")
 }
 
@@ -185,16 +178,15 @@ func TestConfigMapThatGoesWhileItIsBroken(t *testing.T) {
 // but what it made is not retired.
 func TestConfigMapThatIsGoneAfterARestart(t *testing.T) {
 	t.Parallel()
-	store := NewStore(carrier, ObjectsCarrier)
-	configMap, err := NewConfigMap(quiet(t), fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
-	require.NoError(t, err)
-	NewObjects(store, record.NewFakeRecorder(10), func() {}).Replace(t.Context(), nil)
-	configMap.takeAbsent(quiet(t))
+	store := NewStore(mapCarrier, ObjectsCarrier)
+	configMap := NewConfigMap(fake.NewClientset(), mapName, store, record.NewFakeRecorder(10))
+	worldOf(t, store).begin()
+	configMap.see(t, nil)
 	require.Len(t, store.Current().Unsettled, 1)
 	require.ErrorContains(t, store.Current().Unsettled[0], "ConfigMap kube-system/kwok-dra does not exist: create it, empty where it is to have nothing")
-	configMap.take(quiet(t), configMapOf("kind: Nonsense"))
+	configMap.see(t, configMapOf("kind: Nonsense"))
 	require.Len(t, store.Current().Unsettled, 1, "nor is it when it comes back and is refused")
-	configMap.take(quiet(t), configMapOf())
+	configMap.see(t, configMapOf())
 	require.Empty(t, store.Current().Unsettled)
 }
 
@@ -208,7 +200,7 @@ func TestReloadSignals(t *testing.T) {
 	requireMetrics(t, w.store, ObjectsCarrier, 1, 0)
 	w.take("b", 1, "{driver: d, devices: [{name: gpu}]}")
 	requireMetrics(t, w.store, ObjectsCarrier, 1, 0)
-	w.Drop(t.Context(), "ResourcePoolTemplate", "a")
+	w.drop("ResourcePoolTemplate", "a")
 	requireMetrics(t, w.store, ObjectsCarrier, 1, 1)
 }
 
@@ -220,17 +212,18 @@ func TestDecideIsAFunctionOfTheSources(t *testing.T) {
 	for _, first := range versions {
 		for _, second := range versions {
 			for _, good := range versions {
-				once := decideTwice(t, newestOrBroken(first, nil), newestOrBroken(second, good))
-				require.Equal(t, first, once.chosen[0], "the first source always wins")
-				require.False(t, second != nil && once.chosen[1] != second && once.refused[1] == nil, "what is not in force is refused")
-				require.False(t, good != nil && once.chosen[1] == nil && !slices.Contains(versions[2:], first), "nothing is dropped without a clash")
+				winner, other := newestOrBroken(first, nil), newestOrBroken(second, good)
+				once := decideTwice(t, winner, other)
+				require.Equal(t, first, once.chosen[winner], "the first source always wins")
+				require.False(t, second != nil && once.chosen[other] != second && once.refused[other] == nil, "what is not in force is refused")
+				require.False(t, good != nil && once.chosen[other] == nil && !slices.Contains(versions[2:], first), "nothing is dropped without a clash")
 			}
 		}
 	}
 }
 
 func newestOrBroken(newest, good *Documents) *source {
-	one := &source{newest: newest, good: good, early: good == nil}
+	one := &source{content: content{newest: newest}, good: good, early: good == nil}
 	if newest == nil {
 		one.broken = errors.New("broken")
 	}
@@ -240,8 +233,8 @@ func newestOrBroken(newest, good *Documents) *source {
 // decideTwice decides, settles that, and requires that the same is decided again.
 func decideTwice(t *testing.T, sources ...*source) decision {
 	once := decide(sources)
-	for i, one := range sources {
-		one.settle(once.chosen[i], once.refused[i])
+	for _, one := range sources {
+		newCarrier("").note(one, once.chosen[one], once.refused[one])
 	}
 	again := decide(sources)
 	require.Equal(t, once.chosen, again.chosen)
@@ -256,5 +249,5 @@ func TestConfigurationsThatClashAtTheStart(t *testing.T) {
 	w := newObjectsWorld(t, "")
 	w.begin(custom(t, "KwokDRAConfiguration", "a", 1, "spec: {podStatus: Faithful}"), custom(t, "KwokDRAConfiguration", "b", 1, "spec: {podStatus: Minimal}"))
 	require.True(t, w.store.Current().Faithful)
-	require.ErrorContains(t, w.Acceptance("KwokDRAConfiguration")["b"].Err, `also set in custom resource KwokDRAConfiguration "a"`)
+	require.ErrorContains(t, w.store.Acceptance("KwokDRAConfiguration")["b"].Err, `also set in custom resource KwokDRAConfiguration "a"`)
 }

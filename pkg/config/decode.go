@@ -1,24 +1,17 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
-	"regexp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	sigsjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // Documents are the documents of one carrier, valid each by itself.
@@ -66,76 +59,68 @@ func (s sourced[T]) place(kind, name string) string {
 // ConfigMap. The error names every problem, each with the source, the object,
 // the field, the value and what would be valid.
 func Decode(source string, data []byte) (*Documents, error) {
-	documents := &Documents{}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	var errs []error
-	for number := 1; ; number++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return documents, errors.Join(errs...)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: read document %d: %w", source, number, err)
-		}
-		if err := documents.add(fmt.Sprintf("%s, document %d", source, number), document); err != nil {
-			errs = append(errs, err)
-		}
+	texts, err := strict.Split(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
 	}
+	documents := &Documents{}
+	var errs []error
+	for i, text := range texts {
+		errs = append(errs, documents.add(fmt.Sprintf("%s, document %d", source, i+1), text))
+	}
+	return documents, errors.Join(errs...)
 }
 
-// afterEnd finds what follows a line of three dots, the end of a document. The
-// YAML library would drop it without a word.
-var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
-
 // add decodes one document. One with nothing but comments is skipped.
-func (d *Documents) add(source string, document []byte) error {
-	if afterEnd.Match(document) {
-		return refuse(source, "", "", "there is text after the end of the document, the line ...: begin a document with the line ---")
-	}
-	value, problem := readYAML(document)
-	if problem != nil {
-		return &Refusal{Source: source, Object: named(value), Problems: []Problem{*problem}}
-	}
-	if value == nil {
-		return nil
-	}
-	object, isObject := value.(map[string]any)
+func (d *Documents) add(source string, text []byte) error {
+	document, problems := strict.Parse(text)
+	object, isObject := document.Value.(map[string]any)
 	apiVersion, kind := object["apiVersion"], object["kind"]
+	name := named(object)
 	switch {
+	case len(problems) > 0:
+		return &Refusal{Source: source, Object: name, Problems: problems}
+	case document.Value == nil:
+		return nil
 	case !isObject:
-		return refuse(source, "", "", "not an object with apiVersion and kind: %s", shown(value))
+		return refuse(source, "", "", "not an object with apiVersion and kind: %s", strict.Shown(document.Value))
 	case apiVersion == nil:
-		return refuse(source, named(value), "apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
+		return refuse(source, name, "apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
 	case isForeign(apiVersion, kind):
-		return refuse(source, named(value), "kind", "%s", whatToDo(plain(kind)))
+		return refuse(source, name, "kind", "%s", whatToDo(kind.(string)))
 	case apiVersion != v1alpha1.APIVersion:
-		return refuse(source, named(value), "apiVersion", "Unsupported value: %s: must be %s", shown(apiVersion), v1alpha1.APIVersion)
+		return refuse(source, name, "apiVersion", "Unsupported value: %s: must be %s", strict.Shown(apiVersion), v1alpha1.APIVersion)
 	case kind == v1alpha1.ResourcePoolTemplateKind:
-		return d.addTemplate(source, object)
+		return d.addTemplate(source, document)
 	case kind == v1alpha1.KwokDRAConfigurationKind:
-		return d.addConfiguration(source, object)
+		return d.addConfiguration(source, document)
 	}
-	return refuse(source, named(value), "kind", "%s", wrongKind(kind))
+	return refuse(source, name, "kind", "%s", wrongKind(kind))
 }
 
 func wrongKind(kind any) string {
-	kinds := []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
-	must := "must be " + strings.Join(kinds, " or ")
+	must := "must be " + strings.Join(ownKindNames, " or ")
 	if kind == nil {
 		return "Required value: " + must
 	}
-	return fmt.Sprintf("Unsupported value: %s: %s%s", shown(kind), must, didYouMean(plain(kind), kinds))
+	word, _ := kind.(string)
+	return fmt.Sprintf("Unsupported value: %s: %s%s", strict.Shown(kind), must, didYouMean(word, ownKindNames))
 }
 
-func (d *Documents) addTemplate(source string, object map[string]any) error {
+func (d *Documents) addTemplate(source string, document strict.Document) error {
 	template := &v1alpha1.ResourcePoolTemplate{}
-	problems := decodeObject(object, template)
-	template.SetDefaults()
+	problems := document.Decode(template, nil)
+	for i, p := range problems {
+		if use := instead[p.Path]; p.Unknown && use != "" {
+			problems[i].Text = "Unknown field: " + use
+		}
+	}
+	defaults.SetResourcePoolTemplate(template)
 	if !d.owned {
 		template.UID = "" // of the object that the document was copied from
 	}
-	compiled, problems := examine(template, problems)
-	if len(problems) > 0 {
+	compiled, errs := devices.Compile(template)
+	if problems = append(problems, independent(problems, errs)...); len(problems) > 0 {
 		return &Refusal{Source: source, Object: objectName(v1alpha1.ResourcePoolTemplateKind, template.Name), Problems: problems}
 	}
 	if d.owned {
@@ -145,64 +130,36 @@ func (d *Documents) addTemplate(source string, object map[string]any) error {
 	return nil
 }
 
-func (d *Documents) addConfiguration(source string, object map[string]any) error {
-	document := &v1alpha1.KwokDRAConfiguration{}
-	decoding := decodeObject(object, document)
-	_, errs := newConfiguration(document)
-	validation := problemsOf(append(document.Validate(), errs...))
-	if problems := slices.Concat(decoding, independent(decoding, validation)); len(problems) > 0 {
-		return &Refusal{Source: source, Object: objectName(v1alpha1.KwokDRAConfigurationKind, document.Name), Problems: problems}
+// instead are fields of ResourceSlices that have another form in a template.
+var instead = map[string]string{
+	"spec.pool":                   "use poolName; generation and resourceSliceCount are made up for you",
+	"spec.nodeName":               "use nodeSelector; each node that it selects has a pool of its own",
+	"spec.allNodes":               "use sharedWith: {allNodes: true}",
+	"spec.perDeviceNodeSelection": "use sharedWith: {perDeviceNodeSelection: true}",
+}
+
+func (d *Documents) addConfiguration(source string, document strict.Document) error {
+	configuration := &v1alpha1.KwokDRAConfiguration{}
+	problems := document.Decode(configuration, nil)
+	_, errs := newConfiguration(configuration)
+	if problems = append(problems, independent(problems, append(validation.ValidateKwokDRAConfiguration(configuration), errs...))...); len(problems) > 0 {
+		return &Refusal{Source: source, Object: objectName(v1alpha1.KwokDRAConfigurationKind, configuration.Name), Problems: problems}
 	}
-	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{document, source})
+	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{configuration, source})
 	return nil
 }
 
-// readYAML makes a tree of JSON values of a document. With a problem of fields
-// that are there twice, the tree is there all the same.
-func readYAML(document []byte) (any, *Problem) {
-	data, err := yaml.YAMLToJSONStrict(document)
-	var problem *Problem
-	if err != nil {
-		problem = explain(err, document)
-		if data, _ = yaml.YAMLToJSON(document); data == nil {
-			return nil, problem
-		}
-	}
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		return nil, &Problem{Text: "no valid JSON: " + err.Error()}
-	}
-	return restoreFloats(value, document), problem
-}
-
-// named names an object that may not be one, for the beginning of an error.
-func named(value any) string {
-	object, _ := value.(map[string]any)
+// named names an object as far as that is known, for the beginning of an error.
+func named(object map[string]any) string {
+	kind, _ := object["kind"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
-	if plain(object["kind"]) == "" || plain(metadata["name"]) == "" {
+	name, _ := metadata["name"].(string)
+	if kind == "" || name == "" {
 		return ""
 	}
-	return objectName(plain(object["kind"]), plain(metadata["name"]))
+	return objectName(kind, name)
 }
 
 func objectName(kind, name string) string {
 	return fmt.Sprintf("%s %q", kind, name)
-}
-
-// decodeObject decodes what fits, and says what does not: unknown fields, those
-// in the wrong case, and values of the wrong form.
-func decodeObject(object map[string]any, into any) []Problem {
-	var l locator
-	kept, err := json.Marshal(l.fit(object, reflect.TypeOf(into).Elem(), nil))
-	if err == nil {
-		var strict []error
-		strict, err = sigsjson.UnmarshalStrict(kept, into)
-		err = errors.Join(append(strict, err)...)
-	}
-	if err != nil && len(l.problems) == 0 {
-		return []Problem{{Text: err.Error()}}
-	}
-	return l.problems
 }

@@ -10,8 +10,8 @@ import (
 // isForeign reports whether an object is of a kind of someone else's, rather than
 // one of kwok-dra's with a mistake in its apiVersion.
 func isForeign(apiVersion, kind any) bool {
-	known := []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
-	return apiVersion != v1alpha1.APIVersion && plain(kind) != "" && !slices.Contains(known, plain(kind)) && didYouMean(plain(kind), known) == ""
+	name, _ := kind.(string)
+	return apiVersion != v1alpha1.APIVersion && name != "" && !slices.Contains(ownKindNames, name) && didYouMean(name, ownKindNames) == ""
 }
 
 // whatToDo says what to do with an object of someone else's kind.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // patienceWithOne is how long one document may take, on a machine that has much
@@ -53,21 +54,21 @@ func seeds(t testing.TB) []string {
 // requireRoundTrip decodes the first document again from what it is encoded to.
 func requireRoundTrip(t *testing.T, data []byte) {
 	t.Helper()
-	value, problem := readYAML(data)
-	object, isObject := value.(map[string]any)
-	if problem != nil || !isObject {
+	document, problems := strict.Parse(data)
+	object, isObject := document.Value.(map[string]any)
+	if len(problems) > 0 || !isObject {
 		return
 	}
 	var into, again any = &v1alpha1.ResourcePoolTemplate{}, &v1alpha1.ResourcePoolTemplate{}
 	if object["kind"] == v1alpha1.KwokDRAConfigurationKind {
 		into, again = &v1alpha1.KwokDRAConfiguration{}, &v1alpha1.KwokDRAConfiguration{}
 	}
-	require.Empty(t, decodeObject(object, into))
+	require.Empty(t, document.Decode(into, nil))
 	encoded, err := yaml.Marshal(into)
 	require.NoError(t, err)
-	value, problem = readYAML(encoded)
-	require.Nil(t, problem)
-	require.Empty(t, decodeObject(value.(map[string]any), again), "%s", encoded)
+	document, problems = strict.Parse(encoded)
+	require.Empty(t, problems)
+	require.Empty(t, document.Decode(again, nil), "%s", encoded)
 	want, err := json.Marshal(into)
 	require.NoError(t, err)
 	got, err := json.Marshal(again)

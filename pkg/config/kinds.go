@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // Kind is a kind of custom resources that configuration is read from.
@@ -38,15 +39,20 @@ var (
 		{
 			Name:     DRAConfigKind,
 			Resource: schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"},
-			decode:   decodeDRAConfig,
+			decode:   decodeAdapted(adapters.DRAConfig),
 		},
 		{
 			Name:       NodeOverlayKind,
 			Resource:   schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"},
-			decode:     decodeNodeOverlay,
+			decode:     decodeAdapted(adapters.NodeOverlay),
 			annotation: v1alpha1.ResourceSlicesAnnotation,
 		},
 	}
+)
+
+var (
+	ownKindNames     = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
+	adaptedKindNames = []string{DRAConfigKind, NodeOverlayKind}
 )
 
 // OwnKinds are ResourcePoolTemplate and KwokDRAConfiguration.
@@ -60,7 +66,7 @@ func AdaptedKinds(names ...string) ([]Kind, error) {
 	for i, name := range names {
 		at := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("unknown kind %q: must be %s or %s%s", name, DRAConfigKind, NodeOverlayKind, didYouMean(name, []string{DRAConfigKind, NodeOverlayKind}))
+			return nil, fmt.Errorf("unknown kind %q: must be %s or %s%s", name, DRAConfigKind, NodeOverlayKind, didYouMean(name, adaptedKindNames))
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
@@ -68,6 +74,14 @@ func AdaptedKinds(names ...string) ([]Kind, error) {
 		found = append(found, adaptedKinds[at])
 	}
 	return found, nil
+}
+
+// didYouMean proposes the known word that a word is most like.
+func didYouMean(word string, known []string) string {
+	if nearest := suggest.Nearest(word, known); nearest != "" {
+		return "; did you mean " + nearest + "?"
+	}
+	return ""
 }
 
 // kindNamed finds any kind.
@@ -78,16 +92,6 @@ func kindNamed(name string) (Kind, bool) {
 		return Kind{}, false
 	}
 	return all[i], true
-}
-
-// version tells an object's versions apart. What differs in its status only is
-// not another version.
-func (k Kind) version(source *unstructured.Unstructured) string {
-	version := []string{fmt.Sprint(source.GetGeneration())}
-	if k.annotation != "" {
-		version = append(version, source.GetAnnotations()[k.annotation])
-	}
-	return strings.Join(version, "\x00")
 }
 
 // customResource is the source of documents that are objects of their own.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,42 +11,49 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objectsWorld is a carrier of custom resources, beside one of files.
+// objectsWorld is a carrier of custom resources, beside others.
 type objectsWorld struct {
 	*Objects
 	t        *testing.T
-	store    *Store
 	recorder *record.FakeRecorder
+	all      []*unstructured.Unstructured
 }
 
+// newObjectsWorld has the custom resources beside files.
 func newObjectsWorld(t *testing.T, files string) *objectsWorld {
 	t.Helper()
-	w := &objectsWorld{t: t, store: NewStore("files", ObjectsCarrier), recorder: record.NewFakeRecorder(100)}
+	w := worldOf(t, NewStore("files", ObjectsCarrier))
 	documents, err := Decode("files", []byte(files))
 	require.NoError(t, err)
 	require.NoError(t, w.store.Replace("files", documents))
-	w.Objects = NewObjects(w.store, w.recorder, func() {})
+	return w
+}
+
+func worldOf(t *testing.T, store *Store) *objectsWorld {
+	t.Helper()
+	w := &objectsWorld{t: t, recorder: record.NewFakeRecorder(100)}
+	w.Objects = NewObjects(store, w.recorder, func() {})
 	return w
 }
 
 // begin takes the objects that there are at the start.
 func (w *objectsWorld) begin(objects ...*unstructured.Unstructured) {
-	w.t.Helper()
-	byKind := map[string]func() []*unstructured.Unstructured{"ResourcePoolTemplate": listing(), "KwokDRAConfiguration": listing()}
-	for kind := range byKind {
-		var all []*unstructured.Unstructured
-		for _, object := range objects {
-			if object.GetKind() == kind {
-				all = append(all, object)
-			}
-		}
-		byKind[kind] = listing(all...)
-	}
-	w.Replace(w.t.Context(), byKind)
+	w.all = objects
+	w.Replace(quiet(w.t), func() []*unstructured.Unstructured { return w.all })
 }
 
-func listing(objects ...*unstructured.Unstructured) func() []*unstructured.Unstructured {
-	return func() []*unstructured.Unstructured { return objects }
+// see takes a new version of an object.
+func (w *objectsWorld) see(object *unstructured.Unstructured) {
+	w.begin(append(w.without(object.GetKind(), object.GetName()), object)...)
+}
+
+// drop takes the end of an object.
+func (w *objectsWorld) drop(kind, name string) {
+	w.begin(w.without(kind, name)...)
+}
+
+func (w *objectsWorld) without(kind, name string) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(w.all), func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
 }
 
 // custom makes an object of a spec in YAML.
@@ -63,7 +71,7 @@ func custom(t *testing.T, kind, name string, generation int64, spec string) *uns
 
 func (w *objectsWorld) take(name string, generation int64, spec string) {
 	w.t.Helper()
-	w.Take(w.t.Context(), custom(w.t, "ResourcePoolTemplate", name, generation, "spec: "+spec))
+	w.see(custom(w.t, "ResourcePoolTemplate", name, generation, "spec: "+spec))
 }
 
 // inForce lists the templates in force with their drivers.
@@ -89,7 +97,7 @@ func TestObjects(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
 	require.Nil(t, w.store.Current(), "as long as it is not known which there are")
-	w.Replace(t.Context(), nil)
+	w.begin()
 	require.NotNil(t, w.store.Current())
 	w.take("a", 1, "{driver: d, devices: [{name: gpu}]}")
 	w.take("b", 1, "{driver: e, devices: [{name: gpu}]}")
@@ -97,14 +105,14 @@ func TestObjects(t *testing.T) {
 
 	w.take("a", 2, "{driver: d2, devices: []}")
 	require.Equal(t, []string{"a d", "b e"}, w.inForce(), "the last good version stays in force")
-	require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["a"].Err, "spec.devices")
-	require.EqualValues(t, 2, w.Acceptance("ResourcePoolTemplate")["a"].Generation)
-	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["b"].Err)
+	require.ErrorContains(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err, "spec.devices")
+	require.EqualValues(t, 2, w.store.Acceptance("ResourcePoolTemplate")["a"].Generation)
+	require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["b"].Err)
 	require.Equal(t, 1, w.refusals())
 
 	w.take("a", 3, "{driver: d3, devices: [{name: gpu}]}")
-	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["a"].Err)
-	w.Drop(t.Context(), "ResourcePoolTemplate", "b")
+	require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err)
+	w.drop("ResourcePoolTemplate", "b")
 	require.Equal(t, []string{"a d3"}, w.inForce())
 	require.Zero(t, w.refusals())
 }
@@ -120,23 +128,23 @@ func TestObjectsThatContradict(t *testing.T) {
 	w.take("b", 1, shared)
 	w.take("file", 1, "{driver: other, devices: [{name: gpu}]}")
 	require.Equal(t, []string{"file f", "a d"}, w.inForce())
-	require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["b"].Err, "template a makes the pool p of driver d already")
-	require.ErrorContains(t, w.Acceptance("ResourcePoolTemplate")["file"].Err, "also in")
+	require.ErrorContains(t, w.store.Acceptance("ResourcePoolTemplate")["b"].Err, "template a makes the pool p of driver d already")
+	require.ErrorContains(t, w.store.Acceptance("ResourcePoolTemplate")["file"].Err, "also in")
 	require.Equal(t, 2, w.refusals())
 	w.take("c", 1, "{driver: c, devices: [{name: gpu}]}")
 	require.Zero(t, w.refusals(), "once is enough")
 
-	w.Drop(t.Context(), "ResourcePoolTemplate", "a")
+	w.drop("ResourcePoolTemplate", "a")
 	require.Equal(t, []string{"file f", "b d", "c c"}, w.inForce())
-	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["b"].Err)
+	require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["b"].Err)
 }
 
 func document(kind, name, spec string) string {
 	return "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
 }
 
-// TestObjectsTogether: at the start nothing is in force before all kinds are
-// known, and a kind that is gone takes its objects with it.
+// TestObjectsTogether: all are taken at once, and what is gone takes with it what it
+// says.
 func TestObjectsTogether(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
@@ -144,7 +152,7 @@ func TestObjectsTogether(t *testing.T) {
 		custom(t, "KwokDRAConfiguration", "k", 1, "spec: {podStatus: Faithful}"))
 	require.True(t, w.store.Current().Faithful)
 	require.Equal(t, []string{"a d"}, w.inForce())
-	w.Replace(t.Context(), map[string]func() []*unstructured.Unstructured{"KwokDRAConfiguration": listing()})
+	w.drop("KwokDRAConfiguration", "k")
 	require.False(t, w.store.Current().Faithful)
 	require.Equal(t, []string{"a d"}, w.inForce())
 }
@@ -171,8 +179,8 @@ func TestObjectsIgnoreTheirStatus(t *testing.T) {
 	w.take("a", 1, "{driver: d, devices: [{name: gpu}]}")
 	before := w.store.Current()
 	object := custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: d, devices: [{name: gpu}]}\nstatus: {nodes: 3, slices: 3, devices: 24}")
-	w.Take(t.Context(), object)
+	w.see(object)
 	require.Same(t, before, w.store.Current())
-	require.EqualValues(t, 3, w.Acceptance("ResourcePoolTemplate")["a"].Status.Nodes)
-	require.NoError(t, w.Acceptance("ResourcePoolTemplate")["a"].Err)
+	require.EqualValues(t, 3, w.store.Acceptance("ResourcePoolTemplate")["a"].Source.Object["status"].(map[string]any)["nodes"])
+	require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err)
 }

@@ -4,41 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
-
-// Problem is what is wrong with a document.
-type Problem struct {
-	// Path is the field's. It is empty where the whole document is meant.
-	Path string
-	// Text says what is wrong, with the value and what would be valid.
-	Text string
-	// Line is the number of the line in the document where it is no YAML, or 0.
-	Line int
-	// meant is the path of the field that was meant, if there is a guess.
-	meant string
-}
-
-// String is the problem as errors show it.
-func (p Problem) String() string {
-	switch {
-	case p.Line > 0:
-		return fmt.Sprintf("line %d of the document: %s", p.Line, p.Text)
-	case p.Path == "":
-		return p.Text
-	}
-	return p.Path + ": " + p.Text
-}
-
-func problemsOf(errs field.ErrorList) []Problem {
-	problems := make([]Problem, len(errs))
-	for i, err := range errs {
-		problems[i] = Problem{Path: err.Field, Text: err.ErrorBody()}
-	}
-	return problems
-}
 
 // Refusal is the error of a document that is refused: all that is wrong with it.
 type Refusal struct {
@@ -46,29 +18,20 @@ type Refusal struct {
 	Source string
 	// Object is the kind and the name, as far as they are known.
 	Object   string
-	Problems []Problem
+	Problems strict.Problems
 }
 
 // Error is a line, or a line for each problem where there are several.
 func (r *Refusal) Error() string {
-	begin := r.Source + ": "
-	if r.Object != "" {
-		begin += r.Object + ": "
+	if r.Object == "" {
+		return r.Source + ": " + r.Problems.Error()
 	}
-	if len(r.Problems) == 1 {
-		return begin + r.Problems[0].String()
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s%d problems:", begin, len(r.Problems))
-	for _, p := range r.Problems {
-		fmt.Fprintf(&text, "\n  %s", p)
-	}
-	return text.String()
+	return r.Source + ": " + r.Object + ": " + r.Problems.Error()
 }
 
 // refuse is the error of a document with one problem.
 func refuse(source, object, path, format string, arguments ...any) error {
-	return &Refusal{Source: source, Object: object, Problems: []Problem{{Path: path, Text: fmt.Sprintf(format, arguments...)}}}
+	return &Refusal{Source: source, Object: object, Problems: strict.Problems{{Path: path, Text: fmt.Sprintf(format, arguments...)}}}
 }
 
 // Refusals are those that an error is made of, and the rest of it.
@@ -90,33 +53,25 @@ func Refusals(err error) ([]*Refusal, error) {
 	return nil, err
 }
 
-// part is the part of a spec that may seem wrong where one field of it could not
-// be decoded: an item of a list in the spec, or a field of the spec.
-var part = regexp.MustCompile(`^(?:spec|metadata)\.\w+(?:\[\d+\])?`)
+var (
+	// part is the part of a spec that may seem wrong where one field of it could not
+	// be decoded: an item of a list in the spec, or a field of the spec.
+	part = regexp.MustCompile(`^(?:spec|metadata)\.\w+(?:\[\d+\])?`)
+	// foundations are parts by which others are judged.
+	foundations = []string{"", "spec.driver", "spec.sharedWith", "spec.devices"}
+)
 
-// foundations are parts by which others are judged.
-var foundations = map[string]bool{"": true, "spec.driver": true, "spec.sharedWith": true, "spec.devices": true}
-
-// independent are the problems found by validation that cannot be due to those
-// found by decoding.
-func independent(decoding, validation []Problem) []Problem {
-	affected := map[string]bool{}
+// independent are the errors of validation that cannot be due to fields that could
+// not be decoded.
+func independent(decoding strict.Problems, errs field.ErrorList) strict.Problems {
+	var affected []string
 	for _, p := range decoding {
-		affected[part.FindString(p.Path)] = true
-		if p.meant != "" {
-			affected[part.FindString(p.meant)] = true
+		for _, path := range p.Paths() {
+			affected = append(affected, part.FindString(path))
 		}
 	}
-	for path := range foundations {
-		if affected[path] {
-			return nil
-		}
-	}
-	var kept []Problem
-	for _, p := range validation {
-		if !affected[part.FindString(p.Path)] {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+	unsure := slices.ContainsFunc(affected, func(part string) bool { return slices.Contains(foundations, part) })
+	return strict.Of(slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return decoding.Hides(err.Field) || !devices.StandsAlone(err.Field) && (unsure || slices.Contains(affected, part.FindString(err.Field)))
+	}))
 }

@@ -40,8 +40,8 @@ func (s *Set) Published() *Set {
 	return &published
 }
 
-// Names tells whether any template is of the driver.
-func (s *Set) Names(driver string) bool {
+// HasDriver reports whether any template is of the driver.
+func (s *Set) HasDriver(driver string) bool {
 	return slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver })
 }
 

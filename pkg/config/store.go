@@ -6,35 +6,32 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // Store knows the newest documents of all carriers, and keeps the set that is in
 // force. The set is worked out anew from all of them on every change.
 type Store struct {
 	current atomic.Pointer[Set]
-	metrics *metrics
 
-	mu       sync.Mutex
-	names    []string
-	carriers map[string]*state
+	mu sync.Mutex
+	// carriers are in the order in which they win over each other.
+	carriers []*carrier
 	// inForce are the versions that the set is made of.
 	inForce  decided
 	onChange []func()
 }
 
-// state is what is known of a carrier, one of the places that documents are from.
-type state struct {
-	// known tells that all its sources are.
-	known bool
-	// sources are in the order in which they win over each other.
-	sources []*source
-}
-
 // NewStore makes a store for the named carriers, of which the first wins where two
 // contradict each other. The set is there once all are known.
 func NewStore(carriers ...string) *Store {
-	return &Store{names: carriers, carriers: map[string]*state{}, metrics: newMetrics()}
+	s := &Store{}
+	for _, name := range carriers {
+		s.carriers = append(s.carriers, newCarrier(name))
+	}
+	return s
 }
 
 // Current returns the set in force, or nil as long as a carrier is not known or
@@ -44,9 +41,13 @@ func (s *Store) Current() *Set {
 	return s.current.Load()
 }
 
-// has reports whether there is such a carrier.
-func (s *Store) has(name string) bool {
-	return slices.Contains(s.names, name)
+// Synced are done when it is known what each carrier has.
+func (s *Store) Synced() []cache.DoneChecker {
+	all := make([]cache.DoneChecker, len(s.carriers))
+	for i, c := range s.carriers {
+		all[i] = c
+	}
+	return all
 }
 
 // OnChange has f called after each change of the set. Call it before the first
@@ -59,72 +60,47 @@ func (s *Store) OnChange(f func()) {
 // contradicts another carrier, the error says so, the last good version stays in
 // force, and the new one comes into force once it can.
 func (s *Store) Replace(name string, documents *Documents) error {
-	return s.take(name, version{newest: documents})
-}
-
-// version is what is known of a carrier that is one source.
-type version struct {
-	newest *Documents
-	// broken is why there is no newest version.
-	broken error
-	// tell is told when the version is refused.
-	tell func(error)
-}
-
-// take takes a version, and returns why it is not in force.
-func (s *Store) take(name string, v version) error {
-	if !s.has(name) {
+	c := s.carrier(name)
+	if c == nil {
 		return fmt.Errorf("unknown carrier %q", name)
 	}
-	var one *source
-	s.change(name, func(c *state) {
-		if len(c.sources) == 0 {
-			c.sources = []*source{{early: true}}
-		}
-		c.known, one = true, c.sources[0]
-		one.newest, one.broken, one.tell = v.newest, v.broken, v.tell
-		one.required, one.changed = true, true
+	s.sync(klog.Background(), c, func() []version {
+		return []version{{id: documents, read: func() content { return content{newest: documents, required: true} }}}
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return one.refused
+	return c.sources[key{}].refused
 }
 
-// missing notes that a carrier that is one source does not exist. What it said last
-// stays in force; whether anything is in force without that is for required to say.
-func (s *Store) missing(name string, why error, required bool) {
-	s.change(name, func(c *state) {
-		if len(c.sources) == 0 {
-			c.sources = []*source{{early: true}}
-		}
-		c.known = true
-		one := c.sources[0]
-		one.newest, one.broken, one.tell, one.required = nil, why, nil, required
-	})
-}
-
-// change changes a carrier, and works out what is in force now.
-func (s *Store) change(name string, f func(*state)) {
-	s.mu.Lock()
-	if s.carriers[name] == nil {
-		s.carriers[name] = &state{}
+// carrier finds a carrier by its name, or nil.
+func (s *Store) carrier(name string) *carrier {
+	i := slices.IndexFunc(s.carriers, func(c *carrier) bool { return c.name == name })
+	if i < 0 {
+		return nil
 	}
-	f(s.carriers[name])
+	return s.carriers[i]
+}
+
+// sync takes what a carrier has now, and works out what is in force. Nothing else is
+// taken while it is listed, so what is taken last is the newest.
+func (s *Store) sync(logger klog.Logger, c *carrier, list func() []version) {
+	s.mu.Lock()
+	c.logger = logger
 	var told []func()
 	changed := false
-	if s.carriers[name].known {
+	if c.take(list()) {
 		told, changed = s.settle()
 	}
 	s.mu.Unlock()
 	for _, tell := range told {
 		tell()
 	}
-	if !changed {
-		return
+	if changed {
+		for _, f := range s.onChange {
+			f()
+		}
 	}
-	for _, f := range s.onChange {
-		f()
-	}
+	c.setKnown()
 }
 
 // settle works out what is in force. It returns what is to be told of sources, and
@@ -132,26 +108,19 @@ func (s *Store) change(name string, f func(*state)) {
 func (s *Store) settle() (told []func(), changed bool) {
 	var all []*source
 	known := true
-	for _, name := range s.names {
-		c := s.carriers[name]
-		if c == nil || !c.known {
-			known = false
-			continue
-		}
-		all = append(all, c.sources...)
+	for _, c := range s.carriers {
+		known = known && c.sources != nil
+		all = append(all, c.ordered()...)
 	}
 	d := decide(all)
-	for i, one := range all {
-		chosen := d.chosen[i]
-		if !known || d.waits { // it does not come into force, and another carrier may win
-			chosen = nil
-		}
-		if one.settle(chosen, d.refused[i]) && one.tell != nil && one.refused != nil {
-			told = append(told, func() { one.tell(d.refused[i]) })
-		}
+	inForce := known && !d.waits
+	if !inForce {
+		clear(d.chosen) // none comes into force, and another carrier may win
 	}
-	s.signal()
-	if !known || d.waits || s.current.Load() != nil && s.inForce.equal(&d) {
+	for _, c := range s.carriers {
+		told = append(told, c.settle(&d)...)
+	}
+	if !inForce || s.current.Load() != nil && s.inForce.equal(&d.decided) {
 		return told, false
 	}
 	s.current.Store(d.set)
@@ -159,67 +128,29 @@ func (s *Store) settle() (told []func(), changed bool) {
 	return told, true
 }
 
-// signal brings the metrics up to date.
-func (s *Store) signal() {
-	for _, name := range s.names {
-		c := s.carriers[name]
-		if c == nil || !c.known {
-			continue
-		}
-		for _, one := range c.sources {
-			if one.changed && one.refused != nil && one.newest != nil || one.changed && one.broken != nil {
-				s.metrics.bad(name)
+// Acceptance reports whether the newest version of a custom resource is in force.
+type Acceptance struct {
+	// Generation is that of the newest version.
+	Generation int64
+	// Err is why it is not, or nil.
+	Err error
+	// Source is the newest version. It is not to be written to.
+	Source *unstructured.Unstructured
+	// Templates are the names of those of the version that is in force.
+	Templates []string
+}
+
+// Acceptance is what became of each custom resource of a kind, by name.
+func (s *Store) Acceptance(kind string) map[string]Acceptance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]Acceptance{}
+	for _, c := range s.carriers {
+		for key, one := range c.sources {
+			if source, ok := one.object.(*unstructured.Unstructured); ok && key.kind == kind {
+				all[key.name] = Acceptance{source.GetGeneration(), one.refused, source, one.good.templateNames()}
 			}
-			one.changed = false
 		}
-		s.metrics.set(name, !slices.ContainsFunc(c.sources, func(one *source) bool { return one.refused != nil }))
 	}
-}
-
-// Describe and Collect make the store a Prometheus collector.
-func (s *Store) Describe(ch chan<- *prometheus.Desc) { s.metrics.describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (s *Store) Collect(ch chan<- prometheus.Metric) { s.metrics.collect(ch) }
-
-type metrics struct {
-	refused    *prometheus.CounterVec
-	successful *prometheus.GaugeVec
-}
-
-func newMetrics() *metrics {
-	return &metrics{
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kwok_dra_config_refused_total",
-			Help: "Versions of the configuration that were refused because they are invalid, by carrier (files, a ConfigMap, custom resources).",
-		}, []string{"carrier"}),
-		successful: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kwok_dra_config_last_reload_successful",
-			Help: "1 if the newest version of the configuration is in force, 0 if it was refused, by carrier.",
-		}, []string{"carrier"}),
-	}
-}
-
-// set sets whether all newest versions of a carrier are in force.
-func (m *metrics) set(carrier string, successful bool) {
-	m.refused.WithLabelValues(carrier)
-	value := 0.0
-	if successful {
-		value = 1
-	}
-	m.successful.WithLabelValues(carrier).Set(value)
-}
-
-func (m *metrics) bad(carrier string) {
-	m.refused.WithLabelValues(carrier).Inc()
-}
-
-func (m *metrics) describe(ch chan<- *prometheus.Desc) {
-	m.refused.Describe(ch)
-	m.successful.Describe(ch)
-}
-
-func (m *metrics) collect(ch chan<- prometheus.Metric) {
-	m.refused.Collect(ch)
-	m.successful.Collect(ch)
+	return all
 }

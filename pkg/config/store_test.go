@@ -156,8 +156,19 @@ func TestStoreMetrics(t *testing.T) {
 
 func requireMetrics(t *testing.T, store *Store, carrier string, refused, successful float64) {
 	t.Helper()
-	require.InDelta(t, refused, testutil.ToFloat64(store.metrics.refused.WithLabelValues(carrier)), 0, "refused")
-	require.InDelta(t, successful, testutil.ToFloat64(store.metrics.successful.WithLabelValues(carrier)), 0, "successful")
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(store)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if metric.GetLabel()[0].GetValue() == carrier {
+				found[family.GetName()] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{"kwok_dra_config_refused_total": refused, "kwok_dra_config_last_reload_successful": successful}, found)
 }
 
 // TestStoreIsShared: carriers replace and workers read at once; a reader always

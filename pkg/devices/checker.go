@@ -11,50 +11,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// checker checks the places of a template as it is read, and adds them to a program.
+// checker checks the places of a template as it is read.
 type checker struct {
-	program *program
-	// numbers are those of the places that have been checked, by path.
-	numbers map[string]int
 	// refused are the paths of places that are wrong.
 	refused map[string]bool
 	errs    field.ErrorList
 }
 
-// place checks a place once for each path, and numbers it.
 func (c *checker) place(p *place, sample map[string]any) {
-	path := p.path.String()
-	if _, checked := c.numbers[path]; !checked && v1alpha1.IsTemplate(p.value) {
-		if errs := check(sample, *p); len(errs) > 0 {
-			c.refuse(path, errs...)
-		}
-		// Where there is an error, it has been reported.
-		c.numbers[path], _ = c.program.add(path, p.value)
+	if v1alpha1.IsTemplate(p.value) && !c.refused[p.path.String()] {
+		c.refuse(p, check(sample, p))
 	}
-	p.number = c.numbers[path]
 }
 
-func (c *checker) refuse(path string, errs ...*field.Error) {
+// refuse tells what is wrong with a place, if anything is, once for each path.
+func (c *checker) refuse(p *place, errs field.ErrorList) {
+	path := p.path.String()
 	if !c.refused[path] {
 		c.errs = append(c.errs, errs...)
 	}
-	c.refused[path] = true
+	c.refused[path] = c.refused[path] || len(errs) > 0
 }
 
-// group checks the places of a group, and the values that they yield on any node.
+// group checks the places of a group. It leaves those that are to be rendered for each
+// node, since they read it; values of others are put into the devices.
 func (c *checker) group(g *group) {
-	for i := range g.places {
-		c.place(&g.places[i], g.sample())
-	}
-	for _, p := range g.places {
-		if path := p.path.String(); !c.refused[path] {
-			if err := checkValue(g, p); err != nil {
-				c.refuse(path, err)
-			}
+	places := g.places
+	g.places = nil
+	for _, p := range places {
+		c.place(&p, g.sample())
+		switch {
+		case c.refused[p.path.String()]:
+		case p.program != nil && reads(p.value, "Node"):
+			c.refuse(&p, checkAround(p))
+			g.places = append(g.places, p)
+		default:
+			c.refuse(&p, g.fix(p))
 		}
 	}
 }
@@ -66,39 +63,15 @@ func (g *group) sample() map[string]any {
 	return given
 }
 
-// checkValue refuses a value that is wrong on every node. One that does not read the
-// Node is known, so it is rendered for each device. Of one that does, only the
-// text around the actions is known.
-func checkValue(g *group, p place) *field.Error {
-	if reads(p.value, "Node") {
-		return checkAround(p)
-	}
-	texts, err := renderEach(p, len(g.devices), g.given)
-	if err != nil {
-		return field.Invalid(p.path, p.value, "cannot be rendered: "+err.Error())
-	}
-	for i, text := range texts {
-		device := resourcev1.Device{Name: g.devices[i].Name}
-		if err := p.set(&device, text); err != nil {
-			return field.Invalid(p.path, p.value, fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
-		}
-	}
-	return nil
-}
-
 // fillings are what actions may yield, for each type of value.
 var fillings = []string{"1", "true", "1.0", "1.0.0", "1Gi", ""}
 
 // checkAround refuses a template whose text around the actions makes every value
 // wrong, as that of "abc{{ .Node.metadata.labels.index }}" for an integer.
-func checkAround(p place) *field.Error {
-	tree, err := parseTemplate(p.path.String(), p.value)
-	if err != nil {
-		return nil //nolint:nilerr // what is no template is refused elsewhere
-	}
+func checkAround(p place) field.ErrorList {
 	var first error
 	for _, filling := range fillings {
-		text, only := filled(tree.Root, filling)
+		text, only := filled(p.program.tree.Root, filling)
 		if !only {
 			return nil
 		}
@@ -110,10 +83,10 @@ func checkAround(p place) *field.Error {
 			first = fmt.Errorf("yields such as %q: %w", text, err)
 		}
 	}
-	return field.Invalid(p.path, p.value, first.Error())
+	return field.ErrorList{field.Invalid(p.path, p.value, first.Error())}
 }
 
-// filled is a template with the filling in place of each action. It tells whether
+// filled is a template with the filling in place of each action. It reports whether
 // there is nothing but text and actions that yield something.
 func filled(list *parse.ListNode, filling string) (string, bool) {
 	var text strings.Builder
@@ -139,10 +112,10 @@ func checkPoolName(spec *v1alpha1.ResourcePoolTemplateSpec, p place) field.Error
 		return nil
 	}
 	return field.ErrorList{field.Invalid(p.path, p.value, fmt.Sprintf("must differ from node to node; leave it out for the node's name, or use for example %q; for one pool that nodes share set sharedWith",
-		strings.TrimSuffix(v1alpha1.DefaultPoolName+"-"+suggest.Label(p.value), "-")))}
+		strings.TrimSuffix(defaults.PoolName+"-"+suggest.Label(p.value), "-")))}
 }
 
-// selectsOneNode tells whether a selector names one node.
+// selectsOneNode reports whether a selector names one node.
 func selectsOneNode(selector *corev1.NodeSelector) bool {
 	if selector == nil {
 		return false

@@ -82,6 +82,7 @@ func TestValuesThatAreWrongOnEveryNode(t *testing.T) {
 		`{version: "v{{ .Index }}.0.0"}`:                             `yields "v0.0.0" for device gpu: must be a version`,
 		`"{{ index (list 1) 1 }}"`:                                   "cannot be rendered",
 		`"{{ fail \"no\" }}"`:                                        "cannot be rendered",
+		`"{{ index (dict) \"a\" }}"`:                                 "reads what is not there",
 		`"{{ .Node.metadata.name }}` + fmt.Sprintf("%065d", 0) + `"`: "must be at most 64 bytes",
 	} {
 		_, errs := Compile(source(t, "t", oneGPU("a: "+attribute)))

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -27,9 +28,10 @@ type ClaimStatus struct {
 	// UsesDevice and UsesPods tell whether a template reads .Device and .Pods.
 	UsesDevice, UsesPods bool
 
-	source   *v1alpha1.ClaimStatus
-	data     any
-	program  *program
+	source *v1alpha1.ClaimStatus
+	data   any
+	// programs are those of the templates, in the order of walk.
+	programs []*program
 	usesNode bool
 }
 
@@ -43,7 +45,7 @@ type Object struct {
 // Allocated is a device that has been allocated to a claim, as the templates of
 // claimStatus see it.
 type Allocated struct {
-	Node *lifecycle.Object
+	Node *lifecycle.Object `json:"-"`
 	// Device may be nil where UsesDevice is false.
 	Device *resourcev1.Device
 	Result *resourcev1.DeviceRequestAllocationResult
@@ -71,7 +73,7 @@ var sampleAllocated = map[string]any{
 
 // newClaimStatus parses the templates of a validated claimStatus.
 func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatus, field.ErrorList) {
-	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source, program: &program{}}
+	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source}
 	if source.Data != nil {
 		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(source.Data.Raw, &c.data); err != nil {
 			return nil, field.ErrorList{field.Invalid(path.Child("data"), string(source.Data.Raw), err.Error())}
@@ -83,8 +85,8 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatu
 			return value
 		}
 		p := place{path: path, value: value}
-		errs = append(errs, check(sampleAllocated, p)...)
-		_, _ = c.program.add(path.String(), value) // what is wrong with it has been reported
+		errs = append(errs, check(sampleAllocated, &p)...)
+		c.programs = append(c.programs, p.program)
 		c.UsesDevice = c.UsesDevice || reads(value, "Device")
 		c.UsesPods = c.UsesPods || reads(value, "Pods")
 		c.usesNode = c.usesNode || reads(value, "Node")
@@ -161,8 +163,7 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := c.program.begin(len(c.program.trees))
-	defer c.program.end(r)
+	r := newRendering(len(c.programs))
 	var errs []error
 	number := 0
 	path := field.NewPath("spec", "claimStatus")
@@ -170,7 +171,7 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 		if !v1alpha1.IsTemplate(value) {
 			return value
 		}
-		text, err := r.value(number, given)
+		text, err := r.value(c.programs[number], given)
 		number++
 		if err != nil {
 			errs = append(errs, err)
@@ -181,7 +182,7 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 		return text
 	})
 	if network != nil {
-		errs = append(errs, v1alpha1.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
+		errs = append(errs, validation.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
 	}
 	for i, id := range ids {
 		if id == "" {
@@ -195,21 +196,20 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	return &Report{Data: encoded, NetworkData: network, CDIDeviceIDs: ids}, nil
 }
 
-// given leaves out the Node where no template reads it: it is by far the largest
-// part, and would be encoded and decoded for each device.
+// given leaves out the Node where no template reads it: it is by far the largest part.
 func (c *ClaimStatus) given(a *Allocated) (map[string]any, error) {
-	if len(c.program.trees) == 0 {
+	if len(c.programs) == 0 {
 		return nil, nil
 	}
-	given := map[string]any{"Device": a.Device, "Result": a.Result, "Config": a.Config, "Claim": a.Claim, "Pods": a.Pods}
-	if c.usesNode {
-		node, err := a.Node.Encoded()
-		if err != nil {
-			return nil, err
-		}
-		given["Node"] = node
+	decoded, err := asJSON(a)
+	if err != nil {
+		return nil, err
 	}
-	return asData(given)
+	given := decoded.(map[string]any)
+	if c.usesNode {
+		given["Node"], err = a.Node.Decoded()
+	}
+	return given, err
 }
 
 // encodeData makes the JSON of the data. A string is the YAML of an object.

@@ -15,9 +15,9 @@ type cost func(arguments []argument) float64
 const (
 	// growth is how many bytes may become of one.
 	growth = 16
-	// patternLength and patternSize are how long a regular expression may be in bytes,
-	// and how large in instructions, of which each takes patternCost.
-	patternLength, patternSize, patternCost = 1_000, 1_000, 40
+	// patternLength is how long a regular expression may be in bytes, patternCost what
+	// each of its instructions takes.
+	patternLength, patternCost = 1_000, 40
 )
 
 func costOfReading(arguments []argument) float64 {
@@ -97,7 +97,7 @@ func costOfMatching(arguments []argument) float64 {
 		return math.Inf(1)
 	}
 	size := lifecycle.PatternSize(pattern)
-	if size > patternSize {
+	if size > lifecycle.MaxPatternSize {
 		return math.Inf(1)
 	}
 	return float64(size*patternCost) + float64(1+len(text))*(float64(size)+growth+costOfReading(rest))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
 // expansion expands a template to every device and every counter set by name.
@@ -33,9 +34,9 @@ func (t *Template) expand(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.P
 	if len(e.errs) > 0 {
 		return e.errs
 	}
-	t.names = map[string]bool{}
-	for name := range e.devices {
-		t.names[name] = true
+	t.positions = map[string]position{}
+	for _, at := range t.order {
+		t.positions[t.device(at).Name] = at
 	}
 	e.checkCounters(spec, path.Child("devices"))
 	e.split(spec.Slices, path.Child("slices"))
@@ -53,15 +54,15 @@ func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field
 // addDevices adds a group of devices and those of their partitions.
 func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	names, errs := expandNames(d.Name, d.Count, path.Child("name"))
-	whole, problems := newGroup(d, path)
+	whole := newGroup(d, path)
 	whole.multiply(names)
-	errs = append(append(errs, problems...), e.addIndexed(d, &whole, path)...)
+	errs = append(errs, e.addIndexed(d, &whole, path)...)
 	e.addOwnCounters(d, &whole, path)
 	groups := []group{whole}
 	for i := range d.Partitions {
 		at := path.Child("partitions").Index(i)
-		partitions, problems := newPartitions(d, &whole, &d.Partitions[i], at, path)
-		errs = append(append(errs, problems...), e.devices.add(partitions.names(), at.Child("name"))...)
+		partitions := newPartitions(d, &whole, &d.Partitions[i], at, path)
+		errs = append(errs, e.devices.add(partitions.names(), at.Child("name"))...)
 		groups = append(groups, partitions)
 	}
 	e.errs = append(append(e.errs, errs...), e.devices.add(names, path.Child("name"))...)
@@ -75,7 +76,7 @@ func (e *expansion) addIndexed(d *v1alpha1.DeviceTemplate, g *group, path *field
 		if d.NodeName == "" {
 			break
 		}
-		if problems := v1alpha1.ValidateSubdomain(name, path.Child("nodeName")); len(problems) > 0 {
+		if problems := validation.ValidateSubdomain(name, path.Child("nodeName")); len(problems) > 0 {
 			errs = append(errs, problems...)
 			break
 		}
@@ -103,7 +104,7 @@ func (e *expansion) addOwnCounters(d *v1alpha1.DeviceTemplate, whole *group, pat
 	var names []string
 	for i := range whole.devices {
 		device := &whole.devices[i]
-		name := counterSetOf(device.Name)
+		name := v1alpha1.CounterSetOf(device.Name)
 		names = append(names, name)
 		e.template.pool.CounterSets = append(e.template.pool.CounterSets, resourcev1.CounterSet{Name: name, Counters: counters})
 		device.ConsumesCounters = append(device.ConsumesCounters, resourcev1.DeviceCounterConsumption{CounterSet: name, Counters: counters})
@@ -151,8 +152,8 @@ func (e *expansion) checkCounters(spec *v1alpha1.ResourcePoolTemplateSpec, path 
 func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []resourcev1.Device, entry int, path *field.Path) field.ErrorList {
 	for i := range devices {
 		consumption := devices[i].ConsumesCounters[entry]
-		counters, is := sets[consumption.CounterSet]
-		if !is {
+		counters, ok := sets[consumption.CounterSet]
+		if !ok {
 			return field.ErrorList{field.Invalid(path.Child("counterSet"), consumption.CounterSet,
 				"there is no such counter set in the template; it has "+listed(slices.Sorted(maps.Keys(sets))))}
 		}
@@ -162,7 +163,7 @@ func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []r
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(consumption.Counters)) {
-			if _, is := counters[name]; !is {
+			if _, ok := counters[name]; !ok {
 				return field.ErrorList{field.Invalid(path.Child("counters").Key(name), name,
 					fmt.Sprintf("there is no such counter in the counter set %s; it has %s", consumption.CounterSet, listed(slices.Sorted(maps.Keys(counters)))))}
 			}

@@ -61,7 +61,7 @@ type reader struct {
 // findAssigned finds the variables whose value changes; nothing is known of them.
 func (r *reader) findAssigned(list *parse.ListNode) {
 	visit(list, func(node parse.Node) {
-		if pipe, is := node.(*parse.PipeNode); is && pipe.IsAssign {
+		if pipe, ok := node.(*parse.PipeNode); ok && pipe.IsAssign {
 			for _, variable := range pipe.Decl {
 				r.assigned[variable.Ident[0]] = true
 			}
@@ -76,7 +76,7 @@ func (r *reader) list(list *parse.ListNode, dot kind, variables map[string]kind)
 	}
 	variables = maps.Clone(variables)
 	for _, node := range list.Nodes {
-		if action, is := node.(*parse.ActionNode); is {
+		if action, ok := node.(*parse.ActionNode); ok {
 			r.declare(action.Pipe, r.pipe(action.Pipe, dot, variables), variables)
 		}
 		if branch := branchOf(node); branch != nil {
@@ -170,7 +170,7 @@ func (k kind) field(name string) (kind, string) {
 	read := k.name + "." + name
 	switch {
 	case k.fields != nil:
-		if typ, is := k.fields[name]; is {
+		if typ, ok := k.fields[name]; ok {
 			return kind{typ: typ, name: read}, ""
 		}
 		return kind{}, k.missing(name, slices.Collect(maps.Keys(k.fields)))
@@ -179,7 +179,7 @@ func (k kind) field(name string) (kind, string) {
 	case typ.Kind() == reflect.Struct:
 		fields := map[string]reflect.Type{}
 		addFields(fields, typ)
-		if typ, is := fields[name]; is {
+		if typ, ok := fields[name]; ok {
 			return kind{typ: typ, name: read}, ""
 		}
 		return kind{}, k.missing(name, slices.Collect(maps.Keys(fields)))

@@ -71,16 +71,21 @@ var own = map[string]any{
 // round is the function that loops call. No template can call it.
 const round = "_round"
 
-// functionsWithin are the functions, held to a budget.
-func functionsWithin(b *budget) template.FuncMap {
-	known := sprig.TxtFuncMap()
-	maps.Copy(known, own)
+// implementations are sprig's functions and our own.
+var implementations = func() template.FuncMap {
+	all := sprig.TxtFuncMap()
+	maps.Copy(all, own)
+	return all
+}()
+
+// functionsWithin are the functions of those names, held to a budget.
+func functionsWithin(b *budget, names []string) template.FuncMap {
 	within := template.FuncMap{round: b.round}
-	for name, cost := range functions {
-		switch function, is := known[name]; {
-		case cost != nil:
-			within[name] = b.bound(function, cost)
-		case is:
+	for _, name := range names {
+		switch function, ok := implementations[name]; {
+		case functions[name] != nil:
+			within[name] = b.bound(function, functions[name])
+		case ok:
 			within[name] = function
 		}
 	}

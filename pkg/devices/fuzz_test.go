@@ -13,7 +13,9 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -46,7 +48,7 @@ func FuzzRender(f *testing.F) {
 			return
 		}
 		start := time.Now()
-		template.SetDefaults()
+		defaults.SetResourcePoolTemplate(&template)
 		compiled, errs := Compile(&template)
 		if len(errs) > 0 {
 			return
@@ -78,7 +80,7 @@ func renderOne(template *Template, node *corev1.Node) ([]Pool, error) {
 // have, whatever the layout.
 func requireSound(t *testing.T, pool *Pool) {
 	t.Helper()
-	require.Empty(t, v1alpha1.ValidatePoolName(pool.Name, nil))
+	require.Empty(t, validation.ValidatePoolName(pool.Name, nil))
 	names := map[string]bool{}
 	for i := range pool.Devices {
 		name := pool.Devices[i].Name
@@ -109,7 +111,7 @@ func TestRenderSeeds(t *testing.T) {
 		require.NoError(t, err)
 		var template v1alpha1.ResourcePoolTemplate
 		require.NoError(t, yaml.UnmarshalStrict(text, &template), path)
-		template.SetDefaults()
+		defaults.SetResourcePoolTemplate(&template)
 		compiled, errs := Compile(&template)
 		require.Empty(t, errs, path)
 		pools, err := renderOne(compiled, newNode("n", map[string]string{"zone": "z1"}))

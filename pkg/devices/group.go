@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
 // group is a group of like devices, or of like partitions of all devices of a
@@ -30,9 +32,9 @@ type place struct {
 	key   string
 	path  *field.Path
 	value string
-	// number is that of the value among the templates.
-	number int
-	set    func(device *resourcev1.Device, text string) error
+	// program is nil for a value that is no template.
+	program *program
+	set     func(device *resourcev1.Device, text string) error
 }
 
 // fill puts a rendered value in its place. It refuses what Go templates
@@ -47,8 +49,9 @@ func (p *place) fill(device *resourcev1.Device, text string) error {
 	return nil
 }
 
-// newGroup makes a group of one device without a name of what is given for all.
-func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) (group, field.ErrorList) {
+// newGroup makes a group of one device without a name of what is given for all, which
+// has been validated.
+func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) group {
 	g := group{devices: []resourcev1.Device{{
 		Taints:                   d.Taints,
 		AllowMultipleAllocations: d.AllowMultipleAllocations,
@@ -59,59 +62,43 @@ func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) (group, field.ErrorL
 		AllNodes:                 d.AllNodes,
 		NodeAllocatableResources: d.NodeAllocatableResources,
 	}}}
-	errs := g.addAttributes(d.Attributes, path.Child("attributes"))
-	return g, append(errs, g.addCapacity(d.Capacity, path.Child("capacity"))...)
+	g.addAttributes(d.Attributes, path.Child("attributes"))
+	g.addCapacity(d.Capacity, path.Child("capacity"))
+	return g
 }
 
-func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) field.ErrorList {
-	return addAll(g, attributes, path,
-		func(a v1alpha1.Attribute) string { return a.Value },
-		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceAttribute {
-			return &d.Attributes
-		})
+func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) {
+	addAll(g, attributes, path, func(device *resourcev1.Device, name resourcev1.QualifiedName, text string) error {
+		resolved, err := validation.ResolveAttribute(attributes[name], text)
+		put(&device.Attributes, name, resolved)
+		return err
+	}, func(a v1alpha1.Attribute) string { return a.Value })
 }
 
-func (g *group) addCapacity(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) field.ErrorList {
-	return addAll(g, capacities, path,
-		func(c v1alpha1.Capacity) string { return c.Value },
-		func(d *resourcev1.Device) *map[resourcev1.QualifiedName]resourcev1.DeviceCapacity { return &d.Capacity })
+func (g *group) addCapacity(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
+	addAll(g, capacities, path, func(device *resourcev1.Device, name resourcev1.QualifiedName, text string) error {
+		resolved, err := validation.ResolveCapacity(capacities[name], text)
+		device.Capacity = copyWithRoom(device.Capacity, 1) // few are rendered, so the others are shared
+		put(&device.Capacity, name, resolved)
+		return err
+	}, func(c v1alpha1.Capacity) string { return c.Value })
 }
 
-// resolver turns a value as it is written into one as it is published.
-type resolver[R any] interface {
-	Resolve(text string) (R, error)
-}
-
-// addAll adds values by name to a map of the device.
-func addAll[V resolver[R], R any](g *group, given map[resourcev1.QualifiedName]V, path *field.Path,
-	text func(V) string, into func(*resourcev1.Device) *map[resourcev1.QualifiedName]R,
-) field.ErrorList {
-	var errs field.ErrorList
+// addAll adds values by name, each of which set sets: literals at once, and templates
+// later.
+func addAll[V any](g *group, given map[resourcev1.QualifiedName]V, path *field.Path,
+	set func(device *resourcev1.Device, name resourcev1.QualifiedName, text string) error, textOf func(V) string,
+) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		value := given[name]
-		errs = append(errs, g.add(place{
-			path:  path.Key(string(name)),
-			value: text(value),
-			set: func(device *resourcev1.Device, text string) error {
-				resolved, err := value.Resolve(text)
-				put(into(device), name, resolved)
-				return err
-			},
-		})...)
+		text := textOf(given[name])
+		if !v1alpha1.IsTemplate(text) {
+			_ = set(&g.devices[0], name, text) // validation has told
+			continue
+		}
+		g.places = append(g.places, place{path: path.Key(string(name)), value: text, set: func(device *resourcev1.Device, text string) error {
+			return set(device, name, text)
+		}})
 	}
-	return errs
-}
-
-// add resolves a literal at once, and keeps a template for later.
-func (g *group) add(p place) field.ErrorList {
-	if v1alpha1.IsTemplate(p.value) {
-		g.places = append(g.places, p)
-		return nil
-	}
-	if err := p.set(&g.devices[0], p.value); err != nil {
-		return field.ErrorList{field.Invalid(p.path, p.value, err.Error())}
-	}
-	return nil
 }
 
 // multiply makes the group's one device many, one for each name.
@@ -120,6 +107,26 @@ func (g *group) multiply(names []string) {
 	for i := range g.devices {
 		g.devices[i].Name = names[i]
 	}
+}
+
+// fix puts what a place yields into the devices. It refuses a value that is wrong.
+func (g *group) fix(p place) field.ErrorList {
+	texts, err := renderEach(p, len(g.devices), g.given)
+	if err != nil {
+		return field.ErrorList{field.Invalid(p.path, p.value, "cannot be rendered: "+err.Error())}
+	}
+	for i, text := range texts {
+		device := &g.devices[i]
+		device.Attributes = copyWithRoom(device.Attributes, 1)
+		err := p.set(device, text)
+		if strings.Contains(text, noValue) {
+			err = errors.New("reads what is not there; give a fallback with or")
+		}
+		if err != nil {
+			return field.ErrorList{field.Invalid(p.path, p.value, fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))}
+		}
+	}
+	return nil
 }
 
 func (g *group) names() []string {
@@ -143,28 +150,25 @@ func (g *group) given(device int) map[string]any {
 	return given
 }
 
-// render makes the devices of the group for a node. Maps are shared with the
-// group, and so between nodes, as long as nothing in them is rendered.
-func (g *group) render(v *view) ([]resourcev1.Device, error) {
+// render makes a device of the group for a node. Maps are shared with the group, and
+// so between nodes, as long as nothing in them is rendered.
+func (g *group) render(i int, v *view) (resourcev1.Device, error) {
+	device := g.devices[i]
 	if len(g.places) == 0 {
-		return g.devices, nil
+		return device, nil
 	}
-	devices := slices.Clone(g.devices)
-	for i := range devices {
-		devices[i].Attributes = copyWithRoom(devices[i].Attributes, len(g.places))
-		devices[i].Capacity = copyWithRoom(devices[i].Capacity, len(g.places))
-		given := g.given(i)
-		for j := range g.places {
-			text, err := v.value(&g.places[j], given)
-			if err == nil {
-				err = g.places[j].fill(&devices[i], text)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("device %s: %w", devices[i].Name, err)
-			}
+	device.Attributes = copyWithRoom(device.Attributes, len(g.places))
+	given := g.given(i)
+	for j := range g.places {
+		text, err := v.value(&g.places[j], given)
+		if err == nil {
+			err = g.places[j].fill(&device, text)
+		}
+		if err != nil {
+			return device, fmt.Errorf("device %s: %w", device.Name, err)
 		}
 	}
-	return devices, nil
+	return device, nil
 }
 
 func put[V any](values *map[resourcev1.QualifiedName]V, name resourcev1.QualifiedName, value V) {

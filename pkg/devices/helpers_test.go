@@ -11,6 +11,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -24,7 +25,7 @@ func source(t testing.TB, name, spec string) *v1alpha1.ResourcePoolTemplate {
 	strict, err := sigsjson.UnmarshalStrict(data, &template.Spec)
 	require.NoError(t, err)
 	require.Empty(t, strict)
-	template.SetDefaults()
+	defaults.SetResourcePoolTemplate(template)
 	return template
 }
 

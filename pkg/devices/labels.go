@@ -7,7 +7,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
 // labelPlaces are the labels of a template in the order of their keys.
@@ -27,7 +27,7 @@ func renderLabels(places []place, v *view) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !v1alpha1.IsLabelValue(value) {
+		if !validation.IsLabelValue(value) {
 			continue
 		}
 		if labels == nil {
@@ -42,11 +42,11 @@ func renderLabels(places []place, v *view) (map[string]string, error) {
 // something of. Where these differ about a label, the slice goes without it.
 func (p *Pool) Labels(of *Slice) map[string]string {
 	labels, disputed := map[string]string{}, map[string]bool{}
-	for _, t := range p.Templates {
-		if len(p.labels[t.Name]) == 0 || !p.Holds(of, t) {
+	for i, t := range p.Templates {
+		if len(p.labels[i]) == 0 || !p.Holds(of, t) {
 			continue
 		}
-		for key, value := range p.labels[t.Name] {
+		for key, value := range p.labels[i] {
 			other, has := labels[key]
 			disputed[key] = disputed[key] || has && other != value
 			labels[key] = value
@@ -60,7 +60,7 @@ func (p *Pool) Labels(of *Slice) map[string]string {
 // template.
 func (p *Pool) Holds(of *Slice, t *Template) bool {
 	return len(p.Templates) == 1 ||
-		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return p.owners[d.Name] == t.Name }) ||
+		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return t.has(d.Name) }) ||
 		slices.ContainsFunc(of.CounterSets, func(set resourcev1.CounterSet) bool {
 			return slices.ContainsFunc(t.pool.CounterSets, func(own resourcev1.CounterSet) bool { return own.Name == set.Name })
 		})

@@ -45,10 +45,11 @@ func (p *Pool) Slices(layout Layout) ([]Slice, error) {
 		made = append(made, Slice{CounterSets: chunk})
 	}
 	for i, part := range parts {
-		if limit := maxDevices(part); len(part) > limit && i < len(p.split) {
+		limit := maxDevices(part)
+		if len(part) > limit && i < len(p.split) {
 			return nil, fmt.Errorf("slices[%d] of pool %s has %d devices, at most %d are possible: divide it", i, p.Name, len(part), limit)
 		}
-		for chunk := range slices.Chunk(part, maxDevices(part)) {
+		for chunk := range slices.Chunk(part, limit) {
 			made = append(made, Slice{Devices: chunk})
 		}
 	}
@@ -69,8 +70,8 @@ func (p *Pool) explicit() [][]resourcev1.Device {
 	}
 	parts := make([][]resourcev1.Device, len(p.split)+1)
 	for _, device := range p.Devices {
-		i, is := slice[device.Name]
-		if !is {
+		i, ok := slice[device.Name]
+		if !ok {
 			i = len(p.split)
 		}
 		parts[i] = append(parts[i], device)
@@ -159,7 +160,7 @@ func units(devices []resourcev1.Device, sets map[string]resourcev1.CounterSet) [
 		unit := len(made)
 		if len(device.ConsumesCounters) > 0 {
 			first := joined.find(device.ConsumesCounters[0].CounterSet)
-			if known, is := unitOf[first]; is {
+			if known, ok := unitOf[first]; ok {
 				unit = known
 			}
 			unitOf[first] = unit
@@ -196,7 +197,7 @@ func joinSets(devices []resourcev1.Device) joinedSets {
 
 // find finds the one that stands for all that a set is joined with.
 func (j joinedSets) find(set string) string {
-	for next, is := j[set]; is; next, is = j[set] {
+	for next, ok := j[set]; ok; next, ok = j[set] {
 		set = next
 	}
 	return set

@@ -26,7 +26,8 @@ const (
 	// list or map besides the bytes of its text.
 	stepCost, elementCost = 64, 16
 	// renderTime and timePerValue are for what costs no memory, such as comparisons.
-	renderTime, timePerValue = 10 * time.Second, time.Millisecond
+	// The clock is looked at after every stepsUntimed.
+	renderTime, timePerValue, stepsUntimed = 10 * time.Second, time.Millisecond, 256
 	// deepest is how deep maps and lists may be nested.
 	deepest = 100
 )
@@ -37,14 +38,17 @@ var errTooMuch = errors.New("takes too much time or memory: loops have too many 
 // rendered now.
 type budget struct {
 	all, value, outputs float64
+	steps               int
 	deadline            time.Time
 	output              strings.Builder
 }
 
-func (b *budget) reset(values int) {
-	b.all = renderBudget + float64(values)*budgetPerValue
-	b.outputs = outputBudget + float64(values)*outputPerValue
-	b.deadline = time.Now().Add(renderTime + time.Duration(values)*timePerValue)
+func newBudget(values int) budget {
+	return budget{
+		all:      renderBudget + float64(values)*budgetPerValue,
+		outputs:  outputBudget + float64(values)*outputPerValue,
+		deadline: time.Now().Add(renderTime + time.Duration(values)*timePerValue),
+	}
 }
 
 // next begins the next value.
@@ -56,8 +60,9 @@ func (b *budget) next() {
 func (b *budget) pay(cost float64) error {
 	b.all -= cost
 	b.value -= cost
+	b.steps++
 	left := b.all >= 0 && b.value >= 0 // false for what is no number, too
-	if !left || time.Now().After(b.deadline) {
+	if !left || b.steps%stepsUntimed == 0 && time.Now().After(b.deadline) {
 		return errTooMuch
 	}
 	return nil

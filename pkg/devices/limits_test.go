@@ -101,28 +101,26 @@ func TestLimits(t *testing.T) {
 
 // renderOf renders one value.
 func renderOf(source string, data any) (string, error) {
-	p := &program{}
-	if _, err := p.add("value", source); err != nil {
+	p, err := newProgram("value", source)
+	if err != nil {
 		return "", err
 	}
-	return p.begin(1).value(0, data)
+	return newRendering(1).value(p, data)
 }
 
 // TestLimitsOfAllValues has many values that each take little, and much together.
 func TestLimitsOfAllValues(t *testing.T) {
 	t.Parallel()
-	p := &program{}
-	_, err := p.add("value", `{{ repeat 1000000 "x" | len }}`)
+	p, err := newProgram("value", `{{ repeat 1000000 "x" | len }}`)
 	require.NoError(t, err)
-	r := p.begin(1000)
+	r := newRendering(1000)
 	values := 0
 	for ; err == nil && values < 1000; values++ {
-		_, err = r.value(0, nil)
+		_, err = r.value(p, nil)
 	}
 	require.ErrorIs(t, err, errTooMuch)
 	require.Greater(t, values, 20)
-	r = p.begin(1000)
-	_, err = r.value(0, nil)
+	_, err = newRendering(1000).value(p, nil)
 	require.NoError(t, err, "the next rendering has a budget of its own")
 }
 
@@ -158,11 +156,11 @@ func TestUnsupported(t *testing.T) {
 // yields something with methods, which nothing would pay for.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
-	within := functionsWithin(&budget{})
+	within := functionsWithin(&budget{}, supported)
 	of := strings.Fields(ofGo)
 	for _, name := range supported {
-		function, is := within[name]
-		if !is {
+		function, ok := within[name]
+		if !ok {
 			require.Contains(t, of, name)
 			continue
 		}
@@ -224,13 +222,12 @@ func TestLimitsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	data, err := asData(map[string]any{"Node": sample})
 	require.NoError(t, err)
-	p := &program{}
-	_, err = p.add("value", `{{ range until 10 }}{{ uuid . $.Index }}{{ end }}{{ if eq .Index 3 }}{{ toJson .Node }}{{ end }}`)
+	p, err := newProgram("value", `{{ range until 10 }}{{ uuid . $.Index }}{{ end }}{{ if eq .Index 3 }}{{ toJson .Node }}{{ end }}`)
 	require.NoError(t, err)
-	r := p.begin(2000)
+	r := newRendering(2000)
 	for i := range 2000 {
 		data["Index"] = i
-		_, err := r.value(0, data)
+		_, err := r.value(p, data)
 		require.NoError(t, err)
 	}
 	one, err := renderOf(`{{ range until 2000 }}{{ . }}{{ end }}{{ toJson (until 2000) | len }}{{ repeat 50000 "x" }}`, nil)

@@ -16,47 +16,49 @@ type Lookup struct {
 	node *lifecycle.Object
 	// templates chooses those of the node, which many users of a Lookup never need.
 	templates func() map[string][]*Template
+	taints    func() (Taints, error)
 	pools     map[string][]Pool
 }
 
 // NewLookup makes a Lookup of the devices that the templates give a node.
 func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
+	object := lifecycle.NodeObject(node)
 	return &Lookup{
-		node:      lifecycle.NodeObject(node),
+		node:      object,
 		templates: sync.OnceValue(func() map[string][]*Template { return ForDriver(templates, node) }),
+		taints:    sync.OnceValues(func() (Taints, error) { return TaintsOf(object) }),
 		pools:     map[string][]Pool{},
 	}
 }
 
-// Template finds the template that an allocated device is from. Only where
-// several templates could be the one are devices rendered.
+// Template finds the template that an allocated device is from.
 func (l *Lookup) Template(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
 	templates := l.templates()[result.Driver]
 	if len(templates) == 1 && templates[0].has(result.Device) {
 		return templates[0], nil
 	}
-	pool, err := l.pool(result)
-	if err != nil {
-		return nil, err
-	}
-	owner := slices.IndexFunc(pool.Templates, func(t *Template) bool { return t.Name == pool.owners[result.Device] })
-	if owner < 0 {
-		return nil, notAllocatable(result)
-	}
-	return pool.Templates[owner], nil
+	return l.owner(result)
 }
 
-// Device finds an allocated device as it is published.
+// Device renders an allocated device as it is published.
 func (l *Lookup) Device(result *resourcev1.DeviceRequestAllocationResult) (*resourcev1.Device, error) {
-	pool, err := l.pool(result)
+	t, err := l.owner(result)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(pool.Devices, func(d resourcev1.Device) bool { return d.Name == result.Device })
-	if i < 0 {
-		return nil, notAllocatable(result)
+	taints, err := l.taints()
+	if err != nil {
+		return nil, err
 	}
-	return &pool.Devices[i], nil
+	alone := Pool{Driver: result.Driver, Devices: make([]resourcev1.Device, 1)}
+	err = t.within(l.node, func(v *view) error {
+		alone.Devices[0], err = t.renderDevice(t.positions[result.Device], v)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &alone.Devices[0], taints.addTo(&alone)
 }
 
 // Node is the node as templates see it.
@@ -64,32 +66,29 @@ func (l *Lookup) Node() *lifecycle.Object {
 	return l.node
 }
 
-func (l *Lookup) pool(result *resourcev1.DeviceRequestAllocationResult) (*Pool, error) {
-	pools, rendered := l.pools[result.Driver]
-	if !rendered {
+// owner finds the template by the pool as well.
+func (l *Lookup) owner(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
+	pools, known := l.pools[result.Driver]
+	if !known {
 		var err error
-		if pools, err = l.render(l.templates()[result.Driver]); err != nil {
+		if pools, err = l.unrendered(l.templates()[result.Driver]); err != nil {
 			return nil, err
 		}
 		l.pools[result.Driver] = pools
 	}
-	i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == result.Pool })
+	i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == result.Pool && p.owner(result.Device) != nil })
 	if i < 0 {
 		return nil, notAllocatable(result)
 	}
-	return &pools[i], nil
+	return pools[i].owner(result.Device), nil
 }
 
-// render makes the pools of the node, and those that it shares.
-func (l *Lookup) render(templates []*Template) ([]Pool, error) {
-	pools, _, err := Standing(templates, l.node)
+// unrendered are the pools of the node, and those that it shares, without devices.
+func (l *Lookup) unrendered(templates []*Template) ([]Pool, error) {
+	pools, _, err := unrendered(templates, l.node)
 	for _, t := range templates {
-		if err != nil || t.SharedPool() == "" {
-			continue
-		}
-		var shared *Pool
-		if shared, err = t.NewSharedPool(); err == nil {
-			pools = append(pools, *shared)
+		if t.SharedPool() != "" {
+			pools = append(pools, Pool{Name: t.SharedPool(), Templates: []*Template{t}})
 		}
 	}
 	return pools, err
@@ -102,5 +101,6 @@ func notAllocatable(result *resourcev1.DeviceRequestAllocationResult) error {
 
 // has reports whether a device of that name is made from the template.
 func (t *Template) has(device string) bool {
-	return t.names[device]
+	_, has := t.positions[device]
+	return has
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // compact is JSON without white space, and with its numbers as they are written.
@@ -81,18 +83,30 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookupOfDevice is the device as it is published.
+// TestLookupOfDevice is each device as it is published.
 func TestLookupOfDevice(t *testing.T) {
 	t.Parallel()
-	template := compile(t, "t", "driver: d\ndevices: [{name: gpu, count: 2, attributes: {node: '{{ .Node.metadata.name }}', i: {int: '{{ .Index }}'}}}]")
+	shared := compile(t, "shared", "driver: gpu.nvidia.com\npoolName: rack\nsharedWith: {allNodes: true}\ndevices: [{name: port, count: 2}]")
+	templates := []*Template{
+		compile(t, "mig", mig),
+		compile(t, "more", "driver: gpu.nvidia.com\ndevices: [{name: big, attributes: {node: '{{ .Node.metadata.name }}', i: {int: '{{ .Index }}'}}}]"),
+		compile(t, "own", "driver: gpu.nvidia.com\npoolName: second-{{ .Node.metadata.name }}\ndevices: [{name: gpu, count: 2, taints: [{key: a, effect: NoSchedule}]}]"),
+	}
 	node := newNode("n", nil)
-	lookup := lookupFor(node, template)
-	device, err := lookup.Device(allocationOf("d", "n", "gpu-1"))
+	node.Annotations = map[string]string{v1alpha1.DeviceTaintsAnnotation: "gpu-1:b:NoExecute, gpu.nvidia.com/big:c=d:NoSchedule"}
+	pools := render(t, node, templates...)
+	rack, err := shared.NewSharedPool()
 	require.NoError(t, err)
-	require.Equal(t, render(t, node, template)[0].Devices[1], *device)
-	require.Equal(t, "n", *device.Attributes["node"].StringValue)
-	require.EqualValues(t, 1, *device.Attributes["i"].IntValue)
+	lookup := lookupFor(node, append(templates, shared)...)
 	require.Equal(t, "n", lookup.Node().Name())
+	for _, pool := range append(pools, *rack) {
+		for _, published := range pool.Devices {
+			device, err := lookup.Device(allocationOf(pool.Driver, pool.Name, published.Name))
+			require.NoError(t, err)
+			require.Equal(t, published, *device)
+		}
+	}
+	require.Len(t, pools, 2)
 }
 
 // TestLookupFails where the pool cannot be rendered, but not where that is not

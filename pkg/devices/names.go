@@ -2,11 +2,13 @@ package devices
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
 // expandNames makes the names of a group: what the template yields for each
@@ -27,18 +29,12 @@ func expandNames(stem string, count *int32, path *field.Path) ([]string, field.E
 // cluster-autoscaler does, need the same names on each, and devices are found by
 // name without rendering.
 func renderIndexed(value string, number int, path *field.Path) ([]string, field.ErrorList) {
-	if !v1alpha1.IsTemplate(value) {
-		same := make([]string, number)
-		for i := range same {
-			same[i] = value
-		}
-		return same, nil
-	}
 	p := place{path: path, value: value}
-	if errs := checkNodeless(p, "sees only .Index, since it must be the same on every node"); len(errs) > 0 {
-		return nil, errs
+	errs := checkNodeless(p, "sees only .Index, since it must be the same on every node")
+	if len(errs) == 0 && v1alpha1.IsTemplate(value) {
+		errs = check(map[string]any{"Index": 0}, &p)
 	}
-	if errs := check(map[string]any{"Index": 0}, p); len(errs) > 0 {
+	if len(errs) > 0 {
 		return nil, errs
 	}
 	names, err := renderEach(p, number, func(i int) map[string]any { return map[string]any{"Index": i} })
@@ -50,15 +46,11 @@ func renderIndexed(value string, number int, path *field.Path) ([]string, field.
 
 // renderEach renders a place for each number, where it sees what is given.
 func renderEach(p place, number int, given func(int) map[string]any) ([]string, error) {
-	program := &program{}
-	template, err := program.add(p.path.String(), p.value)
-	if err != nil {
-		return nil, err
-	}
-	r := program.begin(number)
-	values := make([]string, number)
-	for i := range values {
-		if values[i], err = r.value(template, given(i)); err != nil {
+	values := slices.Repeat([]string{p.value}, number)
+	r := newRendering(number)
+	for i := 0; i < number && p.program != nil; i++ {
+		var err error
+		if values[i], err = r.value(p.program, given(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -71,10 +63,10 @@ type taken map[string]*field.Path
 // add refuses names that are invalid, and those in use.
 func (t taken) add(names []string, path *field.Path) field.ErrorList {
 	for _, name := range names {
-		if errs := v1alpha1.ValidateLabel(name, path); len(errs) > 0 {
+		if errs := validation.ValidateLabel(name, path); len(errs) > 0 {
 			return errs
 		}
-		if other, is := t[name]; is {
+		if other, ok := t[name]; ok {
 			duplicate := field.Duplicate(path, name)
 			duplicate.Detail = fmt.Sprintf("%s gives that name already; rename one", other)
 			return field.ErrorList{duplicate}

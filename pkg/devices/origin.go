@@ -52,56 +52,62 @@ type Refusal struct {
 	Err       error
 }
 
-// made is what a template yields for a node.
-type made struct {
-	*rendered
-	template *Template
-}
-
 // Standing makes a driver's pools on a node, as Pools does. Of templates that clash
-// it leaves out all of the document that was created later; the others remain. The older document is the one that was created first; those that
-// are no objects of their own count as older than any, and of two that are of the
-// same age the one whose template has the first name.
-func Standing(templates []*Template, node *lifecycle.Object) ([]Pool, []Refusal, error) {
-	taints, err := TaintsOf(node)
+// it leaves out all of the document that was created later; the others remain. The
+// older document is the one that was created first; those that are no objects of their
+// own count as older than any, and of two that are of the same age the one whose
+// template has the first name. Taints are those of the node.
+func Standing(templates []*Template, node *lifecycle.Object, taints Taints) ([]Pool, []Refusal, error) {
+	pools, refusals, err := unrendered(templates, node)
+	for i := 0; err == nil && i < len(pools); i++ {
+		if err = pools[i].render(node); err == nil {
+			err = taints.addTo(&pools[i])
+		}
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	var all []made
-	for _, t := range templates {
-		if t.SharedPool() != "" {
-			continue
-		}
-		rendered, err := t.render(node)
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, made{rendered, t})
-	}
-	pools, clash := assemble(all)
-	var refusals []Refusal
-	if clash != nil {
-		all, refusals = leaveOut(all)
-		pools, _ = assemble(all)
-	}
-	for i := range pools {
-		if err := taints.addTo(&pools[i]); err != nil {
-			return nil, nil, err
-		}
 	}
 	return pools, refusals, nil
 }
 
-// assemble puts what templates yield together. The error names two that clash.
-func assemble(all []made) ([]Pool, error) {
+// placed is a template with the name of its pool on a node.
+type placed struct {
+	*Template
+	in string
+}
+
+// unrendered are the pools without devices and labels.
+func unrendered(templates []*Template, node *lifecycle.Object) ([]Pool, []Refusal, error) {
+	var all []placed
+	for _, t := range templates {
+		if t.SharedPool() != "" {
+			continue
+		}
+		name, err := t.poolName(node)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, placed{t, name})
+	}
+	pools, clash := assemble(all)
+	if clash == nil {
+		return pools, nil, nil
+	}
+	standing, refusals := leaveOut(all)
+	pools, _ = assemble(standing)
+	return pools, refusals, nil
+}
+
+// assemble puts templates together. The error names two that clash.
+func assemble(all []placed) ([]Pool, error) {
 	var pools []Pool
 	for _, one := range all {
-		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == one.poolName })
+		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == one.in })
 		if i < 0 {
 			i = len(pools)
-			pools = append(pools, Pool{Driver: one.template.Driver, Name: one.poolName, owners: map[string]string{}})
+			pools = append(pools, Pool{Driver: one.Driver, Name: one.in})
 		}
-		if err := pools[i].add(one.template, one.rendered); err != nil {
+		if err := pools[i].add(one.Template); err != nil {
 			return nil, err
 		}
 	}
@@ -110,18 +116,18 @@ func assemble(all []made) ([]Pool, error) {
 
 // leaveOut goes from the oldest document to the newest, and leaves out each that
 // clashes with what stands.
-func leaveOut(all []made) (standing []made, refusals []Refusal) {
+func leaveOut(all []placed) (standing []placed, refusals []Refusal) {
 	for _, document := range byAge(all) {
 		together := append(slices.Clone(standing), document...)
-		slices.SortFunc(together, func(a, b made) int { return cmp.Compare(a.template.Name, b.template.Name) })
+		slices.SortFunc(together, func(a, b placed) int { return cmp.Compare(a.Name, b.Name) })
 		_, clash := assemble(together)
 		if clash == nil {
 			standing = together
 			continue
 		}
-		refusal := Refusal{Err: fmt.Errorf("%w; %s is left out on this node", clash, document[0].template.document())}
+		refusal := Refusal{Err: fmt.Errorf("%w; %s is left out on this node", clash, document[0].document())}
 		for _, one := range document {
-			refusal.Templates = append(refusal.Templates, one.template)
+			refusal.Templates = append(refusal.Templates, one.Template)
 		}
 		refusals = append(refusals, refusal)
 	}
@@ -129,11 +135,11 @@ func leaveOut(all []made) (standing []made, refusals []Refusal) {
 }
 
 // byAge groups by document, the oldest first.
-func byAge(all []made) [][]made {
-	var documents [][]made
+func byAge(all []placed) [][]placed {
+	var documents [][]placed
 	places := map[string]int{}
 	for _, one := range all {
-		key := one.template.document()
+		key := one.document()
 		place, known := places[key]
 		if !known {
 			place = len(documents)
@@ -142,8 +148,8 @@ func byAge(all []made) [][]made {
 		}
 		documents[place] = append(documents[place], one)
 	}
-	slices.SortStableFunc(documents, func(a, b []made) int {
-		return a[0].template.Origin.Created.Compare(b[0].template.Origin.Created)
+	slices.SortStableFunc(documents, func(a, b []placed) int {
+		return a[0].Origin.Created.Compare(b[0].Origin.Created)
 	})
 	return documents
 }

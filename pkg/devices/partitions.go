@@ -1,7 +1,6 @@
 package devices
 
 import (
-	"fmt"
 	"maps"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -9,19 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
-
-const (
-	// attributeUUID and attributeParentUUID are the attributes that connect partitions
-	// with their devices.
-	attributeUUID       resourcev1.QualifiedName = "uuid"
-	attributeParentUUID resourcev1.QualifiedName = "parentUUID"
-)
-
-// counterSetOf names the counter set of a device.
-func counterSetOf(device string) string {
-	return device + "-counters"
-}
 
 // ownCounters are what the counter set of a device holds: its counters, and one
 // for each slot.
@@ -39,31 +27,23 @@ func ownCounters(d *v1alpha1.DeviceTemplate) map[string]resourcev1.Counter {
 // takeSlots adds the counters of slots that lie side by side.
 func takeSlots(counters map[string]resourcev1.Counter, slots *v1alpha1.Slots, first, size int32) {
 	for slot := first; slot < first+size; slot++ {
-		counters[fmt.Sprintf("%s-%d", slots.Name, slot)] = resourcev1.Counter{Value: *resource.NewQuantity(1, resource.DecimalSI)}
+		counters[slots.Counter(slot)] = resourcev1.Counter{Value: *resource.NewQuantity(1, resource.DecimalSI)}
 	}
-}
-
-// partitionCount is how many partitions of a kind a device has.
-func partitionCount(p *v1alpha1.PartitionTemplate) int {
-	if p.Count != nil {
-		return int(*p.Count)
-	}
-	return max(1, len(p.Placements))
 }
 
 // newPartitions makes the group of one kind of partition of all devices.
-func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.PartitionTemplate, path, devicePath *field.Path) (group, field.ErrorList) {
+func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.PartitionTemplate, path, devicePath *field.Path) group {
 	inherited := *d
 	inherited.Attributes = withoutOwn(d.Attributes, p.Attributes)
 	inherited.Capacity = nil
-	g, errs := newGroup(&inherited, devicePath)
-	uuid, has := d.Attributes[attributeUUID]
+	g := newGroup(&inherited, devicePath)
+	uuid, has := d.Attributes[v1alpha1.AttributeUUID]
 	if has && uuid.Type == v1alpha1.AttributeString {
-		g.places = append(g.places, derivedUUIDs(p.Attributes, uuid, devicePath.Child("attributes").Key(string(attributeUUID))))
+		g.places = append(g.places, derivedUUIDs(p.Attributes, uuid, devicePath.Child("attributes").Key(string(v1alpha1.AttributeUUID))))
 	}
-	errs = append(errs, g.addAttributes(p.Attributes, path.Child("attributes"))...)
-	errs = append(errs, g.addCapacity(p.Capacity, path.Child("capacity"))...)
-	g.partitions, g.placements = partitionCount(p), p.Placements
+	g.addAttributes(p.Attributes, path.Child("attributes"))
+	g.addCapacity(p.Capacity, path.Child("capacity"))
+	g.partitions, g.placements = p.Number(), p.Placements
 	var names []string
 	for i := range whole.devices {
 		names = append(names, numbered(whole.devices[i].Name+"-"+p.Name, g.partitions)...)
@@ -74,7 +54,7 @@ func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.Partiti
 		g.devices[i].NodeName = parent.NodeName
 		g.devices[i].ConsumesCounters = []resourcev1.DeviceCounterConsumption{consumption(d, p, parent.Name, partition)}
 	}
-	return g, errs
+	return g
 }
 
 // withoutOwn are the attributes that a partition inherits: those that it does
@@ -83,7 +63,7 @@ func withoutOwn(inherited, own map[resourcev1.QualifiedName]v1alpha1.Attribute) 
 	kept := maps.Clone(inherited)
 	maps.DeleteFunc(kept, func(name resourcev1.QualifiedName, _ v1alpha1.Attribute) bool {
 		_, replaced := own[name]
-		return replaced || name == attributeUUID
+		return replaced || name == v1alpha1.AttributeUUID
 	})
 	return kept
 }
@@ -91,21 +71,21 @@ func withoutOwn(inherited, own map[resourcev1.QualifiedName]v1alpha1.Attribute) 
 // derivedUUIDs derives the UUIDs of a partition from the device's, unless the
 // partition gives its own.
 func derivedUUIDs(own map[resourcev1.QualifiedName]v1alpha1.Attribute, uuid v1alpha1.Attribute, path *field.Path) place {
-	_, hasParent := own[attributeParentUUID]
-	_, hasOwn := own[attributeUUID]
+	_, hasParent := own[v1alpha1.AttributeParentUUID]
+	_, hasOwn := own[v1alpha1.AttributeUUID]
 	return place{path: path, value: uuid.Value, set: func(device *resourcev1.Device, text string) error {
-		parent, err := uuid.Resolve(text)
+		parent, err := validation.ResolveAttribute(uuid, text)
 		if err != nil {
 			return err
 		}
 		if !hasParent {
-			put(&device.Attributes, attributeParentUUID, parent)
+			put(&device.Attributes, v1alpha1.AttributeParentUUID, parent)
 		}
 		if hasOwn {
 			return nil
 		}
 		derived, err := deterministicUUID(text, device.Name)
-		put(&device.Attributes, attributeUUID, resourcev1.DeviceAttribute{StringValue: &derived})
+		put(&device.Attributes, v1alpha1.AttributeUUID, resourcev1.DeviceAttribute{StringValue: &derived})
 		return err
 	}}
 }
@@ -117,11 +97,7 @@ func consumption(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate, devi
 		counters[name] = resourcev1.Counter{Value: quantity}
 	}
 	if len(p.Placements) > 0 {
-		size := int32(1)
-		if p.Size != nil {
-			size = *p.Size
-		}
-		takeSlots(counters, d.Slots, p.Placements[partition], size)
+		takeSlots(counters, d.Slots, p.Placements[partition], p.Slots())
 	}
-	return resourcev1.DeviceCounterConsumption{CounterSet: counterSetOf(device), Counters: counters}
+	return resourcev1.DeviceCounterConsumption{CounterSet: v1alpha1.CounterSetOf(device), Counters: counters}
 }

@@ -2,6 +2,7 @@ package devices
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,10 +35,8 @@ type Pool struct {
 
 	// split are the names of the devices in each slice, where a template says so.
 	split [][]string
-	// owners maps the names of devices to the templates that they are from.
-	owners map[string]string
-	// labels maps the names of templates to what they say of labels.
-	labels map[string]map[string]string
+	// labels are what each of the templates says of labels.
+	labels []map[string]string
 }
 
 // ForDriver picks the templates that count on a node: per driver those that
@@ -85,7 +84,11 @@ func Hidden(templates []*Template, chosen map[string][]*Template, node *corev1.N
 // one pool, their devices in the order of the templates' names. Two devices of
 // one name are an error. The taints of the node's annotation are on the devices.
 func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
-	pools, refusals, err := Standing(templates, node)
+	taints, err := TaintsOf(node)
+	if err != nil {
+		return nil, err
+	}
+	pools, refusals, err := Standing(templates, node, taints)
 	if len(refusals) > 0 {
 		err = refusals[0].Err
 	}
@@ -97,28 +100,22 @@ func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
 
 // NewSharedPool makes the pool of a template that nodes share.
 func (t *Template) NewSharedPool() (*Pool, error) {
-	made, err := t.render(nil)
-	if err != nil {
-		return nil, err
-	}
-	pool := &Pool{Driver: t.Driver, Name: made.poolName, SharedWith: t.pool.SharedWith, Owner: t.pool.Owner, owners: map[string]string{}}
-	return pool, pool.add(t, made)
+	pool := &Pool{Driver: t.Driver, Name: t.SharedPool(), SharedWith: t.pool.SharedWith, Owner: t.pool.Owner}
+	return pool, errors.Join(pool.add(t), pool.render(nil))
 }
 
-// DevicesOf counts the devices that are from a template.
-func (p *Pool) DevicesOf(t *Template) int {
-	count := 0
-	for _, owner := range p.owners {
-		if owner == t.Name {
-			count++
-		}
+// owner is the template of the pool that a device is from, or nil.
+func (p *Pool) owner(device string) *Template {
+	i := slices.IndexFunc(p.Templates, func(t *Template) bool { return t.has(device) })
+	if i < 0 {
+		return nil
 	}
-	return count
+	return p.Templates[i]
 }
 
-// add adds the devices of a template, and what all its pools have.
-func (p *Pool) add(t *Template, made *rendered) error {
-	if err := p.disjoint(t, made); err != nil {
+// add adds what all pools of a template have.
+func (p *Pool) add(t *Template) error {
+	if err := p.disjoint(t); err != nil {
 		return err
 	}
 	for _, other := range p.Templates {
@@ -126,43 +123,58 @@ func (p *Pool) add(t *Template, made *rendered) error {
 			return err
 		}
 	}
-	for i := range made.devices {
-		p.owners[made.devices[i].Name] = t.Name
-	}
 	p.Templates = append(p.Templates, t)
-	p.Devices = append(p.Devices, made.devices...)
 	p.CounterSets = append(p.CounterSets, t.pool.CounterSets...)
 	p.split = append(p.split, t.pool.split...)
-	if made.labels != nil && p.labels == nil {
-		p.labels = map[string]map[string]string{}
-	}
-	if made.labels != nil {
-		p.labels[t.Name] = made.labels
-	}
 	p.PartitionTypeAttribute, p.SkipNodeOperations = t.pool.PartitionTypeAttribute, t.pool.SkipNodeOperations
+	return nil
+}
+
+// render adds what the templates yield for a node, or for none.
+func (p *Pool) render(node *lifecycle.Object) error {
+	for _, t := range p.Templates {
+		err := t.within(node, func(v *view) error {
+			labels, err := renderLabels(t.labels, v)
+			if err != nil {
+				return err
+			}
+			p.labels, p.Devices = append(p.labels, labels), slices.Grow(p.Devices, len(t.order))
+			for _, at := range t.order {
+				device, err := t.renderDevice(at, v)
+				if err != nil {
+					return err
+				}
+				p.Devices = append(p.Devices, device)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // disjoint refuses devices that are there from another template. It names all
 // that are from the first of these.
-func (p *Pool) disjoint(t *Template, made *rendered) error {
+func (p *Pool) disjoint(t *Template) error {
 	var names []string
-	first := ""
-	for i := range made.devices {
-		other, taken := p.owners[made.devices[i].Name]
-		if taken && (first == "" || other == first) {
-			first, names = other, append(names, made.devices[i].Name)
+	var first *Template
+	for _, at := range t.order {
+		name := t.device(at).Name
+		other := p.owner(name)
+		if other != nil && (first == nil || other == first) {
+			first, names = other, append(names, name)
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	i := slices.IndexFunc(p.Templates, func(other *Template) bool { return other.Name == first })
 	noun := "the device "
 	if len(names) > 1 {
 		noun = "the devices "
 	}
-	return p.clash(p.Templates[i], t, "have "+noun+listed(names), "rename one")
+	return p.clash(first, t, "have "+noun+listed(names), "rename one")
 }
 
 // compatible refuses two templates that cannot be in one pool.

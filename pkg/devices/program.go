@@ -5,66 +5,57 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"text/template"
 	"text/template/parse"
 
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// program is Go templates that are rendered for the same objects, within limits.
+// program is a Go template that is rendered within limits.
 type program struct {
-	trees []*parse.Tree
-	// idle are renderings that nobody uses now. Each has a budget of its own.
-	idle sync.Pool
+	tree *parse.Tree
+	// calls are the names of the functions that it calls.
+	calls []string
+}
+
+// newProgram makes a program of a template that has a name in errors.
+func newProgram(name, source string) (*program, error) {
+	tree, err := parseTemplate(name, source)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{tree: tree}
+	visit(tree.Root, func(node parse.Node) {
+		if n, ok := node.(*parse.IdentifierNode); ok && !slices.Contains(p.calls, n.Ident) {
+			p.calls = append(p.calls, n.Ident)
+		}
+	})
+	return p, nil
 }
 
 // rendering renders values for one object.
 type rendering struct {
-	budget    budget
-	templates []*template.Template
+	budget budget
+	// templates are those of the programs that were rendered.
+	templates map[*program]*template.Template
 }
 
-// add adds a template under a name, and returns its number.
-func (p *program) add(name, source string) (int, error) {
-	tree, err := parseTemplate(name, source)
-	if err != nil {
-		return 0, err
+// newRendering is for that many values.
+func newRendering(values int) *rendering {
+	return &rendering{newBudget(values), map[*program]*template.Template{}}
+}
+
+// value renders a program.
+func (r *rendering) value(p *program, data any) (string, error) {
+	made := r.templates[p]
+	if made == nil {
+		made, _ = template.New(p.tree.Name).Funcs(functionsWithin(&r.budget, p.calls)).AddParseTree(p.tree.Name, p.tree)
+		r.templates[p] = made
 	}
-	p.trees = append(p.trees, tree)
-	return len(p.trees) - 1, nil
-}
-
-// begin begins to render that many values for an object. The caller ends it.
-func (p *program) begin(values int) *rendering {
-	r, is := p.idle.Get().(*rendering)
-	if !is {
-		r = newRendering(p.trees)
-	}
-	r.budget.reset(values)
-	return r
-}
-
-func (p *program) end(r *rendering) {
-	r.budget.output.Reset()
-	p.idle.Put(r)
-}
-
-func newRendering(trees []*parse.Tree) *rendering {
-	r := &rendering{}
-	functions := functionsWithin(&r.budget)
-	for _, tree := range trees {
-		made, _ := template.New(tree.Name).Funcs(functions).AddParseTree(tree.Name, tree)
-		r.templates = append(r.templates, made)
-	}
-	return r
-}
-
-// value renders the template with the number.
-func (r *rendering) value(number int, data any) (string, error) {
 	r.budget.next()
-	if err := r.templates[number].Execute(&r.budget, data); err != nil {
+	if err := made.Execute(&r.budget, data); err != nil {
 		return "", err
 	}
 	text := r.budget.output.String()
@@ -77,12 +68,9 @@ func (r *rendering) value(number int, data any) (string, error) {
 // asJSON is a value as templates see it: what its JSON says, with numbers as they
 // are written.
 func asJSON(value any) (any, error) {
-	encoded, is := value.(json.RawMessage)
-	if !is {
-		var err error
-		if encoded, err = json.Marshal(value); err != nil {
-			return nil, fmt.Errorf("encode for templates: %w", err)
-		}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode for templates: %w", err)
 	}
 	var decoded any
 	decoder := json.NewDecoder(bytes.NewReader(encoded))
@@ -97,7 +85,7 @@ func asJSON(value any) (any, error) {
 func asData(values map[string]any) (map[string]any, error) {
 	data := map[string]any{}
 	for name, value := range values {
-		if number, is := value.(int); is {
+		if number, ok := value.(int); ok {
 			data[name] = number
 			continue
 		}
@@ -192,8 +180,8 @@ func branchOf(node parse.Node) *parse.BranchNode {
 
 // checkFunction refuses a function that templates may not call.
 func checkFunction(name string) error {
-	switch _, is := functions[name]; {
-	case is:
+	switch _, ok := functions[name]; {
+	case ok:
 		return nil
 	case isUnstable[name]:
 		return errUnstable

@@ -30,7 +30,7 @@ func (e *expansion) split(slices []v1alpha1.SliceTemplate, path *field.Path) {
 	}
 	var missing []string
 	for _, at := range e.template.order {
-		name := e.template.groups[at.group].devices[at.device].Name
+		name := e.template.device(at).Name
 		if placed[name] == nil {
 			missing = append(missing, name)
 		}

@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -68,7 +69,7 @@ func parseTaint(entry string) (nodeTaint, error) {
 	}
 	key, value, _ := strings.Cut(rest[:end], "=")
 	taint := resourcev1.DeviceTaint{Key: key, Value: value, Effect: resourcev1.DeviceTaintEffect(rest[end+1:])}
-	return nodeTaint{driver: driver, device: device, taint: taint}, v1alpha1.ValidateTaint(&taint, nil).ToAggregate()
+	return nodeTaint{driver: driver, device: device, taint: taint}, validation.ValidateTaint(&taint, nil).ToAggregate()
 }
 
 // mostProblems is how many entries an error names, and longestProblem how much it

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -103,7 +103,7 @@ func FuzzTaints(f *testing.F) {
 		}
 		var entries []string
 		for _, entry := range taints {
-			require.Empty(t, v1alpha1.ValidateTaint(&entry.taint, nil))
+			require.Empty(t, validation.ValidateTaint(&entry.taint, nil))
 			require.NotEmpty(t, entry.device)
 			entries = append(entries, entry.String())
 		}

@@ -2,6 +2,8 @@ package devices
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -10,7 +12,9 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // Template is a ResourcePoolTemplate made ready for use: selectors compiled,
@@ -43,42 +47,78 @@ type Template struct {
 	// one that nodes share.
 	pool   Pool
 	groups []group
-	// order is that of the devices of all groups.
-	order []position
-	names map[string]bool
+	// order is that of the devices of all groups, and positions has them by name.
+	order     []position
+	positions map[string]position
 }
 
 // position finds a device in the groups.
 type position struct{ group, device int }
 
-// Compile validates a defaulted template and makes it ready for use.
+// Compile validates a defaulted template and makes it ready for use. It returns
+// all that is wrong with it, but for what may only follow from that.
 func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
-	errs := t.Validate()
-	if len(errs) > 0 {
-		return nil, errs
-	}
 	compiled := &Template{Name: t.Name, Driver: t.Spec.Driver, Priority: t.Spec.Priority, ReportsHealth: t.Spec.Health == v1alpha1.HealthReport}
 	spec := field.NewPath("spec")
 	compiled.pool = Pool{
 		Driver: t.Spec.Driver, SharedWith: t.Spec.SharedWith, Owner: ownerOf(t),
 		PartitionTypeAttribute: t.Spec.PartitionTypeAttribute, SkipNodeOperations: t.Spec.SkipNodeOperations,
 	}
-	errs = compiled.expand(&t.Spec, spec)
-	poolName := place{path: spec.Child("poolName"), value: t.Spec.PoolName}
+	errs := validation.ValidateResourcePoolTemplate(t)
+	if len(errs) == 0 {
+		errs = compiled.expand(&t.Spec, spec)
+	} else {
+		compiled.groups = unexpanded(t.Spec.Devices, spec.Child("devices"))
+	}
 	compiled.labels = labelPlaces(t.Spec.SliceLabels, spec.Child("sliceLabels"))
+	var more field.ErrorList
 	if t.Spec.SharedWith != nil {
 		compiled.pool.Name = t.Spec.PoolName
-		errs = append(errs, checkShared(compiled)...)
+		more = checkShared(compiled)
 	}
-	text, problems := newText(poolName, compiled.labels, compiled.groups)
-	compiled.text = text
-	errs = append(errs, problems...)
-	if len(problems) == 0 {
-		errs = append(errs, checkPoolName(&t.Spec, poolName)...)
+	more = append(more, compiled.compileText(&t.Spec, spec)...)
+	status, problems := newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
+	compiled.ClaimStatus = status
+	more = append(append(more, problems...), compiled.compileSelectors(t, spec)...)
+	return compiled, append(errs, unknown(errs, more)...)
+}
+
+// alone is a part that is right or wrong whatever the others say.
+var alone = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
+	`^spec\.(?:nodeSelector|poolName|publishWhen|retireWhen|claimStatus|sliceLabels|health)\b|^metadata\.name$`)
+
+// StandsAlone reports whether an error of a field is one whatever the other fields
+// of the template say.
+func StandsAlone(path string) bool {
+	return alone.MatchString(path)
+}
+
+// unexpanded are groups of one device each, whose values can be checked where the
+// devices cannot be told.
+func unexpanded(devices []v1alpha1.DeviceTemplate, path *field.Path) []group {
+	groups := make([]group, len(devices))
+	for i := range devices {
+		groups[i] = newGroup(&devices[i], path.Index(i))
+		groups[i].devices[0].Name = devices[i].Name
 	}
-	compiled.ClaimStatus, problems = newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
-	errs = append(errs, problems...)
-	return compiled, append(errs, compiled.compileSelectors(t, spec)...)
+	return groups
+}
+
+// unknown are the errors of fields of which nothing wrong is known.
+func unknown(known, errs field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return strict.Of(known).Hides(err.Field)
+	})
+}
+
+func (t *Template) compileText(source *v1alpha1.ResourcePoolTemplateSpec, spec *field.Path) field.ErrorList {
+	poolName := place{path: spec.Child("poolName"), value: source.PoolName}
+	text, errs := newText(poolName, t.labels, t.groups)
+	t.text = text
+	if len(errs) == 0 {
+		errs = checkPoolName(source, poolName)
+	}
+	return errs
 }
 
 func (t *Template) compileSelectors(source *v1alpha1.ResourcePoolTemplate, spec *field.Path) field.ErrorList {
@@ -127,7 +167,7 @@ func (t *Template) Selects(node *corev1.Node) bool {
 func (t *Template) Uses(used func(pool *Pool) bool) bool {
 	pool := t.pool
 	for _, at := range t.order {
-		pool.Devices = append(pool.Devices, t.groups[at.group].devices[at.device])
+		pool.Devices = append(pool.Devices, *t.device(at))
 	}
 	return used(&pool)
 }
@@ -138,44 +178,36 @@ func (t *Template) SharedPool() string {
 	return t.pool.Name
 }
 
-// rendered is what a template yields for a node.
-type rendered struct {
-	poolName string
-	labels   map[string]string
-	devices  []resourcev1.Device
+// Devices counts the devices that a pool has from the template.
+func (t *Template) Devices() int {
+	return len(t.order)
 }
 
-// render renders for a node, or for none.
-func (t *Template) render(node *lifecycle.Object) (*rendered, error) {
-	made, err := t.renderIn(t.text.view(node))
-	if err != nil {
-		return nil, fmt.Errorf("render template %s: %w", t.Name, err)
-	}
-	return made, nil
+// device is a device as it is before it is rendered.
+func (t *Template) device(at position) *resourcev1.Device {
+	return &t.groups[at.group].devices[at.device]
 }
 
-func (t *Template) renderIn(v *view) (*rendered, error) {
-	defer v.end()
-	made := &rendered{}
-	var err error
-	if made.poolName, err = v.value(&t.text.poolName, map[string]any{}); err != nil {
-		return nil, err
-	}
-	if errs := v1alpha1.ValidatePoolName(made.poolName, field.NewPath("spec", "poolName")); len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	if made.labels, err = renderLabels(t.labels, v); err != nil {
-		return nil, err
-	}
-	byGroup := make([][]resourcev1.Device, len(t.groups))
-	for i := range t.groups {
-		if byGroup[i], err = t.groups[i].render(v); err != nil {
-			return nil, err
+// poolName renders the name of the pool on a node.
+func (t *Template) poolName(node *lifecycle.Object) (name string, err error) {
+	err = t.within(node, func(v *view) error {
+		if name, err = v.value(&t.text.poolName, map[string]any{}); err != nil {
+			return err
 		}
+		return validation.ValidatePoolName(name, t.text.poolName.path).ToAggregate()
+	})
+	return name, err
+}
+
+// renderDevice renders one device for a node, or for none.
+func (t *Template) renderDevice(at position, v *view) (resourcev1.Device, error) {
+	return t.groups[at.group].render(at.device, v)
+}
+
+// within renders what is rendered for a node at once, which has one budget.
+func (t *Template) within(node *lifecycle.Object, render func(v *view) error) error {
+	if err := render(&view{node, newRendering(t.text.values)}); err != nil {
+		return fmt.Errorf("render template %s: %w", t.Name, err)
 	}
-	made.devices = make([]resourcev1.Device, len(t.order))
-	for i, at := range t.order {
-		made.devices[i] = byGroup[at.group][at.device]
-	}
-	return made, nil
+	return nil
 }

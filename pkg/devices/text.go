@@ -9,16 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // noValue is what Go templates print for a field that is not there.
 const noValue = "<no value>"
 
-// text renders all values of a template.
+// text is what is rendered of a template.
 type text struct {
-	program  *program
 	poolName place
 	// values is how many there are for a node.
 	values int
@@ -26,9 +25,9 @@ type text struct {
 
 // newText checks and parses the pool's name, the labels and the places of all groups.
 func newText(poolName place, labels []place, groups []group) (*text, field.ErrorList) {
-	t := &text{program: &program{}, values: 1 + len(labels)}
-	c := &checker{program: t.program, numbers: map[string]int{}, refused: map[string]bool{}}
-	c.place(&poolName, sampleNode)
+	t := &text{poolName: poolName, values: 1 + len(labels)}
+	c := &checker{refused: map[string]bool{}}
+	c.place(&t.poolName, sampleNode)
 	for i := range labels {
 		c.place(&labels[i], sampleNode)
 	}
@@ -36,57 +35,31 @@ func newText(poolName place, labels []place, groups []group) (*text, field.Error
 		c.group(&groups[i])
 		t.values += len(groups[i].devices) * len(groups[i].places)
 	}
-	t.poolName = poolName
 	return t, c.errs
 }
 
-// view renders a template for a node, or for none. The caller ends it.
+// view renders a template for a node, or for none.
 type view struct {
-	text *text
-	node *lifecycle.Object
-	// decoded and rendering are made when the first template needs them.
-	decoded   any
+	node      *lifecycle.Object
 	rendering *rendering
-}
-
-func (t *text) view(node *lifecycle.Object) *view { return &view{text: t, node: node} }
-
-func (v *view) end() {
-	if v.rendering != nil {
-		v.text.program.end(v.rendering)
-	}
 }
 
 // value is what a place yields where it sees what is given, and the Node.
 func (v *view) value(p *place, given map[string]any) (string, error) {
 	switch {
-	case !v1alpha1.IsTemplate(p.value):
+	case p.program == nil:
 		return p.value, nil
-	case p.value == v1alpha1.DefaultPoolName && v.node != nil:
+	case p.value == defaults.PoolName && v.node != nil:
 		return v.node.Name(), nil
 	}
-	if err := v.begin(); err != nil {
-		return "", err
-	}
-	given["Node"] = v.decoded
-	return v.rendering.value(p.number, given)
-}
-
-func (v *view) begin() error {
-	if v.rendering != nil {
-		return nil
-	}
+	given["Node"] = nil
 	if v.node != nil {
-		encoded, err := v.node.Encoded()
-		if err != nil {
-			return err
-		}
-		if v.decoded, err = asJSON(encoded); err != nil {
-			return err
+		var err error
+		if given["Node"], err = v.node.Decoded(); err != nil {
+			return "", err
 		}
 	}
-	v.rendering = v.text.program.begin(v.text.values)
-	return nil
+	return v.rendering.value(p.program, given)
 }
 
 // sample stands in for a node when templates are checked as they are read.
@@ -124,12 +97,11 @@ func checkShared(t *Template) field.ErrorList {
 	return errs
 }
 
-// check refuses a value that is no template, one that takes too much, and one that
-// reads what is never there.
-func check(sample map[string]any, p place) field.ErrorList {
-	program := &program{}
-	number, err := program.add(p.path.String(), p.value)
-	switch {
+// check parses a template, and refuses one that is none, one that takes too much, and
+// one that reads what is never there.
+func check(sample map[string]any, p *place) field.ErrorList {
+	var err error
+	switch p.program, err = newProgram(p.path.String(), p.value); {
 	case errors.Is(err, errUnstable):
 		return field.ErrorList{field.Invalid(p.path, p.value, err.Error())}
 	case err != nil:
@@ -140,8 +112,8 @@ func check(sample map[string]any, p place) field.ErrorList {
 		return field.ErrorList{field.InternalError(p.path, err)}
 	}
 	// Other errors, such as a label that the sample lacks, another object might not give.
-	if _, err := program.begin(1).value(number, given); errors.Is(err, errTooMuch) {
+	if _, err := newRendering(1).value(p.program, given); errors.Is(err, errTooMuch) {
 		return field.ErrorList{field.Invalid(p.path, p.value, errTooMuch.Error())}
 	}
-	return checkFields(sample, p, program.trees[number])
+	return checkFields(sample, *p, p.program.tree)
 }

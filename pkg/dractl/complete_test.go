@@ -24,8 +24,8 @@ func names(t *testing.T) string {
 		"/apis/resource.k8s.io/v1/namespaces/team/resourceclaims": {"training-1", "other"},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		found, is := lists[r.URL.Path]
-		if !is {
+		found, ok := lists[r.URL.Path]
+		if !ok {
 			http.NotFound(w, r)
 			return
 		}

@@ -4,7 +4,6 @@ package dractl
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/kwok-dra/kwok-dra/pkg/app"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/diff"
@@ -13,7 +12,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/version"
+	versioncommand "github.com/kwok-dra/kwok-dra/pkg/dractl/version"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
 // New makes the command, under the name that the user types.
@@ -32,7 +32,7 @@ Exit codes:
 
   # Complete commands, flags and names in bash; zsh, fish and powershell work too
   kwok-dractl completion bash > kwok-dractl.bash`,
-		Version:       app.Version(),
+		Version:       version.Get(),
 		Args:          cli.Subcommand,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 		SilenceErrors: true,
@@ -58,6 +58,6 @@ func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 		render.New(streams, reach),
 		diff.New(streams, reach),
 		generate.New(streams, reach),
-		version.New(streams, reach),
+		versioncommand.New(streams, reach),
 	}
 }

@@ -35,8 +35,8 @@ func TestHelp(t *testing.T) {
 		require.NotNil(t, command.Args, command.Name())
 		for line := range strings.Lines(command.Example) {
 			require.True(t, strings.TrimSpace(line) == "" || strings.HasPrefix(line, "  "), "%q", line)
-			_, call, is := strings.Cut(line, cli.Name+" ")
-			if !is || strings.HasPrefix(strings.TrimSpace(line), "#") {
+			_, call, ok := strings.Cut(line, cli.Name+" ")
+			if !ok || strings.HasPrefix(strings.TrimSpace(line), "#") {
 				continue
 			}
 			call, _, _ = strings.Cut(call, "|")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -219,6 +220,24 @@ kwok_dra_incomplete_pools{driver="d"} 1
 	require.Empty(t, problems)
 }
 
+// TestCollectorCountsAgain after a change, and only then.
+func TestCollectorCountsAgain(t *testing.T) {
+	t.Parallel()
+	source := fixed(nil, []Slice{slice("n1", "gpu-0")})
+	taken, changes := 0, uint64(0)
+	source.Changes = func() uint64 { return changes }
+	source.Allocations = func() []Allocation {
+		taken++
+		return nil
+	}
+	collector := NewCollector(source)
+	for i, want := range []int{1, 1, 2, 2} {
+		changes = uint64(i / 2)
+		require.Equal(t, int(states)+1, testutil.CollectAndCount(collector))
+		require.Equal(t, want, taken)
+	}
+}
+
 // fleet is a source of nodes with 8 devices, of which a half is allocated.
 func fleet(nodes int) *Source {
 	var names []string
@@ -241,5 +260,17 @@ func BenchmarkTake(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		source.Take()
+	}
+}
+
+// BenchmarkScrape collects the metrics of a fleet at rest.
+func BenchmarkScrape(b *testing.B) {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewCollector(fleet(10_000)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if families, err := registry.Gather(); err != nil || len(families) != 2 {
+			b.Fatal(families, err)
+		}
 	}
 }

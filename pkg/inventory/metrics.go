@@ -1,11 +1,20 @@
 package inventory
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
 
-// collector counts when it is asked, so that it costs nothing at other times.
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector counts when it is asked, if anything has changed since the last time.
 type collector struct {
 	source             *Source
 	states, incomplete *prometheus.Desc
+
+	mu sync.Mutex
+	// drivers are as of changes, and nil before the first time.
+	drivers []Driver
+	changes uint64
 }
 
 // NewCollector is the collector of the metrics of devices and pools.
@@ -27,10 +36,20 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	for _, driver := range c.source.Take().Drivers {
+	for _, driver := range c.count() {
 		for state, count := range driver.States {
 			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, float64(count), driver.Name, State(state).String())
 		}
 		ch <- prometheus.MustNewConstMetric(c.incomplete, prometheus.GaugeValue, float64(driver.IncompletePools), driver.Name)
 	}
+}
+
+func (c *collector) count() []Driver {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := c.source.Changes()
+	if c.drivers == nil || changes != c.changes {
+		c.drivers, c.changes = c.source.Take().Drivers, changes
+	}
+	return c.drivers
 }

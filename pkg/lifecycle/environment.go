@@ -12,23 +12,24 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/cel"
 )
 
-// environment is a CEL environment as kwok sets it up for Stages of a kind.
+// Environment is a CEL environment as kwok sets it up for Stages of a kind.
 // Making one takes milliseconds, so it is made once and only if CEL is used.
-type environment struct {
+type Environment struct {
 	// empty is an object of the kind.
 	empty any
 	setUp func() (*easycel.Environment, error)
 }
 
+// The environments for Nodes and Pods.
 var (
-	nodeCEL = newEnvironment(&corev1.Node{})
-	podCEL  = newEnvironment(&corev1.Pod{})
+	NodeCEL = NewEnvironment(&corev1.Node{})
+	PodCEL  = NewEnvironment(&corev1.Pod{})
 )
 
-// newEnvironment does what kwok's own NewEnvironment does. That one knows no
-// limits of what an evaluation may cost.
-func newEnvironment(empty any) *environment {
-	return &environment{empty: empty, setUp: sync.OnceValues(func() (*easycel.Environment, error) {
+// NewEnvironment does for objects like an empty one what kwok's own NewEnvironment
+// does. That one knows no limits of what an evaluation may cost.
+func NewEnvironment(empty any) *Environment {
+	return &Environment{empty: empty, setUp: sync.OnceValues(func() (*easycel.Environment, error) {
 		registry := easycel.NewRegistry("kwok.ext", easycel.WithTagName("json"))
 		err := errors.Join(
 			each(cel.DefaultConversions, registry.RegisterConversion),
@@ -64,8 +65,8 @@ func eachNamed(all map[string][]any, register func(string, any) error) error {
 // are global maps without a lock. Evaluation does not use them.
 var compiling sync.Mutex
 
-// program compiles an expression of any type.
-func (e *environment) program(source string) (celgo.Program, error) {
+// Program compiles an expression of any type.
+func (e *Environment) Program(source string) (celgo.Program, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
 	environment, err := e.setUp()
@@ -76,8 +77,8 @@ func (e *environment) program(source string) (celgo.Program, error) {
 }
 
 // compile compiles an expression that gives a bool.
-func (e *environment) compile(source string) (celgo.Program, error) {
-	program, err := e.program(source)
+func (e *Environment) compile(source string) (celgo.Program, error) {
+	program, err := e.Program(source)
 	if err != nil {
 		return nil, err
 	}

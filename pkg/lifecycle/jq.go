@@ -21,8 +21,9 @@ import (
 const (
 	// jqLength is how long an expression may be, in bytes.
 	jqLength = 10_000
-	// patternSize is how large a regular expression may be, in instructions.
-	patternSize = 1_000
+	// MaxPatternSize is how large a regular expression may be, in instructions, in
+	// templates too.
+	MaxPatternSize = 1_000
 )
 
 // jqFunctions are those that selectors may call.
@@ -170,8 +171,8 @@ func (c *jqCheck) literals(f *gojq.Func) {
 	for _, argument := range f.Args {
 		if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
 			c.refuse(f.Name + " is supported with a literal string only")
-		} else if size := PatternSize(argument.Term.Str.Str); f.Name == "test" && size > patternSize {
-			c.refuse(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, patternSize))
+		} else if size := PatternSize(argument.Term.Str.Str); f.Name == "test" && size > MaxPatternSize {
+			c.refuse(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize))
 		}
 	}
 }
@@ -190,7 +191,7 @@ func PatternSize(pattern string) int {
 	return len(program.Inst)
 }
 
-// isLiteral tells whether a query is a value that is written out, or several.
+// isLiteral reports whether a query is a value that is written out, or several.
 func isLiteral(q *gojq.Query) bool {
 	if q.Op == gojq.OpComma {
 		return isLiteral(q.Left) && isLiteral(q.Right)

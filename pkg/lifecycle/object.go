@@ -3,21 +3,21 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is a Node or Pod as selectors and templates see it: typed for CEL,
-// decoded JSON for jq, encoded JSON for templates. Each form is made on first
-// use.
+// Object is a Node or Pod as selectors and templates see it: typed for CEL, and as
+// decoded JSON for jq and templates, which is made on first use.
 type Object struct {
 	name        string
 	labels      map[string]string
 	annotations map[string]string
 	typed       any
-	encoded     func() (json.RawMessage, error)
 	decoded     func() (any, error)
 }
 
@@ -33,25 +33,41 @@ func PodObject(pod *corev1.Pod) *Object {
 
 func newObject(kind string, meta *metav1.ObjectMeta, typed any) *Object {
 	o := &Object{name: meta.Name, labels: meta.Labels, annotations: meta.Annotations, typed: typed}
-	o.encoded = sync.OnceValues(func() (json.RawMessage, error) {
-		encoded, err := json.Marshal(typed)
-		if err != nil {
-			return nil, fmt.Errorf("encode %s %s: %w", kind, meta.Name, err)
-		}
-		return encoded, nil
-	})
 	o.decoded = sync.OnceValues(func() (any, error) {
-		encoded, err := o.encoded()
+		decoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 		if err != nil {
-			return nil, err
-		}
-		var decoded any
-		if err := json.Unmarshal(encoded, &decoded); err != nil {
 			return nil, fmt.Errorf("decode %s %s: %w", kind, meta.Name, err)
 		}
-		return decoded, nil
+		return asWritten(decoded), nil
 	})
 	return o
+}
+
+// asWritten replaces the numbers in a value by what JSON has for them. jq takes no
+// int64, and templates print the text.
+func asWritten(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return json.Number(strconv.FormatInt(v, 10))
+	case map[string]any:
+		for key := range v {
+			v[key] = asWritten(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = asWritten(v[i])
+		}
+	}
+	return value
+}
+
+// Slim drops what selectors and templates do not see: managedFields, and
+// heartbeats, which would make every renewal a change.
+func Slim(node *corev1.Node) {
+	node.ManagedFields = nil
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
 }
 
 // Name returns the name of the object.
@@ -64,13 +80,8 @@ func (o *Object) Annotations() map[string]string {
 	return o.annotations
 }
 
-// Encoded returns the object as JSON.
-func (o *Object) Encoded() (json.RawMessage, error) {
-	return o.encoded()
-}
-
-// Decoded returns the object as decoded JSON, with the types that kwok's jq
-// takes. It must not be changed.
+// Decoded returns the object as decoded JSON, with its numbers as they are written.
+// It must not be changed.
 func (o *Object) Decoded() (any, error) {
 	return o.decoded()
 }

@@ -27,18 +27,23 @@ type Selector struct {
 // matching everything; here it is refused when it is read. The
 // path names the selector in errors.
 func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, nodeCEL, compileJQ)
+	return compile(selector, path, NodeCEL, compileJQ)
 }
 
 // CompileForPod compiles a selector on Pods, as CompileForNode does on Nodes.
 func CompileForPod(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, podCEL, compileJQ)
+	return compile(selector, path, PodCEL, compileJQ)
+}
+
+// CompileForStage compiles a selector that kwok evaluates, which takes any jq.
+func CompileForStage(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment) (*Selector, field.ErrorList) {
+	return compile(selector, path, env, compileStageJQ)
 }
 
 // jqCompiler compiles the jq form of an expression.
 type jqCompiler func(*kwokv1alpha1.SelectorJQ) (*expression.Requirement, error)
 
-func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *environment, compileJQ jqCompiler) (*Selector, field.ErrorList) {
+func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment, compileJQ jqCompiler) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
@@ -55,7 +60,7 @@ func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *enviro
 
 // add compiles one expression. The flat form is the jq form of older kwok
 // releases; kwok converts it in the same way.
-func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *environment, compileJQ jqCompiler) error {
+func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, compileJQ jqCompiler) error {
 	jq := match.JQ
 	if jq == nil && match.Key != "" {
 		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}

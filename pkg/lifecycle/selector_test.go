@@ -282,8 +282,8 @@ func FuzzCompile(f *testing.F) {
 
 func count(errs field.ErrorList, suffix string) int {
 	return len(errs.Filter(func(err error) bool {
-		problem, is := errors.AsType[*field.Error](err)
-		return !is || !strings.HasSuffix(problem.Field, suffix)
+		problem, ok := errors.AsType[*field.Error](err)
+		return !ok || !strings.HasSuffix(problem.Field, suffix)
 	}))
 }
 

@@ -6,6 +6,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,13 +27,22 @@ const (
 // of the API server causes is over by then.
 const Patience = 5
 
+// stuckAfter is how long a key may be worked on before the loop counts as stuck. The
+// API server ends a request after a minute, and a key may take several.
+const stuckAfter = 10 * time.Minute
+
 // grace is how long keys may still be worked on when the loop is to end.
 const grace = 5 * time.Second
 
 // Loop reconciles keys of type K.
 type Loop[K comparable] struct {
+	name      string
 	queue     workqueue.TypedRateLimitingInterface[K]
 	reconcile func(ctx context.Context, key K) error
+
+	mu sync.Mutex
+	// running maps the keys that are worked on to when that began.
+	running map[K]time.Time
 }
 
 // New makes a loop. The name labels its metrics and logs. Reconcile is never
@@ -41,6 +51,8 @@ type Loop[K comparable] struct {
 func New[K comparable](name string, reconcile func(ctx context.Context, key K) error) *Loop[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
 	return &Loop[K]{
+		name:      name,
+		running:   map[K]time.Time{},
 		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
 		reconcile: reconcile,
 	}
@@ -59,6 +71,19 @@ func (l *Loop[K]) AddAfter(key K, delay time.Duration) {
 // Failures is how many times in a row the key has failed.
 func (l *Loop[K]) Failures(key K) int {
 	return l.queue.NumRequeues(key)
+}
+
+// CheckHealth returns an error if the loop is stuck: a key has been worked on for
+// so long that it will never be finished.
+func (l *Loop[K]) CheckHealth() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, began := range l.running {
+		if took := time.Since(began); took > stuckAfter {
+			return fmt.Errorf("loop %s is stuck: it has worked on %v for %s", l.name, key, took.Round(time.Second))
+		}
+	}
+	return nil
 }
 
 // Run reconciles with that many workers until ctx ends, and returns when the
@@ -90,9 +115,22 @@ func (l *Loop[K]) next(ctx, working context.Context) bool {
 	}
 	defer l.queue.Done(key)
 	if ctx.Err() == nil {
-		l.settle(ctx, key, l.reconcile(working, key))
+		l.settle(ctx, key, l.work(working, key))
 	}
 	return true
+}
+
+// work reconciles a key, which is running meanwhile.
+func (l *Loop[K]) work(ctx context.Context, key K) error {
+	l.mu.Lock()
+	l.running[key] = time.Now()
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.running, key)
+		l.mu.Unlock()
+	}()
+	return l.reconcile(ctx, key)
 }
 
 func (l *Loop[K]) settle(ctx context.Context, key K, err error) {

@@ -261,3 +261,37 @@ func TestRunAfterTheEnd(t *testing.T) {
 		l.Run(ctx, 2)
 	})
 }
+
+// TestCheckHealth complains of a key that is never finished, and of no other: not of
+// one that fails again and again, or that takes long.
+func TestCheckHealth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l, _ := started(t, 2, func(_ context.Context, key string) error {
+			switch key {
+			case "slow":
+				time.Sleep(stuckAfter - time.Second)
+			case "stuck":
+				<-release
+			case "failing":
+				return errBroken
+			}
+			return nil
+		})
+		require.NoError(t, l.CheckHealth())
+		l.Add("slow")
+		l.Add("failing")
+		time.Sleep(2 * stuckAfter)
+		require.NoError(t, l.CheckHealth())
+
+		l.Add("stuck")
+		time.Sleep(stuckAfter)
+		require.NoError(t, l.CheckHealth())
+		time.Sleep(time.Minute)
+		require.EqualError(t, l.CheckHealth(), "loop TestCheckHealth is stuck: it has worked on stuck for 11m0s")
+		close(release)
+		synctest.Wait()
+		require.NoError(t, l.CheckHealth())
+	})
+}

@@ -33,26 +33,30 @@ type Answer struct {
 	Removed []string `json:"removed,omitempty"`
 }
 
-// feed takes inventories on request, and remembers at which revision each item last
-// changed. So it can tell each viewer what is new, without keeping a list of
-// viewers.
+// feed takes inventories on request, and tells each viewer what is new.
 type feed struct {
 	source *inventory.Source
 	// epoch tells this process's revisions from those of others.
 	epoch string
 
-	mu       sync.Mutex
-	revision uint64
-	// oldest is the first revision since when all changes are known.
-	oldest uint64
+	mu sync.Mutex
+	history
 	// changes is the source's count when the last inventory was taken.
 	changes uint64
 	taken   time.Time
+	forget  *time.Timer
+}
+
+// history is the last inventory, and at which revision each of its items last changed.
+// So it is known what is new to a viewer without a list of viewers.
+type history struct {
+	revision uint64
+	// oldest is the first revision since when all changes are known.
+	oldest  uint64
 	drivers []inventory.Driver
 	// items is nil where there is no inventory.
 	items   map[string]dated
 	removed map[string]uint64
-	forget  *time.Timer
 }
 
 // dated is an item with the revision at which it last changed.
@@ -130,31 +134,31 @@ func (f *feed) refresh() {
 }
 
 // update compares with the last inventory. What has not changed is kept.
-func (f *feed) update(now *inventory.Inventory) {
-	next := f.revision + 1
-	if f.items == nil {
-		f.revision, f.oldest, f.removed = next, next, map[string]uint64{}
+func (h *history) update(now *inventory.Inventory) {
+	next := h.revision + 1
+	if h.items == nil {
+		h.revision, h.oldest, h.removed = next, next, map[string]uint64{}
 	}
 	items := make(map[string]dated, len(now.Items))
 	for _, item := range now.Items {
-		former, known := f.items[item.ID]
+		former, known := h.items[item.ID]
 		if known && former.Equal(item) {
 			items[item.ID] = former
 			continue
 		}
 		items[item.ID] = dated{item, next}
-		delete(f.removed, item.ID)
-		f.revision = next
+		delete(h.removed, item.ID)
+		h.revision = next
 	}
-	for id := range f.items {
+	for id := range h.items {
 		if _, left := items[id]; !left {
-			f.removed[id] = next
-			f.revision = next
+			h.removed[id] = next
+			h.revision = next
 		}
 	}
-	f.items, f.drivers = items, now.Drivers
-	if len(f.removed) > maxRemoved {
-		f.oldest, f.removed = f.revision, map[string]uint64{}
+	h.items, h.drivers = items, now.Drivers
+	if len(h.removed) > maxRemoved {
+		h.oldest, h.removed = h.revision, map[string]uint64{}
 	}
 }
 

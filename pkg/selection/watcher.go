@@ -9,7 +9,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -26,11 +26,10 @@ const (
 // Watcher says, in the log and to whoever asks, which templates in force select no
 // node.
 type Watcher struct {
-	nodes  *lifecycle.Nodes
+	nodes  *observe.Nodes
 	config *config.Store
 	owner  *shard.Owner
 	report func(byTemplate map[string]string)
-	synced cache.DoneChecker
 	// changed has room for one, so that whoever signals never waits.
 	changed chan struct{}
 
@@ -44,25 +43,24 @@ type Watcher struct {
 type Options struct {
 	Config *config.Store
 	// Nodes and Owner are run by the caller.
-	Nodes *lifecycle.Nodes
+	Nodes *observe.Nodes
 	Owner *shard.Owner
 	// Report gets, after each look, why templates select no node, by their names.
 	Report func(byTemplate map[string]string)
 }
 
 // NewWatcher makes a Watcher; Run starts it.
-func NewWatcher(o Options) (*Watcher, error) {
+func NewWatcher(o Options) *Watcher {
 	w := &Watcher{
 		nodes: o.Nodes, config: o.Config, owner: o.Owner, report: o.Report,
 		changed:   make(chan struct{}, 1),
 		witnesses: map[string]string{},
 		told:      map[*devices.Template]*Miss{},
 	}
-	synced, err := o.Nodes.Handle(func(lifecycle.Update) { w.signal() })
-	w.synced = synced
+	o.Nodes.Handle(func(string, *observe.Node, *observe.Node) { w.signal() })
 	o.Config.OnChange(w.signal)
 	o.Owner.OnChange(func(string) {}, w.signal)
-	return w, err
+	return w
 }
 
 // signal has the nodes looked at soon.
@@ -76,7 +74,7 @@ func (w *Watcher) signal() {
 // Run looks at the nodes when something has changed, until ctx ends. It begins
 // when all nodes are known.
 func (w *Watcher) Run(ctx context.Context) {
-	if !cache.WaitFor(ctx, "", w.synced) {
+	if !cache.WaitFor(ctx, "", w.nodes.Synced()...) {
 		return
 	}
 	for {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 const carrier = "test"
@@ -35,18 +36,17 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	w := &world{t: t, client: fake.NewClientset(objects...), store: config.NewStore(carrier)}
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(t, managed.Complete())
-	nodes := lifecycle.NewNodes(w.client, managed)
-	watcher, err := NewWatcher(Options{Config: w.store, Nodes: nodes, Report: func(byTemplate map[string]string) {
+	caches := observe.New(w.client, managed)
+	watcher := NewWatcher(Options{Config: w.store, Nodes: caches.Nodes, Report: func(byTemplate map[string]string) {
 		w.reported = byTemplate
 		w.looks++
 	}})
-	require.NoError(t, err)
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	w.log = logger.GetSink().(ktesting.Underlier).GetBuffer()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done []chan struct{}
 	logged := func(ctx context.Context) { watcher.Run(klog.NewContext(ctx, logger)) }
-	for _, run := range []func(context.Context){nodes.Run, logged} {
+	for _, run := range []func(context.Context){caches.Run, logged} {
 		ended := make(chan struct{})
 		done = append(done, ended)
 		go func() {

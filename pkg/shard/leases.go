@@ -4,67 +4,81 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	coordinationinformers "k8s.io/client-go/informers/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-
-	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"k8s.io/klog/v2"
 )
 
-// leases follows which nodes' leases the kwok in our Pod holds. It ignores
+// Leases are listed again after one to two of these periods, so that a handover is
+// noticed within a tenth of kwok's lease duration. A watch would deliver each
+// renewal: for 10,000 nodes a thousand events per second, and none of them matters.
+const listPeriod = 2 * time.Second
+
+// listTimeout bounds one list. It is generous: a list that fails changes nothing.
+const listTimeout = 30 * time.Second
+
+// leases observes which nodes' leases the kwok in our Pod holds. It ignores
 // whether a lease has expired: until another kwok takes it, nobody else acts, and
 // clocks differ.
 type leases struct {
-	informer cache.TypedSharedIndexInformer[*observedLease]
-	synced   cache.DoneChecker
+	client kubernetes.Interface
+	// prefix begins the identity of our kwok. The rest of the identity is new each
+	// time that kwok starts.
+	prefix  string
+	setHeld func(nodes sets.Set[string])
+
+	synced   chan struct{}
+	markOnce sync.Once
 }
 
-// observedLease is what the cache keeps of a lease. Each of a fleet's leases
-// changes every few seconds, and hardly ever in this.
-type observedLease struct {
-	cached.Meta
-	ours bool
-}
-
-// newLeases calls held with each node whose lease the kwok on the host gains or
-// loses.
-func newLeases(client kubernetes.Interface, host string, held func(node string, ours bool)) (*leases, error) {
-	informer := coordinationinformers.NewLeaseInformer(client, corev1.NamespaceNodeLease, 0, nil)
-	// What follows in the name of a holder is new each time that kwok starts.
-	prefix := host + "_"
-	cached.MustTransform(informer, func(object any) (any, error) {
-		if lease, is := object.(*coordinationv1.Lease); is {
-			return observeLease(lease, prefix), nil
-		}
-		return object, nil
-	})
-	l := &leases{informer: cache.NewTypedSharedIndexInformer[*observedLease](informer)}
-	handler, err := l.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*observedLease]{
-		AddFunc: func(lease *observedLease) { held(lease.Name, lease.ours) },
-		UpdateFunc: func(old, lease *observedLease) {
-			if old.ours != lease.ours {
-				held(lease.Name, lease.ours)
-			}
-		},
-		DeleteFunc: func(deleted cache.DeletedObject[*observedLease]) { held(deleted.GetObjectName().Name, false) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch the leases of nodes: %w", err)
-	}
-	l.synced = handler.HasSyncedChecker()
-	return l, nil
-}
-
-func observeLease(lease *coordinationv1.Lease, prefix string) *observedLease {
-	return &observedLease{
-		Meta: cached.MetaOf(lease),
-		ours: lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, prefix),
-	}
+// newLeases calls setHeld with the nodes whose leases the kwok on the host holds,
+// after each list.
+func newLeases(client kubernetes.Interface, host string, setHeld func(nodes sets.Set[string])) *leases {
+	return &leases{client: client, prefix: host + "_", setHeld: setHeld, synced: make(chan struct{})}
 }
 
 func (l *leases) run(ctx context.Context) {
-	l.informer.RunWithContext(ctx)
+	wait.JitterUntilWithContext(ctx, l.sync, listPeriod, 1, true)
 }
+
+// sync lists the leases once. After an error the last list remains in force.
+func (l *leases) sync(ctx context.Context) {
+	held, err := l.list(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot list the leases of nodes, trying again")
+		}
+		return
+	}
+	l.setHeld(held)
+	l.markOnce.Do(func() { close(l.synced) })
+}
+
+func (l *leases) list(ctx context.Context) (sets.Set[string], error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	// Version 0 means that the API server answers from its cache, and with one page.
+	all, err := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list leases in namespace %s: %w", corev1.NamespaceNodeLease, err)
+	}
+	held := sets.New[string]()
+	for i := range all.Items {
+		if holder := all.Items[i].Spec.HolderIdentity; holder != nil && strings.HasPrefix(*holder, l.prefix) {
+			held.Insert(all.Items[i].Name)
+		}
+	}
+	return held, nil
+}
+
+// Name implements cache.DoneChecker.
+func (l *leases) Name() string { return "leases of nodes" }
+
+// Done implements cache.DoneChecker: it is closed after the first list.
+func (l *leases) Done() <-chan struct{} { return l.synced }

@@ -2,7 +2,8 @@
 //
 // Every replica watches everything, so that it can take over at once, and shows
 // everything on its page; it writes only what it owns. Ownership does not fence:
-// for a moment two replicas may both act as the owner, so both must write the same.
+// for some seconds two replicas may both act as the owner, so both must write the
+// same.
 package shard
 
 import (
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
@@ -64,20 +66,19 @@ type Owner struct {
 	mu    sync.RWMutex
 	leads bool
 	// held are the nodes whose lease the kwok beside us holds.
-	held map[string]bool
+	held sets.Set[string]
 }
 
 // New makes an Owner; Run starts it.
-func New(o Options) (*Owner, error) {
-	owner := &Owner{mode: o.Mode, leads: o.Mode == None, held: map[string]bool{}}
+func New(o Options) *Owner {
+	owner := &Owner{mode: o.Mode, leads: o.Mode == None}
 	if o.Mode != None {
 		owner.election = newElection(o, owner.setLeads)
 	}
-	var err error
 	if o.Mode == Lease {
-		owner.leases, err = newLeases(o.Client, o.Host, owner.setHeld)
+		owner.leases = newLeases(o.Client, o.Host, owner.setHeld)
 	}
-	return owner, err
+	return owner
 }
 
 // OnChange calls node with each node that this replica begins to act for, and all
@@ -96,7 +97,7 @@ func (o *Owner) Acts(node string, there bool) bool {
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.held[node]
+	return o.held.Has(node)
 }
 
 // Leads reports whether this replica acts for what belongs to no single node.
@@ -114,7 +115,7 @@ func (o *Owner) Synced() []cache.DoneChecker {
 	if o.leases == nil {
 		return nil
 	}
-	return []cache.DoneChecker{o.leases.synced}
+	return []cache.DoneChecker{o.leases}
 }
 
 // Run takes part in the election until ctx ends, and then releases what it holds.
@@ -141,18 +142,14 @@ func (o *Owner) setLeads(leads bool) {
 	}
 }
 
-func (o *Owner) setHeld(node string, held bool) {
+func (o *Owner) setHeld(nodes sets.Set[string]) {
 	o.mu.Lock()
-	if held {
-		o.held[node] = true
-	} else {
-		delete(o.held, node)
-	}
+	taken := nodes.Difference(o.held)
+	o.held = nodes
 	o.mu.Unlock()
-	if !held {
-		return
-	}
-	for _, f := range o.taken {
-		f(node)
+	for node := range taken {
+		for _, f := range o.taken {
+			f(node)
+		}
 	}
 }

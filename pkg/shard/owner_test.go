@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -40,8 +41,7 @@ func (r *replica) timesLed() int {
 
 func start(t *testing.T, client kubernetes.Interface, mode Mode, host string) *replica {
 	t.Helper()
-	owner, err := New(Options{Mode: mode, Client: client, Host: host, Namespace: "kube-system", Name: "kwok-dra"})
-	require.NoError(t, err)
+	owner := New(Options{Mode: mode, Client: client, Host: host, Namespace: "kube-system", Name: "kwok-dra"})
 	r := &replica{Owner: owner}
 	owner.OnChange(func(node string) {
 		r.mu.Lock()
@@ -91,8 +91,7 @@ func lease(node, holder string) *coordinationv1.Lease {
 // TestNone has the one replica act for everything, as does no owner.
 func TestNone(t *testing.T) {
 	t.Parallel()
-	owner, err := New(Options{Mode: None})
-	require.NoError(t, err)
+	owner := New(Options{Mode: None})
 	for _, o := range []*Owner{owner, nil} {
 		require.True(t, o.Leads())
 		require.True(t, o.Acts("a", true))
@@ -175,15 +174,51 @@ func TestLease(t *testing.T) {
 			_, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(t.Context(), change, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		}
-		synctest.Wait()
+		time.Sleep(2 * listPeriod)
 		require.False(t, one.Acts("a", true))
 		require.True(t, two.Acts("a", true))
 		require.True(t, two.Acts("b", true), "also when its kwok has been started again")
 		require.Equal(t, []string{"a"}, two.told(), "and only of what is new")
 
 		require.NoError(t, client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(t.Context(), "a", metav1.DeleteOptions{}))
-		synctest.Wait()
+		time.Sleep(2 * listPeriod)
 		require.False(t, two.Acts("a", true))
+	})
+}
+
+// TestLeasesThatCannotBeListed changes nothing until a list succeeds again, and
+// waits for the first.
+func TestLeasesThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(lease("a", "one_1"))
+		var refuse atomic.Bool
+		refuse.Store(true)
+		var lists atomic.Int32
+		client.PrependReactor("list", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			lists.Add(1)
+			options := action.(clienttesting.ListActionImpl).ListOptions
+			require.Equal(t, metav1.ListOptions{ResourceVersion: "0"}, options, "from the API server's cache")
+			return refuse.Load(), nil, errors.New("too many requests")
+		})
+		one := start(t, client, Lease, "one")
+		time.Sleep(time.Minute)
+		require.False(t, cache.IsDone(one.Synced()[0]))
+		require.False(t, one.Acts("a", true))
+		require.InDelta(t, 20, lists.Load(), 10, "after 2 to 4 s each")
+
+		refuse.Store(false)
+		time.Sleep(2 * listPeriod)
+		require.True(t, cache.IsDone(one.Synced()[0]))
+		require.Equal(t, []string{"a"}, one.told())
+
+		refuse.Store(true)
+		require.NoError(t, client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		time.Sleep(time.Minute)
+		require.True(t, one.Acts("a", true), "what was last listed remains in force")
+		refuse.Store(false)
+		time.Sleep(2 * listPeriod)
+		require.False(t, one.Acts("a", true))
 	})
 }
 
@@ -203,8 +238,7 @@ func TestRecorder(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[Mode]int{None: 3, Leader: 0} {
 		to := record.NewFakeRecorder(10)
-		owner, err := New(Options{Mode: mode, Client: fake.NewClientset()})
-		require.NoError(t, err)
+		owner := New(Options{Mode: mode, Client: fake.NewClientset()})
 		recorder := owner.Recorder(to)
 		var about runtime.Object = node("a")
 		recorder.Event(about, corev1.EventTypeWarning, "Reason", "message")

@@ -52,10 +52,7 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) write 
 	if isForeign(object.Source) {
 		return nil
 	}
-	var shown draConfigStatus
-	if given, is, err := unstructured.NestedMap(object.Source.Object, "status"); is && err == nil {
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(given, &shown)
-	}
+	shown := statusOf[draConfigStatus](object.Source)
 	status := draConfigStatus{
 		Conditions:         ownConditions(shown.Conditions),
 		NodeCount:          new(int32(all.published + all.waiting + all.failing)),
@@ -73,16 +70,13 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) write 
 
 // applyStatus applies a status and gives way to who has written one meanwhile.
 func applyStatus(ctx context.Context, client dynamic.ResourceInterface, source *unstructured.Unstructured, status draConfigStatus) error {
-	encoded, err := json.Marshal(map[string]any{
-		"apiVersion": source.GetAPIVersion(), "kind": source.GetKind(), "metadata": map[string]any{"name": source.GetName()}, "status": status,
-	})
+	encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		return fmt.Errorf("encode it: %w", err)
 	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(encoded); err != nil {
-		return fmt.Errorf("decode it: %w", err)
-	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": source.GetAPIVersion(), "kind": source.GetKind(), "metadata": map[string]any{"name": source.GetName()}, "status": encoded,
+	}}
 	_, err = client.ApplyStatus(ctx, source.GetName(), object, metav1.ApplyOptions{FieldManager: v1alpha1.ManagedByValue})
 	if apierrors.IsConflict(err) {
 		klog.FromContext(ctx).Info("Left the status of a DRAConfig to who writes it", "draConfig", source.GetName(), "err", err)

@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
 // draConfig is a DRAConfig of which the managers have written the fields.
@@ -98,16 +98,16 @@ func (w *draWorld) settle() draConfigStatus {
 	return status
 }
 
-func pools(p, q publishing.Outcome) map[string]publishing.Outcome {
-	return map[string]publishing.Outcome{"a.p": p, "a.q": q, "other": {Slices: 100}}
+func pools(p, q resourceslice.Outcome) map[string]resourceslice.Outcome {
+	return map[string]resourceslice.Outcome{"a.p": p, "a.q": q, "other": {Slices: 100}}
 }
 
 func TestDRAConfig(t *testing.T) {
 	t.Parallel()
-	clash := publishing.Outcome{Problem: errors.New("both have the device gpu-0")}
-	both := pools(publishing.Outcome{Slices: 1, Devices: 8}, publishing.Outcome{Slices: 2, Devices: 8})
+	clash := resourceslice.Outcome{Problem: errors.New("both have the device gpu-0")}
+	both := pools(resourceslice.Outcome{Slices: 1, Devices: 8}, resourceslice.Outcome{Slices: 2, Devices: 8})
 	for name, test := range map[string]struct {
-		nodes                 map[string]map[string]publishing.Outcome
+		nodes                 map[string]map[string]resourceslice.Outcome
 		err                   error
 		templates             bool
 		nodeCount, sliceCount int32
@@ -115,11 +115,11 @@ func TestDRAConfig(t *testing.T) {
 		reason, message       string
 	}{
 		"no node yet":      {nil, nil, true, 0, 0, "True", "True", reasonNoNode, "no fake node is selected"},
-		"published":        {map[string]map[string]publishing.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, 2, 4, "True", "True", reasonPublished, "published on 2 nodes"},
-		"waiting":          {map[string]map[string]publishing.Outcome{"node n": pools(publishing.Outcome{}, publishing.Outcome{})}, nil, true, 1, 0, "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
-		"clashing":         {map[string]map[string]publishing.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, 2, 3, "False", "True", reasonFailing, "node m: both have the device gpu-0"},
+		"published":        {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, 2, 4, "True", "True", reasonPublished, "published on 2 nodes"},
+		"waiting":          {map[string]map[string]resourceslice.Outcome{"node n": pools(resourceslice.Outcome{}, resourceslice.Outcome{})}, nil, true, 1, 0, "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
+		"clashing":         {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, 2, 3, "False", "True", reasonFailing, "node m: both have the device gpu-0"},
 		"refused":          {nil, errors.New("bad"), false, 0, 0, "False", "False", reasonNoVersion, "no version has been accepted"},
-		"old one in force": {map[string]map[string]publishing.Outcome{"node n": both}, errors.New("bad"), true, 1, 3, "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
+		"old one in force": {map[string]map[string]resourceslice.Outcome{"node n": both}, errors.New("bad"), true, 1, 3, "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,12 +11,14 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
 // The reasons of the conditions. docs/reference/conditions.md is made from these
@@ -59,7 +61,7 @@ type totals struct {
 }
 
 // plus adds their state on one more node, or of a pool that nodes share.
-func (t totals) plus(of string, here publishing.Outcome) totals {
+func (t totals) plus(of string, here resourceslice.Outcome) totals {
 	t.slices += int64(here.Slices)
 	t.devices += int64(here.Devices)
 	switch {
@@ -79,10 +81,20 @@ func (t totals) plus(of string, here publishing.Outcome) totals {
 	return t
 }
 
+// statusOf reads the status that an object has, or none where it has something else
+// there.
+func statusOf[T any](source *unstructured.Unstructured) (status T) {
+	if given, ok, err := unstructured.NestedMap(source.Object, "status"); ok && err == nil {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(given, &status)
+	}
+	return status
+}
+
 // planTemplate makes the write that the status of a ResourcePoolTemplate needs.
 func planTemplate(template config.Acceptance, all totals, now metav1.Time) write {
-	status, differs := plan(template, all, now)
-	if !differs {
+	shown := statusOf[v1alpha1.ResourcePoolTemplateStatus](template.Source)
+	status := plan(template, shown, all, now)
+	if apiequality.Semantic.DeepEqual(status, shown) {
 		return nil
 	}
 	return func(ctx context.Context, client dynamic.ResourceInterface, name string) error {
@@ -94,17 +106,16 @@ func planTemplate(template config.Acceptance, all totals, now metav1.Time) write
 	}
 }
 
-// plan works out the status that a template should have, and reports whether it
-// differs from the one that it has.
-func plan(template config.Acceptance, all totals, now metav1.Time) (v1alpha1.ResourcePoolTemplateStatus, bool) {
+// plan works out the status that a template should have, from the one that it shows.
+func plan(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
 	status := v1alpha1.ResourcePoolTemplateStatus{
-		Conditions: slices.Clone(template.Status.Conditions),
+		Conditions: slices.Clone(shown.Conditions),
 		Nodes:      all.published,
 		Slices:     all.slices,
 		Devices:    all.devices,
 	}
 	set(&status.Conditions, template.Generation, now, accepted(template), published(template, all))
-	return status, !apiequality.Semantic.DeepEqual(status, template.Status)
+	return status
 }
 
 // set sets conditions. Only another status is a transition.

@@ -17,12 +17,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
-	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
-// interval is the least time between two looks at all templates. A fleet that
-// comes up changes the counts with each node.
+// interval is the least time from one look at all templates to the next. A fleet
+// that comes up changes the counts with each node.
 const interval = time.Second
 
 // Writer writes the status of objects when it changes, and at no other time.
@@ -32,13 +33,19 @@ type Writer struct {
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	forms      []form
-	// changed has room for one, so that a sender never waits.
-	changed chan struct{}
+	// loop has one key, which stands for all objects, and so works on one at a time.
+	loop *loop.Loop[struct{}]
+	// next is when the next look may begin.
+	next time.Time
+	observed
+}
 
+// observed is what is known of templates.
+type observed struct {
 	mu sync.Mutex
 	// outcomes maps nodes, and pools that nodes share, to what became of templates
 	// there.
-	outcomes map[string]map[string]publishing.Outcome
+	outcomes map[string]map[string]resourceslice.Outcome
 	// unselected maps templates that select no node to why.
 	unselected map[string]string
 }
@@ -61,16 +68,16 @@ func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind stri
 		owner:      owner,
 		acceptance: acceptance,
 		forms:      formsOf(kinds),
-		changed:    make(chan struct{}, 1),
-		outcomes:   map[string]map[string]publishing.Outcome{},
+		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
 	}
+	w.loop = loop.New("status", w.reconcile)
 	owner.OnChange(func(string) {}, w.Changed)
 	return w
 }
 
 // Outcomes replaces the state of the templates on a node, or of a pool that nodes
 // share.
-func (w *Writer) Outcomes(of string, templates map[string]publishing.Outcome) {
+func (w *Writer) Outcomes(of string, templates map[string]resourceslice.Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(templates) == 0 {
@@ -94,34 +101,29 @@ func (w *Writer) Unselected(byTemplate map[string]string) {
 
 // Changed has the objects looked at soon.
 func (w *Writer) Changed() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
+	w.loop.Add(struct{}{})
+}
+
+// CheckHealth returns an error if the Writer's loop is stuck.
+func (w *Writer) CheckHealth() error {
+	return w.loop.CheckHealth()
 }
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.changed:
-		}
-		w.write(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(interval):
-		}
-	}
+	w.loop.Run(ctx, 1)
 }
 
-// write brings the status of every object up to date. One that cannot be written
-// is tried again.
-func (w *Writer) write(ctx context.Context) {
+// reconcile brings the status of every object up to date. One that cannot be
+// written is tried again with the next look, and holds up no other.
+func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
+	if early := time.Until(w.next); early > 0 {
+		w.loop.AddAfter(struct{}{}, early)
+		return nil
+	}
+	w.next = time.Now().Add(interval)
 	if !w.owner.Leads() {
-		return
+		return nil
 	}
 	for _, form := range w.forms {
 		objects := w.acceptance(form.kind.Name)
@@ -139,28 +141,29 @@ func (w *Writer) write(ctx context.Context) {
 			}
 		}
 	}
+	return nil
 }
 
 // totals adds up the state of each object's templates.
-func (w *Writer) totals(objects map[string]config.Acceptance) map[string]totals {
+func (o *observed) totals(objects map[string]config.Acceptance) map[string]totals {
 	owners := map[string]string{}
 	for name, object := range objects {
 		for _, template := range object.Templates {
 			owners[template] = name
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	all := map[string]totals{}
-	for _, of := range slices.Sorted(maps.Keys(w.outcomes)) {
-		for name, here := range together(w.outcomes[of], owners) {
+	for _, of := range slices.Sorted(maps.Keys(o.outcomes)) {
+		for name, here := range together(o.outcomes[of], owners) {
 			all[name] = all[name].plus(of, here)
 		}
 	}
-	for _, template := range slices.Sorted(maps.Keys(w.unselected)) {
+	for _, template := range slices.Sorted(maps.Keys(o.unselected)) {
 		if name, owned := owners[template]; owned {
 			sum := all[name]
-			sum.unselected = cmp.Or(sum.unselected, w.unselected[template])
+			sum.unselected = cmp.Or(sum.unselected, o.unselected[template])
 			all[name] = sum
 		}
 	}
@@ -168,8 +171,8 @@ func (w *Writer) totals(objects map[string]config.Acceptance) map[string]totals 
 }
 
 // together makes one outcome of those of each object's templates in one place.
-func together(outcomes map[string]publishing.Outcome, owners map[string]string) map[string]publishing.Outcome {
-	all := map[string]publishing.Outcome{}
+func together(outcomes map[string]resourceslice.Outcome, owners map[string]string) map[string]resourceslice.Outcome {
+	all := map[string]resourceslice.Outcome{}
 	for _, template := range slices.Sorted(maps.Keys(outcomes)) {
 		name, owned := owners[template]
 		if !owned {

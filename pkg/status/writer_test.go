@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	publishing "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
 // world is a Writer at work on an API server that keeps the status of templates.
@@ -32,7 +33,7 @@ func newWorld(t *testing.T, names ...string) *world {
 	t.Helper()
 	w := &world{templates: map[string]config.Acceptance{}}
 	for _, name := range names {
-		w.templates[name] = config.Acceptance{Generation: 1, Templates: []string{name}}
+		w.templates[name] = config.Acceptance{Generation: 1, Templates: []string{name}, Source: &unstructured.Unstructured{}}
 	}
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "resourcepooltemplates", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -44,9 +45,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		}
 		var object v1alpha1.ResourcePoolTemplate
 		require.NoError(t, json.Unmarshal(patch.GetPatch(), &object))
-		acceptance := w.templates[patch.GetName()]
-		acceptance.Status = object.Status
-		w.templates[patch.GetName()] = acceptance
+		w.show(t, patch.GetName(), &object.Status)
 		return true, nil, nil
 	})
 	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
@@ -63,13 +62,28 @@ func newWorld(t *testing.T, names ...string) *world {
 	return w
 }
 
+// show has a template show a status.
+func (w *world) show(t *testing.T, name string, status *v1alpha1.ResourcePoolTemplateStatus) {
+	t.Helper()
+	shown, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	require.NoError(t, err)
+	acceptance := w.templates[name]
+	acceptance.Source = &unstructured.Unstructured{Object: map[string]any{"status": shown}}
+	w.templates[name] = acceptance
+}
+
+// shown is the status that a template shows.
+func (w *world) shown(name string) v1alpha1.ResourcePoolTemplateStatus {
+	return statusOf[v1alpha1.ResourcePoolTemplateStatus](w.templates[name].Source)
+}
+
 func (w *world) settle() {
 	time.Sleep(10 * interval)
 	synctest.Wait()
 }
 
-func on(slices, devices int) map[string]publishing.Outcome {
-	return map[string]publishing.Outcome{"a": {Slices: slices, Devices: devices}}
+func on(slices, devices int) map[string]resourceslice.Outcome {
+	return map[string]resourceslice.Outcome{"a": {Slices: slices, Devices: devices}}
 }
 
 func TestWriterAddsUp(t *testing.T) {
@@ -80,16 +94,16 @@ func TestWriterAddsUp(t *testing.T) {
 		w.Outcomes("node n2", on(2, 8))
 		w.Outcomes("node n3", on(0, 0))
 		w.settle()
-		status := w.templates["a"].Status
+		status := w.shown("a")
 		require.Equal(t, []int64{2, 4, 16}, []int64{status.Nodes, status.Slices, status.Devices})
 		require.Equal(t, "published on 2 nodes, waiting on 1", status.Conditions[1].Message)
-		require.Equal(t, "NoNode", w.templates["b"].Status.Conditions[1].Reason)
+		require.Equal(t, "NoNode", w.shown("b").Conditions[1].Reason)
 
 		w.Outcomes("node n2", nil)
-		w.Outcomes("node n3", map[string]publishing.Outcome{"a": {Problem: errors.New("bad")}})
-		w.Outcomes("node n0", map[string]publishing.Outcome{"a": {Problem: errors.New("worse")}})
+		w.Outcomes("node n3", map[string]resourceslice.Outcome{"a": {Problem: errors.New("bad")}})
+		w.Outcomes("node n0", map[string]resourceslice.Outcome{"a": {Problem: errors.New("worse")}})
 		w.settle()
-		status = w.templates["a"].Status
+		status = w.shown("a")
 		require.EqualValues(t, 1, status.Nodes)
 		require.Equal(t, "node n0: worse (and so on 1 more)", status.Conditions[1].Message)
 	})
@@ -121,20 +135,20 @@ func TestWriterUnselected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")
-		w.Outcomes("node n", map[string]publishing.Outcome{"b": {Slices: 1, Devices: 8}})
+		w.Outcomes("node n", map[string]resourceslice.Outcome{"b": {Slices: 1, Devices: 8}})
 		w.Unselected(map[string]string{"a": "template a selects 0 of 1 nodes: x", "other": "y"})
 		w.settle()
-		require.Equal(t, "template a selects 0 of 1 nodes: x", w.templates["a"].Status.Conditions[1].Message)
-		require.Equal(t, "published on 1 node", w.templates["b"].Status.Conditions[1].Message)
+		require.Equal(t, "template a selects 0 of 1 nodes: x", w.shown("a").Conditions[1].Message)
+		require.Equal(t, "published on 1 node", w.shown("b").Conditions[1].Message)
 		wrote := w.writes
 		for range 10 {
 			w.Unselected(map[string]string{"a": "template a selects 0 of 1 nodes: x", "other": "y"})
 			w.settle()
 		}
 		require.Equal(t, wrote, w.writes)
-		w.Outcomes("node n", map[string]publishing.Outcome{"a": {Slices: 1, Devices: 8}})
+		w.Outcomes("node n", map[string]resourceslice.Outcome{"a": {Slices: 1, Devices: 8}})
 		w.settle()
-		require.Equal(t, "published on 1 node", w.templates["a"].Status.Conditions[1].Message)
+		require.Equal(t, "published on 1 node", w.shown("a").Conditions[1].Message)
 	})
 }
 
@@ -146,15 +160,13 @@ func TestWriterPutsRight(t *testing.T) {
 		w := newWorld(t, "a")
 		w.Outcomes("node n", on(2, 8))
 		w.settle()
-		status, wrote := w.templates["a"].Status, w.writes
-		late := w.templates["a"]
-		late.Status.Nodes, late.Status.Conditions = 7, late.Status.Conditions[:1]
-		w.templates["a"] = late
+		status, wrote := w.shown("a"), w.writes
+		w.show(t, "a", &v1alpha1.ResourcePoolTemplateStatus{Nodes: 7, Conditions: status.Conditions[:1]})
 		w.Changed()
 		w.settle()
 		require.Equal(t, wrote+1, w.writes)
-		require.Equal(t, status.Nodes, w.templates["a"].Status.Nodes)
-		require.Len(t, w.templates["a"].Status.Conditions, len(status.Conditions))
+		require.Equal(t, status.Nodes, w.shown("a").Nodes)
+		require.Len(t, w.shown("a").Conditions, len(status.Conditions))
 		w.Changed()
 		w.settle()
 		require.Equal(t, wrote+1, w.writes)
@@ -171,6 +183,6 @@ func TestWriterTriesAgain(t *testing.T) {
 		require.InDelta(t, 10, w.writes, 1, "once in an interval")
 		w.down.Store(false)
 		w.settle()
-		require.EqualValues(t, 1, w.templates["a"].Status.Nodes)
+		require.EqualValues(t, 1, w.shown("a").Nodes)
 	})
 }

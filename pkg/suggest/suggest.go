@@ -32,6 +32,18 @@ func Nearest(word string, known []string) string {
 	return nearest
 }
 
+// DidYouMean proposes the known word that is nearest, for the end of an error.
+func DidYouMean[T ~string](word T, known []T) string {
+	words := make([]string, len(known))
+	for i := range known {
+		words[i] = string(known[i])
+	}
+	if nearest := Nearest(string(word), words); nearest != "" {
+		return fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	return ""
+}
+
 // shortened finds a known word that is short for the given one, or long.
 func shortened(word string, known []string) string {
 	const least = 3
@@ -102,7 +114,7 @@ func Label(text string) string {
 // extended resource, a domain with a name, is turned round.
 func Subdomain(text string) string {
 	text = strings.ToLower(text)
-	if domain, name, is := strings.Cut(text, "/"); is && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
+	if domain, name, ok := strings.Cut(text, "/"); ok && strings.Contains(domain, ".") && !strings.Contains(name, "/") {
 		text = name + "." + domain
 	}
 	var labels []string
@@ -184,7 +196,7 @@ func Duration(text string) string {
 	if days, err := strconv.Atoi(number); err == nil && (unit == "d" || unit == "day" || unit == "days") {
 		return fmt.Sprintf("%dh", days*24)
 	}
-	if short, is := units[unit]; is {
+	if short, ok := units[unit]; ok {
 		unit = short
 	}
 	for _, long := range []string{"seconds", "minutes", "hours"} {

@@ -8,12 +8,12 @@ import (
 
 // Adopt returns a path by which a program is to be started that belongs to the
 // cluster. Processes started by it end with the cluster, however that ends.
-func (c *Cluster) Adopt(program string) (string, error) {
-	return c.adopt(program, c.path("bin", filepath.Base(program)))
+func (f folder) Adopt(program string) (string, error) {
+	return f.adopt(program, f.path("bin", filepath.Base(program)))
 }
 
 // adopt makes link such a path.
-func (c *Cluster) adopt(program, link string) (string, error) {
+func (f folder) adopt(program, link string) (string, error) {
 	target, err := filepath.Abs(program)
 	if err != nil {
 		return "", fmt.Errorf("find program %s: %w", program, err)
@@ -22,7 +22,7 @@ func (c *Cluster) adopt(program, link string) (string, error) {
 		return "", fmt.Errorf("adopt program %s: %w", program, err)
 	}
 	// Made elsewhere and moved, so that whoever starts it meanwhile finds one.
-	scratch, err := os.MkdirTemp(c.home, "adopt-")
+	scratch, err := os.MkdirTemp(f.home, "adopt-")
 	if err != nil {
 		return "", fmt.Errorf("adopt program %s: %w", program, err)
 	}

@@ -30,16 +30,16 @@ type AuditEvent struct {
 	ResponseObject json.RawMessage
 }
 
-// Mutating tells whether the request was to write something.
+// Mutating reports whether the request was to write something.
 func (e *AuditEvent) Mutating() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 }
 
 // Audited returns the wanted events of the audit log, in their order.
-func (c *Cluster) Audited(wanted func(*AuditEvent) bool) ([]AuditEvent, error) {
-	log, err := os.Open(c.AuditLog())
+func (f folder) Audited(wanted func(*AuditEvent) bool) ([]AuditEvent, error) {
+	log, err := os.Open(f.AuditLog())
 	if err != nil {
-		return nil, fmt.Errorf("open audit log of cluster %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("open audit log of cluster %s: %w", f.name, err)
 	}
 	defer func() { _ = log.Close() }()
 	var all []AuditEvent
@@ -50,7 +50,7 @@ func (c *Cluster) Audited(wanted func(*AuditEvent) bool) ([]AuditEvent, error) {
 			return all, nil // the last line may not be whole yet
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read audit log of cluster %s: %w", c.Name(), err)
+			return nil, fmt.Errorf("read audit log of cluster %s: %w", f.name, err)
 		}
 		if wanted(&event) {
 			all = append(all, event)

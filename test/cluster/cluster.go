@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -28,12 +27,11 @@ import (
 
 // A Cluster is a running cluster.
 type Cluster struct {
+	runner
 	options  Options
 	programs *build.Programs
-	home     string // everything of the cluster is below it
 	ports    *filelock.Lock
 	watchdog *watchdog
-	gates    *map[string]bool // those of SetFeatureGates, if it was called
 
 	stop func() error
 }
@@ -68,7 +66,7 @@ func temporaryHome() (string, error) {
 // start starts a cluster in the directory home. Also with an error it returns a
 // cluster, of which as much runs as could be started, to be stopped by the caller.
 func start(ctx context.Context, o Options, home string) (*Cluster, error) {
-	c := &Cluster{options: o, home: home}
+	c := &Cluster{runner: runner{folder: folder{home, o.Name}}, options: o}
 	c.stop = sync.OnceValue(c.remove)
 	var err error
 	// First of all: a build takes minutes, in which this process may be ended.
@@ -117,22 +115,8 @@ func (c *Cluster) remove() error {
 	return c.watchdog.dismiss()
 }
 
-// Name is the name of the cluster. Its context in the kubeconfig is
-// "kwok-" and the name.
-func (c *Cluster) Name() string { return c.options.Name }
-
 // Versions are the versions that the cluster runs.
 func (c *Cluster) Versions() build.Versions { return c.programs.Versions }
-
-// Kubeconfig is the path of a kubeconfig of the cluster's administrator.
-func (c *Cluster) Kubeconfig() string { return c.state("kubeconfig.yaml") }
-
-// Logs is the directory with a log file for each component.
-func (c *Cluster) Logs() string { return c.state("logs") }
-
-// AuditLog is the path of the API server's audit log, one JSON object per line
-// and finished request. Options.Audit has to be set.
-func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
 
 // Binary is the path of one of the built programs, for example kubectl, or ""
 // for an unknown name.
@@ -163,27 +147,4 @@ func (c *Cluster) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd 
 	cmd := exec.CommandContext(ctx, c.path("bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
 	cmd.Env = c.environment()
 	return cmd
-}
-
-// path is a path in the directory of the cluster, state one in that part of it
-// which kwokctl manages.
-func (c *Cluster) path(elem ...string) string {
-	return filepath.Join(append([]string{c.home}, elem...)...)
-}
-
-func (c *Cluster) state(elem ...string) string {
-	return c.path(append([]string{"clusters", c.Name()}, elem...)...)
-}
-
-// environment is that of every process of the cluster: ours, without what
-// configures another kwok or cluster.
-func (c *Cluster) environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "KWOK_") || strings.HasPrefix(entry, "KUBECONFIG=") || strings.HasPrefix(entry, "PATH=")
-	})
-	return append(env,
-		"KWOK_WORKDIR="+c.home,
-		"KUBECACHEDIR="+c.path("kubectl-cache"),
-		"PATH="+c.path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
-	)
 }

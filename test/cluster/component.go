@@ -3,12 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,19 +19,25 @@ var ErrUnknownComponent = errors.New("no such component")
 // machine.
 const componentTimeout = startTimeout
 
+// A runner starts and stops the components of a cluster.
+type runner struct {
+	folder
+	gates *map[string]bool // those of SetFeatureGates, if it was called
+}
+
 // StopComponent stops one component, for example kube-controller-manager, and
 // returns when it has ended. kwokctl can only stop whole clusters. It does
 // nothing when the component does not run.
-func (c *Cluster) StopComponent(ctx context.Context, name string) error {
-	component, err := c.component(name)
+func (r *runner) StopComponent(ctx context.Context, name string) error {
+	component, err := r.component(name)
 	if err != nil {
 		return err
 	}
-	pid, err := c.pid(name)
+	pid, err := r.pid(name)
 	if err != nil {
 		return err
 	}
-	p, found, err := process.Find(c.home, pid)
+	p, found, err := process.Find(r.home, pid)
 	if err != nil || !found {
 		return err
 	}
@@ -60,22 +63,22 @@ func (c *Cluster) StopComponent(ctx context.Context, name string) error {
 
 // StartComponent starts a component that was stopped and returns when it
 // listens on its ports. It does nothing when the component runs.
-func (c *Cluster) StartComponent(ctx context.Context, name string) error {
-	component, err := c.component(name)
+func (r *runner) StartComponent(ctx context.Context, name string) error {
+	component, err := r.component(name)
 	if err != nil {
 		return err
 	}
-	if !c.ended(name) {
+	if !r.ended(name) {
 		return nil
 	}
-	if err := c.fork(component); err != nil {
+	if err := r.fork(component); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, componentTimeout)
 	defer cancel()
 	return process.Until(ctx, "start component "+name, func() (bool, error) {
-		if c.ended(name) {
-			return false, c.endedError(name)
+		if r.ended(name) {
+			return false, r.endedError(name)
 		}
 		return component.listens(), nil
 	})
@@ -101,29 +104,11 @@ func (p port) open() bool {
 }
 
 // ended says whether a component was started and does not run any more.
-func (c *Cluster) ended(name string) bool {
-	pid, err := c.pid(name)
+func (r *runner) ended(name string) bool {
+	pid, err := r.pid(name)
 	if err != nil {
 		return false // not started yet
 	}
-	_, found, err := process.Find(c.home, pid)
+	_, found, err := process.Find(r.home, pid)
 	return err == nil && !found
 }
-
-func (c *Cluster) pid(name string) (int, error) {
-	content, err := os.ReadFile(c.pidFile(name))
-	if err != nil {
-		return 0, fmt.Errorf("read process number of component %s: %w", name, err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
-	if err != nil {
-		return 0, fmt.Errorf("read process number of component %s: %w", name, err)
-	}
-	return pid, nil
-}
-
-func (c *Cluster) pidFile(name string) string { return c.state("pids", name+".pid") }
-
-func (c *Cluster) log(name string) string { return c.state("logs", name+".log") }
-
-func (c *Cluster) disabled(name string) bool { return slices.Contains(c.options.Disable, name) }

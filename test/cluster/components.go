@@ -38,11 +38,11 @@ type port struct {
 // AddComponent starts one more program as a component of the cluster: it has a
 // log in Logs, can be stopped and started by its name, and ends with the cluster.
 // It runs in the directory of the caller, with KUBECONFIG set to Kubeconfig.
-func (c *Cluster) AddComponent(name, program string, args ...string) error {
+func (r *runner) AddComponent(name, program string, args ...string) error {
 	if !simpleName.MatchString(name) {
 		return fmt.Errorf("add component %q: %w", name, errName)
 	}
-	if _, err := c.component(name); !errors.Is(err, ErrUnknownComponent) {
+	if _, err := r.component(name); !errors.Is(err, ErrUnknownComponent) {
 		return errors.Join(fmt.Errorf("add component %s: there is one of that name", name), err)
 	}
 	program, err := exec.LookPath(program)
@@ -54,7 +54,7 @@ func (c *Cluster) AddComponent(name, program string, args ...string) error {
 		return fmt.Errorf("add component %s: %w", name, err)
 	}
 	// A directory of its own: it may be called like a program of ours.
-	link, err := c.adopt(program, c.path("added", name))
+	link, err := r.adopt(program, r.path("added", name))
 	if err != nil {
 		return fmt.Errorf("add component %s: %w", name, err)
 	}
@@ -63,16 +63,16 @@ func (c *Cluster) AddComponent(name, program string, args ...string) error {
 		Binary:  link,
 		Args:    args,
 		WorkDir: workDir,
-		Envs:    []env{{Name: "KUBECONFIG", Value: c.Kubeconfig()}},
+		Envs:    []env{{Name: "KUBECONFIG", Value: r.Kubeconfig()}},
 	}
 	content, err := json.Marshal(added)
 	if err != nil {
 		return fmt.Errorf("encode component %s: %w", name, err)
 	}
-	if err := os.WriteFile(c.path("added", name+addedSuffix), content, 0o644); err != nil {
+	if err := os.WriteFile(r.path("added", name+addedSuffix), content, 0o644); err != nil {
 		return fmt.Errorf("add component %s: %w", name, err)
 	}
-	return c.fork(added)
+	return r.fork(added)
 }
 
 // addedSuffix marks the file that describes an added component.
@@ -80,15 +80,15 @@ const addedSuffix = ".json"
 
 // fork starts a component as kwokctl does: in the background, with a log file
 // and a file with the number of the process.
-func (c *Cluster) fork(p component) error {
-	log, err := os.OpenFile(c.log(p.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+func (r *runner) fork(p component) error {
+	log, err := os.OpenFile(r.log(p.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("open log of component %s: %w", p.Name, err)
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(p.Binary, p.Args...)
 	cmd.Dir = p.WorkDir
-	cmd.Env = c.environment()
+	cmd.Env = r.environment()
 	for _, env := range p.Envs {
 		cmd.Env = append(cmd.Env, env.Name+"="+env.Value)
 	}
@@ -100,14 +100,14 @@ func (c *Cluster) fork(p component) error {
 	// Its result is of no interest, but without this it would stay in the process
 	// table after its end.
 	go func() { _ = cmd.Wait() }()
-	if err := os.WriteFile(c.pidFile(p.Name), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+	if err := os.WriteFile(r.pidFile(p.Name), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
 		return fmt.Errorf("write process number of component %s: %w", p.Name, err)
 	}
 	return nil
 }
 
-func (c *Cluster) component(name string) (component, error) {
-	all, err := c.components()
+func (r *runner) component(name string) (component, error) {
+	all, err := r.components()
 	if err != nil {
 		return component{}, err
 	}
@@ -119,15 +119,15 @@ func (c *Cluster) component(name string) (component, error) {
 }
 
 // components are those that kwokctl has started and those added later.
-func (c *Cluster) components() ([]component, error) {
-	all, err := c.created()
+func (r *runner) components() ([]component, error) {
+	all, err := r.created()
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		all[i] = c.gated(all[i])
+		all[i] = r.gated(all[i])
 	}
-	files, err := filepath.Glob(c.path("added", "*"+addedSuffix))
+	files, err := filepath.Glob(r.path("added", "*"+addedSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("list added components: %w", err)
 	}
@@ -146,8 +146,8 @@ func (c *Cluster) components() ([]component, error) {
 }
 
 // created reads what kwokctl has started from where it keeps it.
-func (c *Cluster) created() ([]component, error) {
-	f, err := os.Open(c.state("kwok.yaml"))
+func (r *runner) created() ([]component, error) {
+	f, err := os.Open(r.state("kwok.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("open state of kwokctl: %w", err)
 	}

@@ -79,24 +79,31 @@ rules:
 - level: Metadata
 `
 
-// writeConfig writes the configuration where kwokctl looks for it by default.
-func (c *Cluster) writeConfig(p *build.Programs, ports ports) error {
+// settings are what kwokctl is to know of a cluster.
+type settings struct {
+	folder
+	options  Options
+	programs *build.Programs
+}
+
+// write writes the configuration where kwokctl looks for it by default.
+func (s settings) write(ports ports) error {
 	config := kwokctlConfig{
 		APIVersion:        "config.kwok.x-k8s.io/v1alpha1",
 		Kind:              "KwokctlConfiguration",
-		Options:           c.kwokctlOptions(p, ports),
-		ComponentsPatches: patches(c.options.ExtraArgs),
+		Options:           s.kwokctlOptions(ports),
+		ComponentsPatches: patches(s.options.ExtraArgs),
 	}
-	if p.Stages != "" && !c.disabled(Kwok) {
-		kwok, err := c.olderKwok(p, config.Options)
+	if s.programs.Stages != "" && !s.options.disabled(Kwok) {
+		kwok, err := s.olderKwok(config.Options)
 		if err != nil {
 			return err
 		}
-		config.Options.Disable = append(slices.Clone(c.options.Disable), Kwok)
+		config.Options.Disable = append(slices.Clone(s.options.Disable), Kwok)
 		config.Components = append(config.Components, kwok)
 	}
-	if c.options.Audit {
-		config.Options.KubeAuditPolicy = c.path("audit-policy.yaml")
+	if s.options.Audit {
+		config.Options.KubeAuditPolicy = s.path("audit-policy.yaml")
 		if err := os.WriteFile(config.Options.KubeAuditPolicy, []byte(auditPolicy), 0o600); err != nil {
 			return fmt.Errorf("write audit policy: %w", err)
 		}
@@ -105,14 +112,14 @@ func (c *Cluster) writeConfig(p *build.Programs, ports ports) error {
 	if err != nil {
 		return fmt.Errorf("encode configuration of kwokctl: %w", err)
 	}
-	if err := os.WriteFile(c.path("kwok.yaml"), document, 0o600); err != nil {
+	if err := os.WriteFile(s.path("kwok.yaml"), document, 0o600); err != nil {
 		return fmt.Errorf("write configuration of kwokctl: %w", err)
 	}
 	return nil
 }
 
-func (c *Cluster) kwokctlOptions(p *build.Programs, ports ports) kwokctlOptions {
-	o := c.options
+func (s settings) kwokctlOptions(ports ports) kwokctlOptions {
+	o, p := s.options, s.programs
 	return kwokctlOptions{
 		Runtime:           "binary",
 		BindAddress:       loopback,

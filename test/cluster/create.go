@@ -49,7 +49,7 @@ func (c *Cluster) prepare() error {
 		return err
 	}
 	c.ports = ports.lock
-	return c.writeConfig(c.programs, ports)
+	return settings{c.folder, c.options, c.programs}.write(ports)
 }
 
 // runKwokctl creates the cluster. kwokctl waits for an API server for minutes,
@@ -102,17 +102,17 @@ func (c *Cluster) attend(ctx context.Context, cancel context.CancelCauseFunc, do
 	}
 }
 
-func (c *Cluster) firstEnded(names ...string) error {
+func (r *runner) firstEnded(names ...string) error {
 	for _, name := range names {
-		if c.ended(name) {
-			return c.endedError(name)
+		if r.ended(name) {
+			return r.endedError(name)
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) endedError(name string) error {
-	return fmt.Errorf("%s ended, its last lines:\n%s", name, tail(c.log(name)))
+func (r *runner) endedError(name string) error {
+	return fmt.Errorf("%s ended, its last lines:\n%s", name, tail(r.log(name)))
 }
 
 var errGaveUp = errors.New("ended again and again")
@@ -153,7 +153,7 @@ func (c *Cluster) serves(ctx context.Context, api *adminClient) bool {
 	if !api.ok(ctx, "/readyz") {
 		return false
 	}
-	return c.disabled(ControllerManager) || api.ok(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+	return c.options.disabled(ControllerManager) || api.ok(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 }
 
 // tail returns the last lines of a log.

@@ -40,17 +40,17 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-func (c *Cluster) keepLogs(t testing.TB) {
+func (f folder) keepLogs(t testing.TB) {
 	t.Helper()
-	dir, err := c.copyLogs(t.Name())
+	dir, err := f.copyLogs(t.Name())
 	if err != nil {
-		t.Errorf("keep logs of cluster %s: %v", c.Name(), err)
+		t.Errorf("keep logs of cluster %s: %v", f.name, err)
 		return
 	}
-	t.Logf("Logs of cluster %s are kept in %s", c.Name(), dir)
+	t.Logf("Logs of cluster %s are kept in %s", f.name, dir)
 }
 
-func (c *Cluster) copyLogs(test string) (string, error) {
+func (f folder) copyLogs(test string) (string, error) {
 	parent := os.Getenv(LogsEnv)
 	if parent == "" {
 		parent = os.TempDir()
@@ -67,8 +67,8 @@ func (c *Cluster) copyLogs(test string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("create directory: %w", err)
 	}
-	files, _ := filepath.Glob(filepath.Join(c.Logs(), "*.log"))
-	for _, file := range append(files, c.path("kwokctl.log"), c.path("kwok.yaml")) {
+	files, _ := filepath.Glob(filepath.Join(f.Logs(), "*.log"))
+	for _, file := range append(files, f.path("kwokctl.log"), f.path("kwok.yaml")) {
 		content, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
 			continue // it failed before

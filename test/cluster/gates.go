@@ -18,7 +18,7 @@ var controlPlane = []string{APIServer, ControllerManager, Scheduler}
 func (c *Cluster) SetFeatureGates(ctx context.Context, gates map[string]bool) error {
 	c.gates = &gates
 	for _, name := range slices.Backward(controlPlane) {
-		if c.disabled(name) {
+		if c.options.disabled(name) {
 			continue
 		}
 		if err := c.StopComponent(ctx, name); err != nil {
@@ -35,13 +35,13 @@ func (c *Cluster) SetFeatureGates(ctx context.Context, gates map[string]bool) er
 
 // gated is a component with the feature gates that are in force, which are not
 // those of its first start for ever.
-func (c *Cluster) gated(p component) component {
-	if c.gates == nil || !slices.Contains(controlPlane, p.Name) {
+func (r *runner) gated(p component) component {
+	if r.gates == nil || !slices.Contains(controlPlane, p.Name) {
 		return p
 	}
 	p.Args = slices.DeleteFunc(slices.Clone(p.Args), func(arg string) bool { return strings.HasPrefix(arg, featureGatesFlag) })
-	if len(*c.gates) > 0 {
-		p.Args = append(p.Args, featureGatesFlag+switches(*c.gates))
+	if len(*r.gates) > 0 {
+		p.Args = append(p.Args, featureGatesFlag+switches(*r.gates))
 	}
 	return p
 }

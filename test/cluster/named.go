@@ -145,9 +145,9 @@ func find(ctx context.Context, home string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{
+		runner:   runner{folder: folder{home, s.Name}},
 		options:  Options{Name: s.Name, KubernetesVersion: s.Versions.Kubernetes, KwokVersion: s.Versions.Kwok, Disable: s.Disable},
 		programs: programs,
-		home:     home,
 	}
 	c.stop = sync.OnceValue(c.remove)
 	return c, nil

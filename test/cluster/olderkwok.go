@@ -9,25 +9,23 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 )
 
 // olderKwok is the kwok component for a kwok that is older than kwokctl. kwokctl
 // writes Stages in the form of its own version, which older ones misread, so this
 // component has the files as they are.
-func (c *Cluster) olderKwok(p *build.Programs, o kwokctlOptions) (component, error) {
+func (s settings) olderKwok(o kwokctlOptions) (component, error) {
 	args := []string{
 		"--manage-all-nodes=true",
-		"--kubeconfig=" + c.Kubeconfig(),
-		"--tls-cert-file=" + c.state("pki", "admin.crt"),
-		"--tls-private-key-file=" + c.state("pki", "admin.key"),
+		"--kubeconfig=" + s.Kubeconfig(),
+		"--tls-cert-file=" + s.state("pki", "admin.crt"),
+		"--tls-private-key-file=" + s.state("pki", "admin.key"),
 		"--node-name=localhost",
 		"--node-port=" + strconv.Itoa(o.KwokControllerPort),
 		"--server-address=" + o.BindAddress + ":" + strconv.Itoa(o.KwokControllerPort),
 		"--node-lease-duration-seconds=200", // as long as kwokctl has it
 	}
-	files, err := c.stageFiles(p)
+	files, err := s.stageFiles()
 	if err != nil {
 		return component{}, err
 	}
@@ -40,30 +38,30 @@ func (c *Cluster) olderKwok(p *build.Programs, o kwokctlOptions) (component, err
 	return component{
 		Name:    Kwok,
 		Links:   []string{APIServer},
-		Binary:  c.path("bin", Kwok),
+		Binary:  s.path("bin", Kwok),
 		Args:    args,
-		WorkDir: c.state(),
+		WorkDir: s.state(),
 		Ports:   []port{{Port: o.KwokControllerPort}},
 	}, nil
 }
 
 // stageFiles are the user's files, with the default Stages unless the user has
 // Stages, be it in files or in the cluster.
-func (c *Cluster) stageFiles(p *build.Programs) ([]string, error) {
+func (s settings) stageFiles() ([]string, error) {
 	const stage = "Stage"
-	if slices.Contains(c.options.EnableCRDs, stage) {
-		return c.options.Config, nil
+	if slices.Contains(s.options.EnableCRDs, stage) {
+		return s.options.Config, nil
 	}
-	for _, file := range c.options.Config {
+	for _, file := range s.options.Config {
 		has, err := hasKind(file, stage)
 		if err != nil {
 			return nil, err
 		}
 		if has {
-			return c.options.Config, nil
+			return s.options.Config, nil
 		}
 	}
-	return append([]string{p.Stages}, c.options.Config...), nil
+	return append([]string{s.programs.Stages}, s.options.Config...), nil
 }
 
 // hasKind says whether one of the documents in a file is of that kind.

@@ -89,6 +89,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
+func (o Options) disabled(name string) bool { return slices.Contains(o.Disable, name) }
+
 // switches writes a map of switches as the programs take it, in a fixed order.
 func switches(m map[string]bool) string {
 	var pairs []string

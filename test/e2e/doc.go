@@ -1,6 +1,6 @@
 // Package e2e holds the tests that prove on real clusters what kwok-dra promises:
 // a real API server, scheduler, controller manager and kwok, and the sidecar as
-// its own process. There is a package for each promise:
+// its own process. There is a package for each promise of the sidecar:
 //
 //   - publish: nodes get their ResourceSlices, which follow nodes and templates
 //   - devices: what devices can do, from taints to partitions and shared pools
@@ -11,7 +11,16 @@
 //   - profiles: every profile makes the devices that its sample claims
 //   - validation: templates are refused exactly where the API server would refuse
 //   - olderkwok: the oldest supported releases of kwok
+//   - install: the manifests, applied as the guide says
 //
-// What they share is in package harness. This package has kubelet-specs.md, which
-// names the test for each spec of the kubelet.
+// and one for each thing around it:
+//
+//   - dractl: the command line tool, and its scheduler beside kube-scheduler
+//   - docs: the commands of the documentation, in order
+//   - browser: the page, in a real browser
+//   - dashboards: the dashboards and alerts, with Prometheus' own engine
+//   - helm: the chart, with Helm itself
+//
+// What the tests of the sidecar share is in package harness. This package has
+// kubelet-specs.md, which names the test for each spec of the kubelet.
 package e2e

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // agree has all sidecars show the same devices, whoever acts for them.

@@ -74,7 +74,7 @@ func guarded(method string, body []byte) bool {
 	return options.Preconditions != nil && options.Preconditions.ResourceVersion != nil
 }
 
-// writes tells whether the call changes what is stored.
+// writes reports whether the call changes what is stored.
 func (c call) writes() bool {
 	return c.method != http.MethodGet && !c.dryRun
 }

@@ -205,6 +205,7 @@ func TestWrongStatus(t *testing.T) {
 		"it is refused":           {all.with(objectOf("gpu"), refusedVersion()), "True", "True", 2, false},
 		"it says so":              {all.with(objectOf("gpu"), refusedVersion()), "False", "True", 2, true},
 		"it says nothing":         {all, "", "", 2, false},
+		"slices may stay":         {all.without(mapSource).restarted(true), "True", "False", 2, true},
 	} {
 		e := &editor{planner: planner{carriers: test.carriers}}
 		s := right()

@@ -3,7 +3,9 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,6 +37,8 @@ type scene struct {
 	client *fake.Clientset
 	planner
 	now *process
+	// objects are the custom resources that there are.
+	objects map[string]*unstructured.Unstructured
 	// versions count what was written.
 	versions int64
 }
@@ -75,18 +79,20 @@ func (s *scene) start() {
 	require.NoError(s.t, err)
 	require.NoError(s.t, p.store.Replace(config.FilesCarrier, documents))
 	recorder := &record.FakeRecorder{}
-	watched, err := config.NewConfigMap(ctx, s.client, configMapName, p.store, recorder)
-	require.NoError(s.t, err)
+	watched := config.NewConfigMap(s.client, configMapName, p.store, recorder)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		watched.Run(ctx)
 	}()
 	p.objects = config.NewObjects(p.store, recorder, func() {})
-	p.objects.Replace(ctx, map[string]func() []*unstructured.Unstructured{
-		kindTemplate:      func() []*unstructured.Unstructured { return s.all(kindTemplate) },
-		kindConfiguration: func() []*unstructured.Unstructured { return s.all(kindConfiguration) },
-	})
+	s.objects = map[string]*unstructured.Unstructured{}
+	for name := range s.carriers {
+		if strings.HasPrefix(name, kindTemplate+"/") || strings.HasPrefix(name, kindConfiguration+"/") {
+			s.objects[name] = s.object(name)
+		}
+	}
+	s.replaceObjects(ctx, p)
 	p.end = func() {
 		cancel()
 		<-done
@@ -107,21 +113,16 @@ func (s *scene) pass() {
 	synctest.Wait()
 }
 
-func (s *scene) all(kind string) []*unstructured.Unstructured {
-	var all []*unstructured.Unstructured
-	for name := range s.carriers {
-		if strings.HasPrefix(name, kind+"/") {
-			all = append(all, s.object(name))
-		}
-	}
-	return all
+// replaceObjects has a process see the objects that there are.
+func (s *scene) replaceObjects(ctx context.Context, p *process) {
+	p.objects.Replace(ctx, func() []*unstructured.Unstructured { return slices.Collect(maps.Values(s.objects)) })
 }
 
 // change makes a change where the process sees it.
 func (s *scene) change(one change) {
 	_, there := s.carriers[one.name]
 	s.carriers = s.apply(one)
-	kind, name, isObject := strings.Cut(one.name, "/")
+	isObject := strings.Contains(one.name, "/")
 	switch {
 	case one.name == fileSource:
 		s.carriers = s.restarted(true)
@@ -129,7 +130,8 @@ func (s *scene) change(one change) {
 	case one.name == mapSource:
 		s.changeMap(one.says)
 	case isObject && one.says == nil:
-		s.now.objects.Drop(s.t.Context(), kind, name)
+		delete(s.objects, one.name)
+		s.replaceObjects(s.t.Context(), s.now)
 	case isObject:
 		if !there {
 			s.versions++
@@ -137,7 +139,8 @@ func (s *scene) change(one change) {
 			created.created, created.uid = s.versions/3, types.UID(fmt.Sprint(s.versions))
 			s.carriers[one.name] = created
 		}
-		s.now.objects.Take(s.t.Context(), s.object(one.name))
+		s.objects[one.name] = s.object(one.name)
+		s.replaceObjects(s.t.Context(), s.now)
 	}
 	s.pass()
 }

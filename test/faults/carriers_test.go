@@ -161,7 +161,7 @@ func (c carriers) settled() carriers {
 	for name, one := range all {
 		refused := 0
 		for i := range forces {
-			if _, is := forces[i].refused[name]; is || forces[i].frozen {
+			if _, ok := forces[i].refused[name]; ok || forces[i].frozen {
 				refused++
 			}
 		}
@@ -221,7 +221,7 @@ func (c carriers) without(name string) carriers {
 	return all
 }
 
-// holds tells whether a pool may stay as it is: it has devices that no template
+// holds reports whether a pool may stay as it is: it has devices that no template
 // makes, or the document that makes none of them is refused.
 func (f *force) holds(key poolKey, wanted map[poolKey]wantedPool, published []resourcev1.ResourceSlice) bool {
 	if f.frozen {

@@ -17,12 +17,12 @@ import (
 // clear takes all that the seed has made away, the nodes first or the templates,
 // and sees that the sidecar leaves nothing over.
 func (r *run) clear(ctx context.Context, nodesFirst bool) error {
-	steps := []func(ctx context.Context) error{r.deleteNodes, r.emptyConfiguration}
+	steps := []func(ctx context.Context) error{r.world.deleteNodes, r.world.emptyConfiguration}
 	if !nodesFirst {
 		steps[0], steps[1] = steps[1], steps[0]
 	}
-	for _, step := range append(steps, r.load.removeDisks().do, r.deleteJobs, r.deletePods, r.deleteLeases, r.deleteEvents) {
-		if err := r.world.persist(ctx, step); err != nil {
+	for _, step := range append(steps, r.load.removeDisks().do, r.world.deleteJobs, r.world.deletePods, r.world.deleteLeases, r.world.deleteEvents) {
+		if err := persist(ctx, step); err != nil {
 			return fmt.Errorf("clear: %w", err)
 		}
 	}
@@ -39,59 +39,59 @@ func (r *run) clear(ctx context.Context, nodesFirst bool) error {
 
 // renew starts those anew who look for a lost API server only once a minute by
 // then, so that the next seed has its Pods scheduled.
-func (r *run) renew(ctx context.Context) error {
-	if !slices.ContainsFunc(r.result.disruptions, func(name string) bool { return name == "apiserver" || name == "etcd" || name == "compaction" }) {
+func (w *world) renew(ctx context.Context, disruptions []string) error {
+	if !slices.ContainsFunc(disruptions, func(name string) bool { return name == "apiserver" || name == "etcd" || name == "compaction" }) {
 		return nil
 	}
 	var errs []error
 	for _, component := range []string{cluster.Scheduler, cluster.ControllerManager, cluster.Kwok} {
-		errs = append(errs, r.world.restart(ctx, 0, component))
+		errs = append(errs, w.restart(ctx, 0, component))
 	}
 	return errors.Join(errs...)
 }
 
 var atOnce = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 
-func (r *run) deleteNodes(ctx context.Context) error {
-	return r.world.client.CoreV1().Nodes().DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+func (c clients) deleteNodes(ctx context.Context) error {
+	return c.client.CoreV1().Nodes().DeleteCollection(ctx, atOnce, metav1.ListOptions{})
 }
 
 // emptyConfiguration has no document left but those of the file.
-func (r *run) emptyConfiguration(ctx context.Context) error {
+func (c clients) emptyConfiguration(ctx context.Context) error {
 	for _, kind := range []string{kindTemplate, kindConfiguration} {
-		if err := r.world.objects(kind).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+		if err := c.objects(kind).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 			return err
 		}
 	}
-	return r.world.replaceConfigMap(ctx, map[string]string{"configuration": configuration, "templates": ""})
+	return c.replaceConfigMap(ctx, map[string]string{"configuration": configuration, "templates": ""})
 }
 
 // deleteJobs has no Job make Pods any more.
-func (r *run) deleteJobs(ctx context.Context) error {
+func (c clients) deleteJobs(ctx context.Context) error {
 	now := atOnce
 	now.PropagationPolicy = new(metav1.DeletePropagationBackground)
-	return r.world.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, now, metav1.ListOptions{})
+	return c.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, now, metav1.ListOptions{})
 }
 
 // deleteEvents has the next seed list its own.
-func (r *run) deleteEvents(ctx context.Context) error {
-	return r.world.client.CoreV1().Events(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+func (c clients) deleteEvents(ctx context.Context) error {
+	return c.client.CoreV1().Events(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
 }
 
 // deleteLeases leaves no leader to wait for.
-func (r *run) deleteLeases(ctx context.Context) error {
-	leases := r.world.client.CoordinationV1()
+func (c clients) deleteLeases(ctx context.Context) error {
+	leases := c.client.CoordinationV1()
 	if err := leases.Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 		return err
 	}
 	return leases.Leases(electionNamespace).Delete(ctx, electionLease, metav1.DeleteOptions{})
 }
 
-func (r *run) deletePods(ctx context.Context) error {
-	if err := r.world.client.CoreV1().Pods(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
+func (c clients) deletePods(ctx context.Context) error {
+	if err := c.client.CoreV1().Pods(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{}); err != nil {
 		return err
 	}
-	return r.world.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+	return c.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
 }
 
 // vanish waits until nothing is left.
@@ -108,10 +108,10 @@ func (r *run) vanish(ctx context.Context) error {
 		default:
 			left = fmt.Sprintf("%d slices, %d pods, %d claims, %d nodes", len(state.slices), len(state.pods), len(state.claims), len(state.nodes))
 			if len(state.pods)+len(state.claims) > 0 {
-				_ = r.deletePods(ctx)
+				_ = r.world.deletePods(ctx)
 			}
 			if time.Until(deadline) < r.within-patience {
-				r.release(ctx, state)
+				r.world.release(ctx, state)
 			}
 		}
 		sleep(ctx, 100*time.Millisecond)
@@ -122,10 +122,10 @@ func (r *run) vanish(ctx context.Context) error {
 // release lets claims go that wait for the claim controller, which after a restart
 // of the API server may take minutes. Those that show a device are the sidecar's
 // to clear, and stay.
-func (r *run) release(ctx context.Context, s *state) {
+func (c clients) release(ctx context.Context, s *state) {
 	for i := range s.claims {
 		if len(s.claims[i].Status.Devices) == 0 && len(s.pods) == 0 {
-			_, _ = r.world.client.ResourceV1().ResourceClaims(namespace).Patch(ctx, s.claims[i].Name, types.MergePatchType,
+			_, _ = c.client.ResourceV1().ResourceClaims(namespace).Patch(ctx, s.claims[i].Name, types.MergePatchType,
 				[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // program builds the sidecar with the wall clock that jumps, and with a look for

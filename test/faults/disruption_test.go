@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // disruption is something that befalls the cluster or the sidecar while the
@@ -44,7 +44,7 @@ func newDisruptions(random *rand.Rand, mode string, length time.Duration) []disr
 	add(12, "etcd", func(ctx context.Context, w *world) error { return w.restart(ctx, pause, cluster.Etcd) })
 	add(10, "compaction", func(ctx context.Context, w *world) error {
 		// Where a server starts anew, it knows no version that is older than itself.
-		return errors.Join(w.compact(ctx), w.restart(ctx, 0, cluster.APIServer))
+		return errors.Join(w.etcd.compact(ctx), w.restart(ctx, 0, cluster.APIServer))
 	})
 	add(4, "controllers", func(ctx context.Context, w *world) error { return w.restart(ctx, 2*pause, cluster.ControllerManager) })
 	add(6, "freeze", func(ctx context.Context, w *world) error { return w.freeze(ctx, number, 2*pause) })
@@ -80,8 +80,8 @@ func handovers(random *rand.Rand, number int, length time.Duration) []disruption
 
 // freeze has a sidecar stand still for a while, and then go on as if nothing had
 // been.
-func (w *world) freeze(ctx context.Context, number int, length time.Duration) error {
-	running := w.running()
+func (rs *replicas) freeze(ctx context.Context, number int, length time.Duration) error {
+	running := rs.running()
 	pid := running[number%len(running)].PID()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freeze the sidecar: %w", err)
@@ -94,8 +94,8 @@ func (w *world) freeze(ctx context.Context, number int, length time.Duration) er
 }
 
 // partition takes the network from a sidecar for a while.
-func (w *world) partition(ctx context.Context, number int, length time.Duration) error {
-	w.replicas.all[number%len(w.running())].proxy.partition(ctx, length)
+func (rs *replicas) partition(ctx context.Context, number int, length time.Duration) error {
+	rs.all[number%len(rs.running())].proxy.partition(ctx, length)
 	return nil
 }
 
@@ -108,21 +108,24 @@ func (w *world) restart(ctx context.Context, pause time.Duration, component stri
 	return w.cluster.StartComponent(ctx, component)
 }
 
+// etcd is the address of one.
+type etcd string
+
 // compact has etcd forget all that is past.
-func (w *world) compact(ctx context.Context) error {
+func (e etcd) compact(ctx context.Context) error {
 	var found struct{ Header struct{ Revision string } }
-	if err := w.askEtcd(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true}, &found); err != nil {
+	if err := e.ask(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true}, &found); err != nil {
 		return err
 	}
-	return w.askEtcd(ctx, "compaction", map[string]any{"revision": found.Header.Revision, "physical": true}, &found)
+	return e.ask(ctx, "compaction", map[string]any{"revision": found.Header.Revision, "physical": true}, &found)
 }
 
-func (w *world) askEtcd(ctx context.Context, method string, question, reply any) error {
+func (e etcd) ask(ctx context.Context, method string, question, reply any) error {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return fmt.Errorf("encode question to etcd: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.etcd+"/v3/kv/"+method, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, string(e)+"/v3/kv/"+method, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("ask etcd for %s: %w", method, err)
 	}
@@ -140,7 +143,7 @@ func (w *world) askEtcd(ctx context.Context, method string, question, reply any)
 var etcdServers = regexp.MustCompile(`--etcd-servers=(http://[^\s,"']+)`)
 
 // etcdAddress finds where the API server has its etcd.
-func etcdAddress(c *cluster.Cluster) (string, error) {
+func etcdAddress(c *cluster.Cluster) (etcd, error) {
 	path := filepath.Join(filepath.Dir(c.Kubeconfig()), "kwok.yaml")
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -150,5 +153,5 @@ func etcdAddress(c *cluster.Cluster) (string, error) {
 	if match == nil {
 		return "", fmt.Errorf("find etcd: %s does not have --etcd-servers", path)
 	}
-	return string(match[1]), nil
+	return etcd(match[1]), nil
 }

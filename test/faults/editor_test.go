@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -19,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // lookAgain is how long something is left alone before it is looked at again.
@@ -79,7 +80,7 @@ func (c *content) settingsYAML(name string) string {
 // value, that the schema does not know the rules of.
 func (c *content) objectYAML(kind, name string) string {
 	text := c.settingsYAML(name)
-	if t, is := c.templates[name]; is && kind == kindTemplate {
+	if t, ok := c.templates[name]; ok && kind == kindTemplate {
 		if c.refused {
 			t.device += "_"
 		}
@@ -103,13 +104,13 @@ func (c *content) data() map[string]string {
 }
 
 // writeFile writes the file that sidecars are started with.
-func (w *world) writeFile(c content) error {
-	return os.WriteFile(w.file, []byte(timing+c.settingsYAML("settings")+c.templates.yaml()), 0o600)
+func (rs *replicas) writeFile(c content) error {
+	return os.WriteFile(rs.file, []byte(timing+c.settingsYAML("settings")+c.templates.yaml()), 0o600)
 }
 
 // wanted are the pools as they are to be where no sidecar has been started since.
 func (e *editor) wanted() map[poolKey]wantedPool {
-	s := &state{nodes: e.nodes, selection: e.world.replicas.setup.selection}
+	s := &state{inForce: inForce{selection: e.world.setup.selection}, found: found{nodes: e.nodes}}
 	now := e.forces()[0]
 	return s.in(&now).wantedPools()
 }
@@ -153,16 +154,16 @@ func (e *editor) change(ctx context.Context, one change) error {
 		e.carriers[one.name] = created
 		return nil
 	case one.says == nil:
-		return e.world.persist(ctx, func(ctx context.Context) error {
+		return persist(ctx, func(ctx context.Context) error {
 			return e.world.client.CoreV1().ConfigMaps(namespace).Delete(ctx, configMap, metav1.DeleteOptions{})
 		})
 	}
-	return e.world.persist(ctx, func(ctx context.Context) error { return e.world.replaceConfigMap(ctx, one.says.data()) })
+	return persist(ctx, func(ctx context.Context) error { return e.world.replaceConfigMap(ctx, one.says.data()) })
 }
 
 // replaceConfigMap has the ConfigMap have these keys and no others.
-func (w *world) replaceConfigMap(ctx context.Context, data map[string]string) error {
-	configMaps := w.client.CoreV1().ConfigMaps(namespace)
+func (c clients) replaceConfigMap(ctx context.Context, data map[string]string) error {
+	configMaps := c.client.CoreV1().ConfigMaps(namespace)
 	wanted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configMap}, Data: data}
 	_, err := configMaps.Update(ctx, wanted, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
@@ -171,20 +172,20 @@ func (w *world) replaceConfigMap(ctx context.Context, data map[string]string) er
 	return err
 }
 
-func (w *world) objects(kind string) dynamic.ResourceInterface {
-	return w.dynamic.Resource(v1alpha1.GroupVersion.WithResource(strings.ToLower(kind) + "s"))
+func (c clients) objects(kind string) dynamic.ResourceInterface {
+	return c.dynamic.Resource(v1alpha1.GroupVersion.WithResource(strings.ToLower(kind) + "s"))
 }
 
 // applyObject creates or changes an object. Its definition may be about to come.
-func (w *world) applyObject(ctx context.Context, kind, text string) (*unstructured.Unstructured, error) {
+func (c clients) applyObject(ctx context.Context, kind, text string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal([]byte(strings.TrimSuffix(text, "---\n")), &object.Object); err != nil {
 		return nil, err
 	}
 	var applied *unstructured.Unstructured
-	return applied, w.persist(ctx, func(ctx context.Context) error {
+	return applied, persist(ctx, func(ctx context.Context) error {
 		var err error
-		applied, err = w.objects(kind).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "faults", Force: true})
+		applied, err = c.objects(kind).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "faults", Force: true})
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("there is no definition yet: %s", err.Error())
 		}
@@ -192,8 +193,8 @@ func (w *world) applyObject(ctx context.Context, kind, text string) (*unstructur
 	})
 }
 
-func (w *world) deleteObject(ctx context.Context, kind, name string) error {
-	return w.persist(ctx, func(ctx context.Context) error { return w.objects(kind).Delete(ctx, name, metav1.DeleteOptions{}) })
+func (c clients) deleteObject(ctx context.Context, kind, name string) error {
+	return persist(ctx, func(ctx context.Context) error { return c.objects(kind).Delete(ctx, name, metav1.DeleteOptions{}) })
 }
 
 // restart ends one sidecar, or all one after the other, and starts another in its
@@ -226,10 +227,13 @@ func newEditor(w *world, random *rand.Rand, all templates) *editor {
 func (e *editor) watch(s *state) {
 	e.done, e.nodes, e.concerned, e.held = nil, s.nodes, map[poolKey]bool{}, nil
 	now := e.forces()[0]
-	for key := range s.in(&now).poolProblems() {
-		if e.held = append(e.held, key); !now.held {
-			e.concerned[key] = true
-		}
+	is := s.in(&now)
+	e.held = slices.AppendSeq(is.unwanted(), maps.Keys(is.poolProblems()))
+	if now.held {
+		return
+	}
+	for _, key := range e.held {
+		e.concerned[key] = true
 	}
 }
 

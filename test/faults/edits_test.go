@@ -70,8 +70,8 @@ func (p *planner) refuse() edit {
 			names = append(names, one.name)
 		}
 	}
-	name, is := pickOf(p.random, names)
-	if !is {
+	name, ok := pickOf(p.random, names)
+	if !ok {
 		return edit{}
 	}
 	says := content{templates: p.carriers[name].newest.templates, settings: p.carriers[name].newest.settings, refused: true}
@@ -86,8 +86,8 @@ func (p *planner) mend() edit {
 			broken = append(broken, one.name)
 		}
 	}
-	name, is := pickOf(p.random, broken)
-	if !is {
+	name, ok := pickOf(p.random, broken)
+	if !ok {
 		return edit{}
 	}
 	says := p.carriers[name].newest
@@ -152,9 +152,9 @@ func (p *planner) other(from string) string {
 
 // duplicate has a second carrier name a template.
 func (p *planner) duplicate() edit {
-	t, from, is := p.inForce()
+	t, from, ok := p.inForce()
 	_, there := p.carriers[objectOf(t.name)]
-	if to := p.other(from); is && (to == mapSource || !there) {
+	if to := p.other(from); ok && (to == mapSource || !there) {
 		t.count, t.revision = pick(p.random, 1, 4, 8, 20, 130), t.revision+1
 		return edit{"duplicate " + t.name + " of " + from, []change{p.into(to, t)}}
 	}
@@ -163,8 +163,8 @@ func (p *planner) duplicate() edit {
 
 // share has a second template make the same shared pool.
 func (p *planner) share() edit {
-	t, _, is := p.inForce()
-	if !is || !t.shared {
+	t, _, ok := p.inForce()
+	if !ok || !t.shared {
 		return edit{}
 	}
 	t.pool, t.name = t.poolName(), "share"
@@ -173,8 +173,8 @@ func (p *planner) share() edit {
 
 // twin has a second template make the same devices on the same nodes.
 func (p *planner) twin() edit {
-	t, _, is := p.inForce()
-	if !is || t.shared {
+	t, _, ok := p.inForce()
+	if !ok || t.shared {
 		return edit{}
 	}
 	t.name, t.count = "twin", pick(p.random, 1, 6, 70)
@@ -196,8 +196,8 @@ func (p *planner) deleteObject() edit {
 			objects = append(objects, one.name)
 		}
 	}
-	name, is := pickOf(p.random, objects)
-	if !is {
+	name, ok := pickOf(p.random, objects)
+	if !ok {
 		return edit{}
 	}
 	return edit{"delete " + name, []change{{name: name}}}
@@ -205,8 +205,8 @@ func (p *planner) deleteObject() edit {
 
 // takeOut takes a template out of the carrier that has others too.
 func (p *planner) takeOut() edit {
-	t, from, is := p.inForce()
-	if !is || from == fileSource || p.carriers[from].newest.refused {
+	t, from, ok := p.inForce()
+	if !ok || from == fileSource || p.carriers[from].newest.refused {
 		return edit{}
 	}
 	return edit{"take " + t.name + " from " + from, []change{p.outOf(from, t.name)}}
@@ -214,10 +214,10 @@ func (p *planner) takeOut() edit {
 
 // move takes a template from a carrier to another, which has it before or after.
 func (p *planner) move() edit {
-	t, from, is := p.inForce()
+	t, from, ok := p.inForce()
 	to := p.other(from)
 	_, there := p.carriers[objectOf(t.name)]
-	if !is || to != mapSource && there || to == mapSource && p.carriers[mapSource].absent {
+	if !ok || to != mapSource && there || to == mapSource && p.carriers[mapSource].absent {
 		return edit{}
 	}
 	if p.random.IntN(6) == 0 {
@@ -232,8 +232,8 @@ func (p *planner) move() edit {
 
 // change changes a template where it is.
 func (p *planner) change() edit {
-	t, from, is := p.inForce()
-	if !is {
+	t, from, ok := p.inForce()
+	if !ok {
 		return edit{}
 	}
 	t.revision++
@@ -244,8 +244,8 @@ func (p *planner) change() edit {
 
 // rename gives a shared pool another name.
 func (p *planner) rename() edit {
-	t, from, is := p.inForce()
-	if !is || !t.shared {
+	t, from, ok := p.inForce()
+	if !ok || !t.shared {
 		return edit{}
 	}
 	t.pool = pick(p.random, "", "mesh", "ring")

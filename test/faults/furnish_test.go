@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // fastStages are kwok's own fast Stages, with the project's in place of pod-ready.
@@ -37,31 +37,27 @@ func fastStages(ctx context.Context) ([]string, error) {
 // claimTemplates are the ResourceClaimTemplates by the classes they ask for.
 var claimTemplates = map[string][]string{"gpu": {"gpu"}, "both": {"gpu", "nic"}, "fabric": {"fabric"}}
 
-// furnish makes the namespace, the definitions of custom resources, the classes and
-// the claim templates.
-func (w *world) furnish(ctx context.Context) error {
-	if err := w.define(ctx); err != nil {
-		return err
-	}
-	_, err := w.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+// furnish makes the namespace, the classes and the claim templates.
+func (c clients) furnish(ctx context.Context) error {
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create namespace: %w", err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := w.client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create ServiceAccount: %w", err)
 	}
 	for name, driver := range map[string]string{"gpu": gpuDriver, "nic": nicDriver, "fabric": fabricDriver} {
 		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{
 			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)}}},
 		}}
-		if _, err := w.client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create DeviceClass %s: %w", name, err)
 		}
 	}
 	for name, classes := range claimTemplates {
 		template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: claimSpec(classes)}}
-		if _, err := w.client.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.ResourceV1().ResourceClaimTemplates(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create ResourceClaimTemplate %s: %w", name, err)
 		}
 	}

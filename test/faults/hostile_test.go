@@ -97,8 +97,8 @@ func newHostile(t *testing.T, w *world) *hostile {
 
 func (h *hostile) follow(slices watch.Interface) {
 	for event := range slices.ResultChan() {
-		slice, is := event.Object.(*resourcev1.ResourceSlice)
-		if !is || slice.Spec.NodeName == nil || len(slice.Spec.Devices) == 0 {
+		slice, ok := event.Object.(*resourcev1.ResourceSlice)
+		if !ok || slice.Spec.NodeName == nil || len(slice.Spec.Devices) == 0 {
 			continue
 		}
 		h.mu.Lock()
@@ -109,7 +109,7 @@ func (h *hostile) follow(slices watch.Interface) {
 }
 
 func (h *hostile) configure(ctx context.Context, more string) error {
-	return h.persist(ctx, func(ctx context.Context) error {
+	return persist(ctx, func(ctx context.Context) error {
 		return h.writeConfigMap(ctx, map[string]string{"configuration": configuration, "templates": h.all.yaml() + more})
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // inspect looks at the sidecars, and at what they have asked of the API server.
@@ -16,7 +16,7 @@ func (r *run) inspect(ctx context.Context) error {
 	requests, writes, faults, busiest := r.world.ledger.counts()
 	r.result.requests, r.result.writes, r.result.faults, r.result.launched = requests, writes, faults, r.world.launched()
 	sidecars := r.world.running()
-	errs := r.hotLoops(busiest, max(1, len(sidecars)))
+	errs := r.result.hotLoops(busiest, max(1, len(sidecars)))
 	for _, process := range sidecars {
 		errs = append(errs, process.WaitReady(ctx), r.leaks(ctx, process))
 	}
@@ -24,14 +24,13 @@ func (r *run) inspect(ctx context.Context) error {
 }
 
 // hotLoops finds more requests than what happened is a reason for.
-func (r *run) hotLoops(busiest burst, sidecars int) []error {
+func (done *result) hotLoops(busiest burst, sidecars int) []error {
 	var errs []error
 	// Two that see different things, since the watch of one lags, undo each other's
 	// writes until both see the same.
 	if busiest.count > busy*sidecars {
 		errs = append(errs, fmt.Errorf("hot loop: %s came %d times within a second", busiest.key, busiest.count))
 	}
-	done := &r.result
 	// Each change may be written, and be undone by hand; each fault be tried again,
 	// and a restarted or a second sidecar do all of it once more.
 	if most := 2*done.touched*sidecars + 2*done.faults; done.writes > most {

@@ -17,7 +17,7 @@ const latePods = 8
 // all Pods looked at again, also those of which something was missed. Their claims
 // are of several nodes, so that the sidecar that acts for the node is not the one that
 // prepares them.
-func (l *workload) late() []operation {
+func (l *podLoad) late() []operation {
 	var all []operation
 	for range latePods {
 		pod := l.newPod()

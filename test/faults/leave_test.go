@@ -28,7 +28,7 @@ func (r *run) leave(ctx context.Context) error {
 			continue
 		}
 		r.leavers[name] = true
-		if err := r.world.persist(ctx, r.load.patchNode("leave "+name, i, patch).do); err != nil {
+		if err := persist(ctx, r.load.patchNode("leave "+name, i, patch).do); err != nil {
 			return err
 		}
 	}
@@ -37,6 +37,6 @@ func (r *run) leave(ctx context.Context) error {
 }
 
 // published reports whether a node has slices.
-func (s *state) published(node string) bool {
-	return slices.ContainsFunc(s.slices, func(slice resourcev1.ResourceSlice) bool { return poolOf(&slice).node == node })
+func (f *found) published(node string) bool {
+	return slices.ContainsFunc(f.slices, func(slice resourcev1.ResourceSlice) bool { return poolOf(&slice).node == node })
 }

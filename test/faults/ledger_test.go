@@ -14,6 +14,7 @@ type ledger struct {
 	total  int
 	writes int
 	last   time.Time // of the last write
+	wrote  string    // what it was
 	faults map[fault]int
 	// recent are the times of the calls to one object within the last second, and
 	// busiest is the most that there were of any.
@@ -44,7 +45,7 @@ func (l *ledger) note(c call) {
 	l.total++
 	if c.writes() && !c.event {
 		l.writes++
-		l.last = now
+		l.last, l.wrote = now, c.key()
 	}
 	// What is created is not named by the path.
 	if c.method == http.MethodPost || c.dryRun {
@@ -84,6 +85,13 @@ func (l *ledger) counts() (total, writes, faults int, busiest burst) {
 		faults += count
 	}
 	return l.total, l.writes, faults, l.busiest
+}
+
+// lastWrite says what was written last.
+func (l *ledger) lastWrite() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wrote
 }
 
 // await waits until there has been no write for a time from now on.

@@ -41,7 +41,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// mustStart tells whether nothing keeps the claims of a Pod from being prepared.
+// mustStart reports whether nothing keeps the claims of a Pod from being prepared.
 // Where something does, it may all the same have started before.
 func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
 	node := s.node(pod.Spec.NodeName)
@@ -64,8 +64,8 @@ func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
 
 func (s *state) allocatable(node *corev1.Node, result *resourcev1.DeviceRequestAllocationResult, pools map[poolKey]wantedPool) bool {
 	for _, holder := range []string{node.Name, ""} {
-		pool, is := pools[poolKey{holder, result.Driver, result.Pool}]
-		if !is || pool.unsure {
+		pool, ok := pools[poolKey{holder, result.Driver, result.Pool}]
+		if !ok || pool.unsure {
 			continue
 		}
 		// A node that does not have the shared pool's template does not have its driver.
@@ -76,9 +76,9 @@ func (s *state) allocatable(node *corev1.Node, result *resourcev1.DeviceRequestA
 	return false
 }
 
-// shares tells whether a node has the template of a pool that nodes share.
-func (s *state) shares(node *corev1.Node, pool string) bool {
-	for _, t := range s.templates {
+// shares reports whether a node has the template of a pool that nodes share.
+func (f *inForce) shares(node *corev1.Node, pool string) bool {
+	for _, t := range f.templates {
 		if t.shared && t.poolName() == pool {
 			return slices.Contains(t.kinds, node.Labels[kindLabel])
 		}
@@ -86,7 +86,7 @@ func (s *state) shares(node *corev1.Node, pool string) bool {
 	return false
 }
 
-func (s *state) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) *resourcev1.ResourceClaim {
+func (f *found) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) *resourcev1.ResourceClaim {
 	name := podClaim.ResourceClaimName
 	for i := range pod.Status.ResourceClaimStatuses {
 		if status := &pod.Status.ResourceClaimStatuses[i]; status.Name == podClaim.Name {
@@ -96,11 +96,11 @@ func (s *state) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) *res
 	if name == nil {
 		return nil
 	}
-	i := slices.IndexFunc(s.claims, func(c resourcev1.ResourceClaim) bool { return c.Name == *name })
+	i := slices.IndexFunc(f.claims, func(c resourcev1.ResourceClaim) bool { return c.Name == *name })
 	if i < 0 {
 		return nil
 	}
-	return &s.claims[i]
+	return &f.claims[i]
 }
 
 // wrongClaims says which claims lack entries, or have some that they are not to
@@ -148,13 +148,13 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 	return ""
 }
 
-// usedElsewhere tells whether a Pod that uses a claim may be another kwok-dra's: the claim is
+// usedElsewhere reports whether a Pod that uses a claim may be another kwok-dra's: the claim is
 // usable on several nodes, and the Pod's is none of those that are asked for.
 func (s *state) usedElsewhere(claim *resourcev1.ResourceClaim, node *corev1.Node) bool {
 	return node == nil && s.selection.narrow() && claim.Status.Allocation != nil && claim.Status.Allocation.NodeSelector == nil
 }
 
-// sharedByAll tells whether each of the nodes has the template of a pool that is
+// sharedByAll reports whether each of the nodes has the template of a pool that is
 // shared. Without it, what was reported for another node stays.
 func (s *state) sharedByAll(pool string, nodes []string) bool {
 	t, shared := s.templates[pool]

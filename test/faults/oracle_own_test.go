@@ -40,11 +40,13 @@ func right() *state {
 	}}
 	claim.Status.Devices[0].Data = ownData(`{"node": "n", "device": "gpu-0"}`)
 	return &state{
-		templates: templates{"gpu": {name: "gpu", driver: gpuDriver, kinds: []string{"b"}, device: "gpu", count: 2, revision: 1}},
-		nodes:     map[string]*corev1.Node{"n": node},
-		pods:      map[types.UID]*corev1.Pod{"p1": pod},
-		claims:    []resourcev1.ResourceClaim{claim},
-		slices:    []resourcev1.ResourceSlice{slice},
+		inForce: inForce{templates: templates{"gpu": {name: "gpu", driver: gpuDriver, kinds: []string{"b"}, device: "gpu", count: 2, revision: 1}}},
+		found: found{
+			nodes:  map[string]*corev1.Node{"n": node},
+			pods:   map[types.UID]*corev1.Pod{"p1": pod},
+			claims: []resourcev1.ResourceClaim{claim},
+			slices: []resourcev1.ResourceSlice{slice},
+		},
 	}
 }
 
@@ -95,4 +97,16 @@ func ownDevice(name string, index int64) resourcev1.Device {
 
 func ownData(data string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(data)}
+}
+
+// TestForgottenPools: whether one goes that a sidecar may take for somebody else's is
+// nobody's fault.
+func TestForgottenPools(t *testing.T) {
+	t.Parallel()
+	s := right()
+	s.relaunched, s.selection = true, selection{by: "labels"}
+	s.slices[0].Spec.NodeName, s.slices[0].Spec.Driver = nil, "fabric.example.com"
+	fabric := poolOf(&s.slices[0])
+	require.NotContains(t, s.poolProblems(), fabric, "it may stay")
+	require.Equal(t, []poolKey{fabric}, s.unwanted(), "it may go")
 }

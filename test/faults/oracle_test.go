@@ -15,21 +15,31 @@ import (
 
 // state is all that the oracle looks at.
 type state struct {
-	templates templates
-	// others may be in force instead of the templates.
+	inForce
+	found
+	// others may be in force instead.
 	others []force
-	// neverRetires tells that no node is retired.
-	neverRetires bool
-	// selection says which nodes the sidecars act for.
-	selection selection
 	// relaunched tells that sidecars were started after the first ones.
 	relaunched bool
 	// leavers are nodes that have left since the last sidecar was started.
 	leavers map[string]bool
-	nodes   map[string]*corev1.Node
-	pods    map[types.UID]*corev1.Pod
-	claims  []resourcev1.ResourceClaim
-	slices  []resourcev1.ResourceSlice
+}
+
+// inForce is what the sidecars are told.
+type inForce struct {
+	templates templates
+	// neverRetires tells that no node is retired.
+	neverRetires bool
+	// selection says which nodes the sidecars act for.
+	selection selection
+}
+
+// found is what there is in the cluster.
+type found struct {
+	nodes  map[string]*corev1.Node
+	pods   map[types.UID]*corev1.Pod
+	claims []resourcev1.ResourceClaim
+	slices []resourcev1.ResourceSlice
 	// explained are the Pods of which an event says why they wait.
 	explained map[types.UID]bool
 }
@@ -98,10 +108,10 @@ func (s *state) wantedPools() map[poolKey]wantedPool {
 }
 
 // chosen are, by driver, the templates of the highest priority, by name.
-func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
+func (f *inForce) chosen(node *corev1.Node) map[string][]poolTemplate {
 	byDriver := map[string][]poolTemplate{}
-	for _, name := range slices.Sorted(maps.Keys(s.templates)) {
-		t := s.templates[name]
+	for _, name := range slices.Sorted(maps.Keys(f.templates)) {
+		t := f.templates[name]
 		if !slices.Contains(t.kinds, node.Labels[kindLabel]) || t.tier != "" && node.Labels[tierLabel] != t.tier {
 			continue
 		}
@@ -117,21 +127,21 @@ func (s *state) chosen(node *corev1.Node) map[string][]poolTemplate {
 }
 
 // standing are the templates that are chosen for a driver, the older ones first.
-func (s *state) standing(node *corev1.Node, driver string) []poolTemplate {
-	chosen := s.chosen(node)[driver]
+func (f *inForce) standing(node *corev1.Node, driver string) []poolTemplate {
+	chosen := f.chosen(node)[driver]
 	slices.SortStableFunc(chosen, func(a, b poolTemplate) int { return cmp.Compare(a.created, b.created) })
 	return chosen
 }
 
-func (s *state) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
+func (f *inForce) addPools(wanted map[poolKey]wantedPool, node *corev1.Node, driver string, chosen []poolTemplate) {
 	own := wantedPool{owner: node.UID, devices: map[string]wantedDevice{}}
 	own.unsure = !ready(node) || held(node)
 	for _, t := range chosen {
 		if t.shared {
 			key := poolKey{driver: driver, name: t.poolName()}
-			known, is := wanted[key]
-			if !s.retired(node) {
-				wanted[key] = wantedPool{owner: t.uid, devices: t.devices(nil), unsure: !ready(node) && (!is || known.unsure)}
+			known, ok := wanted[key]
+			if !f.retired(node) {
+				wanted[key] = wantedPool{owner: t.uid, devices: t.devices(nil), unsure: !ready(node) && (!ok || known.unsure)}
 			}
 			continue
 		}
@@ -149,7 +159,7 @@ func (w *wantedPool) take(made map[string]wantedDevice) { maps.Copy(w.devices, m
 
 func (w *wantedPool) hasAny(names map[string]wantedDevice) bool {
 	for name := range names {
-		if _, is := w.devices[name]; is {
+		if _, ok := w.devices[name]; ok {
 			return true
 		}
 	}
@@ -189,9 +199,9 @@ func held(node *corev1.Node) bool {
 	return strings.HasPrefix(node.Annotations[taintAnnotation], gibberish)
 }
 
-func (s *state) retired(node *corev1.Node) bool {
-	_, is := node.Labels[retiredLabel]
-	return is && !s.neverRetires
+func (f *inForce) retired(node *corev1.Node) bool {
+	_, ok := node.Labels[retiredLabel]
+	return ok && !f.neverRetires
 }
 
 func ready(node *corev1.Node) bool {
@@ -224,20 +234,12 @@ func (s *state) in(f *force) *state {
 // poolProblems says what is wrong with each pool.
 func (s *state) poolProblems() map[poolKey]string {
 	wanted := s.wantedPools()
-	published := map[poolKey][]resourcev1.ResourceSlice{}
-	for i := range s.slices {
-		// One whose label was taken off is nobody's, unless its pool is to exist.
-		_, owned := s.slices[i].Labels[managedBy]
-		key := poolOf(&s.slices[i])
-		if _, is := wanted[key]; is || owned {
-			published[key] = append(published[key], s.slices[i])
-		}
-	}
+	published := s.publishedPools(wanted)
 	wrong := map[poolKey]string{}
 	for key, pool := range published {
-		if want, is := wanted[key]; !is && s.forgotten(key.node) {
+		if want, ok := wanted[key]; !ok && s.forgotten(key.node) {
 			continue
-		} else if !is {
+		} else if !ok {
 			wrong[key] = fmt.Sprintf("pools: %+v has %d slices and is not to exist", key, len(pool))
 		} else if problem := want.wrong(pool); problem != "" {
 			wrong[key] = fmt.Sprintf("pools: %+v: %s", key, problem)

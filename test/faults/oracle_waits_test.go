@@ -12,7 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// waiting tells whether a Pod waits for its claims on a node that the sidecars act
+// waiting reports whether a Pod waits for its claims on a node that the sidecars act
 // for, and nobody has told it to.
 func (s *state) waiting(pod *corev1.Pod) bool {
 	return s.node(pod.Spec.NodeName) != nil && len(pod.Spec.ResourceClaims) > 0 &&
@@ -32,7 +32,7 @@ func (s *state) wrongWaits() []string {
 }
 
 // explain finds the Pods whose events say why their claims are not prepared.
-func (w *world) explain(ctx context.Context, s *state) error {
+func (c clients) explain(ctx context.Context, s *state) error {
 	s.explained = map[types.UID]bool{}
 	waits := false
 	for _, pod := range s.pods {
@@ -41,7 +41,7 @@ func (w *world) explain(ctx context.Context, s *state) error {
 	if !waits {
 		return nil
 	}
-	events, err := w.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonFailedPrepare})
+	events, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonFailedPrepare})
 	if err != nil {
 		return fmt.Errorf("list events: %w", err)
 	}

@@ -33,8 +33,8 @@ type witness struct {
 }
 
 // witness begins to look at the slices.
-func (w *world) witness(ctx context.Context) (*witness, error) {
-	client := w.client.ResourceV1().ResourceSlices()
+func (c clients) witness(ctx context.Context) (*witness, error) {
+	client := c.client.ResourceV1().ResourceSlices()
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list slices: %w", err)
@@ -70,8 +70,8 @@ func (w *world) witness(ctx context.Context) (*witness, error) {
 func (w *witness) note(one watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slice, is := one.Object.(*resourcev1.ResourceSlice)
-	if !is {
+	slice, ok := one.Object.(*resourcev1.ResourceSlice)
+	if !ok {
 		w.blind = w.blind || one.Type == watch.Error
 		return
 	}
@@ -120,7 +120,7 @@ func (w *witness) unjustified(ctx context.Context, all *world, concerned map[poo
 }
 
 func (w *witness) catchUp(ctx context.Context, all *world) error {
-	return all.await(ctx, "the watch of slices lags", func(ctx context.Context) (bool, error) {
+	return await(ctx, "the watch of slices lags", func(ctx context.Context) (bool, error) {
 		list, err := all.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -140,7 +140,7 @@ func (w *witness) catchUp(ctx context.Context, all *world) error {
 }
 
 // await waits until something is true, or will never be.
-func (w *world) await(ctx context.Context, otherwise string, is func(ctx context.Context) (bool, error)) error {
+func await(ctx context.Context, otherwise string, is func(ctx context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, stuck)
 	defer cancel()
 	for {
@@ -155,4 +155,31 @@ func (w *world) await(ctx context.Context, otherwise string, is func(ctx context
 		}
 		sleep(ctx, lookAgain)
 	}
+}
+
+// publishedPools are the slices by their pools. One whose label was taken off is nobody's,
+// unless its pool is to exist.
+func (f *found) publishedPools(wanted map[poolKey]wantedPool) map[poolKey][]resourcev1.ResourceSlice {
+	published := map[poolKey][]resourcev1.ResourceSlice{}
+	for i := range f.slices {
+		_, owned := f.slices[i].Labels[managedBy]
+		key := poolOf(&f.slices[i])
+		if _, ok := wanted[key]; ok || owned {
+			published[key] = append(published[key], f.slices[i])
+		}
+	}
+	return published
+}
+
+// unwanted are the pools that are there and are not to exist, whether they were
+// forgotten or not.
+func (s *state) unwanted() []poolKey {
+	var keys []poolKey
+	wanted := s.wantedPools()
+	for key := range s.publishedPools(wanted) {
+		if _, ok := wanted[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // mostReplicas is how many sidecars run at once at most.
@@ -52,13 +53,16 @@ func newSetup(random *rand.Rand, firstNode string) setup {
 	return s
 }
 
+// areTwins reports whether several sidecars act for the same nodes.
+func (s *setup) areTwins() bool { return s.mode == modeNone && s.replicas > 1 }
+
 // traits name what is special about a setup.
 func (s *setup) traits() []string {
 	var traits []string
 	switch {
 	case s.mode != modeNone:
 		traits = append(traits, s.mode)
-	case s.replicas > 1:
+	case s.areTwins():
 		traits = append(traits, "twins")
 	}
 	switch {
@@ -93,6 +97,10 @@ type replica struct {
 
 // replicas are those of a world.
 type replicas struct {
+	cluster *cluster.Cluster
+	// file is the configuration that sidecars are started with.
+	file string
+
 	mu    sync.Mutex
 	all   []*replica
 	setup setup
@@ -111,10 +119,10 @@ func (w *world) newReplica(t testing.TB, number int, kubeconfig string) (*replic
 }
 
 // arrange says how sidecars are started from now on.
-func (w *world) arrange(s setup) {
-	w.replicas.mu.Lock()
-	defer w.replicas.mu.Unlock()
-	w.replicas.setup = s
+func (rs *replicas) arrange(s setup) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.setup = s
 }
 
 // hosts are the names of the Pods in which sidecars run.
@@ -127,27 +135,27 @@ func (s *setup) hosts() []string {
 }
 
 // launch starts a sidecar in its place.
-func (w *world) launch(number int) (*sidecar.Process, error) {
+func (rs *replicas) launch(number int) (*sidecar.Process, error) {
 	binary, err := program()
 	if err != nil {
 		return nil, err
 	}
-	w.replicas.mu.Lock()
-	defer w.replicas.mu.Unlock()
-	r := w.replicas.all[number]
-	arguments := append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host, "--config", w.file}, w.replicas.setup.arguments()...)
-	process, err := sidecar.LaunchProgram(w.cluster, binary, arguments...)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.all[number]
+	arguments := append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host, "--config", rs.file}, rs.setup.arguments()...)
+	process, err := sidecar.LaunchProgram(rs.cluster, binary, arguments...)
 	if err != nil {
 		return nil, err
 	}
 	r.process = process
-	w.replicas.logs = append(w.replicas.logs, process.Log)
+	rs.logs = append(rs.logs, process.Log)
 	return process, nil
 }
 
 // replace ends a sidecar, and starts another one in its place.
-func (w *world) replace(number int, end func(process *sidecar.Process) error) error {
-	running := w.running()
+func (rs *replicas) replace(number int, end func(process *sidecar.Process) error) error {
+	running := rs.running()
 	if len(running) == 0 {
 		return errors.New("there is no sidecar to replace")
 	}
@@ -155,16 +163,16 @@ func (w *world) replace(number int, end func(process *sidecar.Process) error) er
 	if err := end(running[number]); err != nil {
 		return err
 	}
-	_, err := w.launch(number)
+	_, err := rs.launch(number)
 	return err
 }
 
 // running are the sidecars that have been started and not ended.
-func (w *world) running() []*sidecar.Process {
-	w.replicas.mu.Lock()
-	defer w.replicas.mu.Unlock()
+func (rs *replicas) running() []*sidecar.Process {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
 	var processes []*sidecar.Process
-	for _, r := range w.replicas.all {
+	for _, r := range rs.all {
 		if r.process != nil {
 			processes = append(processes, r.process)
 		}
@@ -173,26 +181,26 @@ func (w *world) running() []*sidecar.Process {
 }
 
 // launched is how many sidecars were started since takeAll.
-func (w *world) launched() int {
-	w.replicas.mu.Lock()
-	defer w.replicas.mu.Unlock()
-	return len(w.replicas.logs)
+func (rs *replicas) launched() int {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return len(rs.logs)
 }
 
 // takeAll hands over all sidecars and the logs.
-func (w *world) takeAll() (processes []*sidecar.Process, logs []string) {
-	processes = w.running()
-	w.replicas.mu.Lock()
-	defer w.replicas.mu.Unlock()
-	for _, r := range w.replicas.all {
+func (rs *replicas) takeAll() (processes []*sidecar.Process, logs []string) {
+	processes = rs.running()
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.all {
 		r.process = nil
 	}
-	logs, w.replicas.logs = w.replicas.logs, nil
+	logs, rs.logs = rs.logs, nil
 	return processes, logs
 }
 
-func (w *world) stopAll(t testing.TB) {
-	processes, _ := w.takeAll()
+func (rs *replicas) stopAll(t testing.TB) {
+	processes, _ := rs.takeAll()
 	for _, process := range processes {
 		if err := process.Kill(); err != nil {
 			t.Error(err)
@@ -201,8 +209,8 @@ func (w *world) stopAll(t testing.TB) {
 }
 
 // disturb has each proxy play its schedule, or, without schedules, none.
-func (w *world) disturb(schedules []*schedule) {
-	for i, r := range w.replicas.all {
+func (rs *replicas) disturb(schedules []*schedule) {
+	for i, r := range rs.all {
 		var next *schedule
 		if i < len(schedules) {
 			next = schedules[i]
@@ -215,10 +223,10 @@ func (w *world) disturb(schedules []*schedule) {
 
 // usurp takes the lead from whoever has it, as someone who deletes the Lease does:
 // for a moment the old leader and the new one both believe to lead.
-func (w *world) usurp(ctx context.Context) error {
+func (c clients) usurp(ctx context.Context) error {
 	patch := []byte(`{"spec": {"holderIdentity": ""}}`)
-	return w.persist(ctx, func(ctx context.Context) error {
-		_, err := w.client.CoordinationV1().Leases(electionNamespace).Patch(ctx, electionLease, types.MergePatchType, patch, metav1.PatchOptions{})
+	return persist(ctx, func(ctx context.Context) error {
+		_, err := c.client.CoordinationV1().Leases(electionNamespace).Patch(ctx, electionLease, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	})
 }

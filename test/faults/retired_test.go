@@ -11,12 +11,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // retirements are the pools that have gone, as the API server says it.
@@ -29,13 +26,13 @@ type retirements struct {
 }
 
 // watchRetirements notes what goes until it is told to end.
-func (w *world) watchRetirements(ctx context.Context) (*retirements, func(), error) {
+func (c clients) watchRetirements(ctx context.Context) (*retirements, func(), error) {
 	r := &retirements{published: map[poolKey]map[string]bool{}, gone: map[poolKey]time.Time{}}
-	informer := resourceinformers.NewResourceSliceInformer(w.client, 0, nil)
+	informer := resourceinformers.NewResourceSliceInformer(c.client, 0, nil)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { r.came(object.(*resourcev1.ResourceSlice)) },
 		DeleteFunc: func(object any) {
-			if unseen, is := object.(cache.DeletedFinalStateUnknown); is {
+			if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = unseen.Obj
 			}
 			r.went(object.(*resourcev1.ResourceSlice))
@@ -92,7 +89,7 @@ type nodePast struct {
 	unsteady bool
 }
 
-func (l *workload) past(i int) *nodePast {
+func (l *nodeLoad) past(i int) *nodePast {
 	name := l.nodeName(i)
 	if l.pasts[name] == nil {
 		l.pasts[name] = &nodePast{}
@@ -100,7 +97,7 @@ func (l *workload) past(i int) *nodePast {
 	return l.pasts[name]
 }
 
-// steady tells whether a pool was to exist at a time, and ever since it was first
+// steady reports whether a pool was to exist at a time, and ever since it was first
 // published, whichever templates a sidecar saw with whichever version of the node.
 func (l *workload) steady(key poolKey, at time.Time) bool {
 	past := l.pasts[key.node]
@@ -112,8 +109,8 @@ func (l *workload) steady(key poolKey, at time.Time) bool {
 	}
 	for name := range l.all {
 		if !slices.ContainsFunc(l.history, func(all templates) bool {
-			t, is := all[name]
-			return !is || t.driver != key.driver || t.shared || t.tier != "" ||
+			t, ok := all[name]
+			return !ok || t.driver != key.driver || t.shared || t.tier != "" ||
 				slices.ContainsFunc(past.kinds, func(kind string) bool { return !slices.Contains(t.kinds, kind) })
 		}) {
 			return true
@@ -127,26 +124,22 @@ const diskDriver = "disk.example.com"
 
 var disks = poolTemplate{name: "disks", driver: diskDriver, kinds: []string{"a", "b", "c", "d"}, device: "disk", count: 2, revision: 1}
 
-func (w *world) templates() dynamic.ResourceInterface {
-	return w.dynamic.Resource(v1alpha1.GroupVersion.WithResource("resourcepooltemplates"))
-}
-
 // addDisks has all nodes have disks while there are faults.
-func (l *workload) addDisks(ctx context.Context) error {
+func (l *configLoad) addDisks(ctx context.Context) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(strings.Trim(disks.yaml(), "-\n")), &object.Object); err != nil {
 		return fmt.Errorf("read template: %w", err)
 	}
-	_, err := l.world.templates().Create(ctx, object, metav1.CreateOptions{})
+	_, err := l.world.objects(kindTemplate).Create(ctx, object, metav1.CreateOptions{})
 	return err
 }
 
 // removeDisks has them go: what is to be at rest does not depend on them.
-func (l *workload) removeDisks() operation {
+func (l *configLoad) removeDisks() operation {
 	return operation{"remove the disks", slicesOfFleet, 0, func(ctx context.Context) error {
 		if l.ended.IsZero() {
 			l.ended = time.Now()
 		}
-		return l.world.templates().Delete(ctx, disks.name, metav1.DeleteOptions{})
+		return l.world.objects(kindTemplate).Delete(ctx, disks.name, metav1.DeleteOptions{})
 	}}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 var editRounds = flag.Int("edits", 0, "how often a seed edits the configuration once all is right")
@@ -112,7 +112,7 @@ func (e *editor) definitions(ctx context.Context, r *run) error {
 		e.carriers = e.without(name)
 	}
 	e.concern(was)
-	if err := r.undefine(ctx); err != nil {
+	if err := r.world.undefine(ctx); err != nil {
 		return errors.Join(err, e.world.define(ctx))
 	}
 	if e.random.IntN(3) == 0 {
@@ -139,8 +139,8 @@ func (e *editor) definitions(ctx context.Context, r *run) error {
 }
 
 // undefine has the definitions go, and all objects with them.
-func (r *run) undefine(ctx context.Context) error {
-	_, err := r.world.cluster.Kubectl(ctx, "delete", "--ignore-not-found", "-k", filepath.Join(sidecar.Root(), "kustomize", "crd"))
+func (w *world) undefine(ctx context.Context) error {
+	_, err := w.cluster.Kubectl(ctx, "delete", "--ignore-not-found", "-k", filepath.Join(sidecar.Root(), "kustomize", "crd"))
 	return err
 }
 
@@ -160,7 +160,7 @@ func (e *editor) discovery(ctx context.Context, r *run) error {
 		s.phases[0].chances[unknown] = 1
 	}
 	r.world.disturb(schedules)
-	return r.world.await(ctx, "no sidecar asks for its definitions", func(context.Context) (bool, error) {
+	return await(ctx, "no sidecar asks for its definitions", func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(schedules, func(s *schedule) bool { return !s.asked(v1alpha1.GroupVersion.String()) }), nil
 	})
 }
@@ -204,7 +204,7 @@ func (e *editor) begin(ctx context.Context, r *run) error {
 		return err
 	}
 	for _, process := range r.world.running() {
-		if err := r.world.await(ctx, "a sidecar does not see its templates", func(context.Context) (bool, error) {
+		if err := await(ctx, "a sidecar does not see its templates", func(context.Context) (bool, error) {
 			log, err := os.ReadFile(process.Log)
 			return strings.Contains(string(log), `"Watching custom resources" kind="`+kindTemplate+`"`), err
 		}); err != nil {

@@ -51,6 +51,8 @@ type result struct {
 	err   error
 }
 
+func (r *result) note() { r.times = append(r.times, time.Now()) }
+
 // run is one seed in a world.
 type run struct {
 	world  *world
@@ -73,7 +75,7 @@ func newRun(w *world, seed uint64, within time.Duration, log func(format string,
 
 // do runs a seed from an empty cluster to an empty cluster.
 func (r *run) do(ctx context.Context) result {
-	r.note()
+	r.result.note()
 	random := rand.New(rand.NewPCG(r.result.seed, 0))
 	r.load = newWorkload(r.world, random, r.result.seed)
 	first := r.load.configure()
@@ -92,9 +94,9 @@ func (r *run) do(ctx context.Context) result {
 	if err == nil {
 		err = r.edit(ctx)
 	}
-	r.note()
-	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.renew(ctx))
-	r.note()
+	r.result.note()
+	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.world.renew(ctx, r.result.disruptions))
+	r.result.note()
 	return r.result
 }
 
@@ -109,7 +111,7 @@ func (r *run) befall(ctx context.Context, planned []operation, disruptions []dis
 	r.world.disturb(schedules)
 	err = r.disturb(ctx, planned, disruptions)
 	r.world.disturb(nil)
-	r.note()
+	r.result.note()
 	if err != nil {
 		return err
 	}
@@ -130,17 +132,13 @@ func (r *run) schedules(random *rand.Rand) []*schedule {
 	return all
 }
 
-func (r *run) note() {
-	r.result.times = append(r.result.times, time.Now())
-}
-
 // begin starts the sidecars. They find the first templates in force: whose claims
 // are prepared goes by the drivers that templates name.
 func (r *run) begin(ctx context.Context, first operation) error {
-	if err := r.world.persist(ctx, first.do); err != nil {
+	if err := persist(ctx, first.do); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
-	if err := r.world.persist(ctx, r.load.addDisks); err != nil {
+	if err := persist(ctx, r.load.addDisks); err != nil {
 		return fmt.Errorf("add disks: %w", err)
 	}
 	r.world.ledger.reset()
@@ -182,7 +180,7 @@ func (r *run) disturb(ctx context.Context, planned []operation, disruptions []di
 	}
 	var err error
 	for _, o := range planned {
-		if err = r.world.persist(ctx, o.do); err != nil {
+		if err = persist(ctx, o.do); err != nil {
 			err = fmt.Errorf("%s: %w", o.name, err)
 			break
 		}
@@ -194,7 +192,7 @@ func (r *run) disturb(ctx context.Context, planned []operation, disruptions []di
 	return errors.Join(append(errs, err)...)
 }
 
-// relaunched tells whether any sidecar was started after the first ones.
+// relaunched reports whether any sidecar was started after the first ones.
 func (r *run) relaunched() bool { return r.world.launched() > r.load.setup.replicas }
 
 // look reads all that the oracle looks at.

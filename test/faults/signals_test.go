@@ -44,6 +44,10 @@ var carriersOfMetric = map[string]func(source string) bool{
 func (e *editor) wrongReloads(ctx context.Context) []string {
 	var wrong []string
 	for _, process := range e.world.running() {
+		if err := process.WaitReady(ctx); err != nil { // it may have been started a moment ago
+			wrong = append(wrong, "signals: "+err.Error())
+			continue
+		}
 		for carrier, has := range carriersOfMetric {
 			value, err := process.Metric(ctx, "kwok_dra_config_last_reload_successful", fmt.Sprintf("carrier=%q", carrier))
 			if err != nil {
@@ -74,7 +78,7 @@ func (e *editor) reloads(has func(source string) bool) []float64 {
 }
 
 // wrongStatus says what is wrong with the status of a template. Where it is not
-// certain what is in force, only whether the newest version is.
+// certain what is in force, or slices may stay, only whether the newest version is.
 func (e *editor) wrongStatus(object *unstructured.Unstructured, s *state) string {
 	var status v1alpha1.ResourcePoolTemplateStatus
 	if given, is, err := unstructured.NestedMap(object.Object, "status"); is && err == nil {
@@ -97,7 +101,8 @@ func (e *editor) wrongStatus(object *unstructured.Unstructured, s *state) string
 	if !may[accepted.Status] {
 		return fmt.Sprintf("Accepted is %s: %s", accepted.Status, accepted.Message)
 	}
-	if want, sure := s.publishedWhere(object.GetName()); sure && len(all) == 1 && all[0].refused[objectOf(object.GetName())] == "" && published.Status != statusOf(want) {
+	certain := len(all) == 1 && all[0].refused[objectOf(object.GetName())] == "" && !all[0].held && !all[0].frozen
+	if want, sure := s.publishedWhere(object.GetName()); certain && sure && published.Status != statusOf(want) {
 		return fmt.Sprintf("Published is %s: %s", published.Status, published.Message)
 	}
 	return ""
@@ -110,7 +115,7 @@ func statusOf(is bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// publishedWhere tells whether a template is published, on one node at least and
+// publishedWhere reports whether a template is published, on one node at least and
 // wherever it is to be. It is not sure where a node is not, or an annotation is in
 // the way.
 func (s *state) publishedWhere(name string) (is, sure bool) {

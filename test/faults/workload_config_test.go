@@ -15,7 +15,7 @@ import (
 const configMap = "kwok-dra"
 
 // configChoices are the kinds of operations that change the configuration.
-func (l *workload) configChoices() []choice {
+func (l *configLoad) configChoices() []choice {
 	return []choice{
 		{5, l.changeTemplate},
 		{1, l.breakTemplates},
@@ -24,27 +24,27 @@ func (l *workload) configChoices() []choice {
 }
 
 // configure puts the templates as they are now into the ConfigMap.
-func (l *workload) configure() operation {
+func (l *configLoad) configure() operation {
 	l.history = append(l.history, l.all)
 	return l.write("configure", map[string]string{"configuration": configuration, "templates": l.all.yaml()})
 }
 
 // breakTemplates puts a document there that is refused, so that the last good
 // version stays in force: it is that of before or after, never a mixture.
-func (l *workload) breakTemplates() operation {
+func (l *configLoad) breakTemplates() operation {
 	return l.write("break the templates", map[string]string{"configuration": configuration, "templates": l.all.yaml() + "kind: Nonsense\n"})
 }
 
-func (l *workload) write(name string, data map[string]string) operation {
+func (l *configLoad) write(name string, data map[string]string) operation {
 	return operation{name, slicesOfFleet, 0, func(ctx context.Context) error { return l.world.writeConfigMap(ctx, data) }}
 }
 
-func (w *world) writeConfigMap(ctx context.Context, data map[string]string) error {
+func (c clients) writeConfigMap(ctx context.Context, data map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return err
 	}
-	configMaps := w.client.CoreV1().ConfigMaps(namespace)
+	configMaps := c.client.CoreV1().ConfigMaps(namespace)
 	_, err = configMaps.Patch(ctx, configMap, types.MergePatchType, patch, metav1.PatchOptions{})
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -56,14 +56,14 @@ func (w *world) writeConfigMap(ctx context.Context, data map[string]string) erro
 
 // removeConfigMap says nothing of what is to exist; the next configure brings it
 // back.
-func (l *workload) removeConfigMap() operation {
+func (l *configLoad) removeConfigMap() operation {
 	return operation{"delete the ConfigMap", 1, 0, func(ctx context.Context) error {
 		return l.world.client.CoreV1().ConfigMaps(namespace).Delete(ctx, configMap, metav1.DeleteOptions{})
 	}}
 }
 
 // changeTemplate changes one template, and puts all in force.
-func (l *workload) changeTemplate() operation {
+func (l *configLoad) changeTemplate() operation {
 	l.all = maps.Clone(l.all)
 	name := pick(l.random, "gpu", "aux", "gold", "nic", "fabric")
 	t := l.all[name]

@@ -14,7 +14,7 @@ import (
 const jobLabel = "batch.kubernetes.io/job-name"
 
 // createJob creates a Job of two Pods, which at times share a claim.
-func (l *workload) createJob() operation {
+func (l *podLoad) createJob() operation {
 	pod := l.newPod()
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Spec: batchv1.JobSpec{
@@ -31,7 +31,7 @@ func (l *workload) createJob() operation {
 }
 
 // onePodOfJobs does something with one of the Pods of Jobs, if there is any.
-func (l *workload) onePodOfJobs(name string, do func(ctx context.Context, pod string) error) operation {
+func (l *podLoad) onePodOfJobs(name string, do func(ctx context.Context, pod string) error) operation {
 	number := l.random.IntN(podCount)
 	return operation{name, 3, 0, func(ctx context.Context) error {
 		pods, err := l.world.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: jobLabel})
@@ -42,13 +42,13 @@ func (l *workload) onePodOfJobs(name string, do func(ctx context.Context, pod st
 	}}
 }
 
-func (l *workload) deletePodOfJobs() operation {
+func (l *podLoad) deletePodOfJobs() operation {
 	return l.onePodOfJobs("delete a pod of a job", func(ctx context.Context, pod string) error {
 		return l.world.client.CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{})
 	})
 }
 
-func (l *workload) editPodOfJobs() operation {
+func (l *podLoad) editPodOfJobs() operation {
 	patch := l.irrelevant()
 	return l.onePodOfJobs("edit a pod of a job", func(ctx context.Context, pod string) error {
 		_, err := l.world.client.CoreV1().Pods(namespace).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -57,8 +57,8 @@ func (l *workload) editPodOfJobs() operation {
 }
 
 // editPod changes what nobody looks at.
-func (l *workload) editPod() operation { return l.patchPod("edit", string(l.irrelevant())) }
+func (l *podLoad) editPod() operation { return l.patchPod("edit", string(l.irrelevant())) }
 
-func (l *workload) irrelevant() []byte {
+func (l *podLoad) irrelevant() []byte {
 	return fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/edited": "%d"}}}`, l.random.Int())
 }

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func (l *workload) nodeName(i int) string { return fmt.Sprintf("%s-node-%d", l.prefix, i) }
+func (l *nodeLoad) nodeName(i int) string { return fmt.Sprintf("%s-node-%d", l.prefix, i) }
 
 // createNode creates a node that the sidecars act for, as a rule.
-func (l *workload) createNode(i int) operation {
+func (l *nodeLoad) createNode(i int) operation {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name:        l.nodeName(i),
 		Labels:      map[string]string{kindLabel: pick(l.random, "a", "b", "c"), "kubernetes.io/hostname": l.nodeName(i)},
@@ -29,7 +29,7 @@ func (l *workload) createNode(i int) operation {
 	l.past(i).kinds = append(l.past(i).kinds, node.Labels[kindLabel])
 	lease := l.newLease(i)
 	return operation{"create " + node.Name, 4, 0, func(ctx context.Context) error {
-		if err := l.world.persist(ctx, func(ctx context.Context) error {
+		if err := persist(ctx, func(ctx context.Context) error {
 			_, err := l.world.client.CoreV1().Nodes().Create(ctx, node.DeepCopy(), metav1.CreateOptions{})
 			return err
 		}); err != nil || lease == nil {
@@ -42,7 +42,7 @@ func (l *workload) createNode(i int) operation {
 
 // newLease is the lease of a node that the kwok in one of the Pods takes, or nil
 // where nobody looks at leases.
-func (l *workload) newLease(i int) *coordinationv1.Lease {
+func (l *nodeLoad) newLease(i int) *coordinationv1.Lease {
 	if l.setup.mode != modeLease {
 		return nil
 	}
@@ -53,10 +53,10 @@ func (l *workload) newLease(i int) *coordinationv1.Lease {
 }
 
 // kwok is the kwok in one of the Pods, by the name that it has in leases.
-func (l *workload) kwok() string { return pick(l.random, l.setup.hosts()...) + "_1" }
+func (l *nodeLoad) kwok() string { return pick(l.random, l.setup.hosts()...) + "_1" }
 
 // moveLease has the kwok of another Pod take the lease of a node.
-func (l *workload) moveLease(i int) operation {
+func (l *nodeLoad) moveLease(i int) operation {
 	to := l.kwok()
 	return operation{fmt.Sprintf("move %s to %s", l.nodeName(i), to), 4, 0, func(ctx context.Context) error {
 		patch := fmt.Appendf(nil, `{"spec": {"holderIdentity": %q}}`, to)
@@ -66,10 +66,10 @@ func (l *workload) moveLease(i int) operation {
 }
 
 // deleteNode deletes a node, and its lease, as the garbage collector does.
-func (l *workload) deleteNode(i int) operation {
+func (l *nodeLoad) deleteNode(i int) operation {
 	l.past(i).unsteady = true
 	return operation{"delete " + l.nodeName(i), 4, 0, func(ctx context.Context) error {
-		if err := l.world.persist(ctx, func(ctx context.Context) error {
+		if err := persist(ctx, func(ctx context.Context) error {
 			return l.world.client.CoreV1().Nodes().Delete(ctx, l.nodeName(i), metav1.DeleteOptions{})
 		}); err != nil {
 			return err
@@ -78,10 +78,10 @@ func (l *workload) deleteNode(i int) operation {
 	}}
 }
 
-func (l *workload) recreateNode(i int) operation {
+func (l *nodeLoad) recreateNode(i int) operation {
 	gone, back := l.deleteNode(i), l.createNode(i)
 	return operation{"recreate " + l.nodeName(i), 8, 0, func(ctx context.Context) error {
-		if err := l.world.persist(ctx, gone.do); err != nil {
+		if err := persist(ctx, gone.do); err != nil {
 			return err
 		}
 		return back.do(ctx)
@@ -89,14 +89,14 @@ func (l *workload) recreateNode(i int) operation {
 }
 
 // selectNode has a node enter the selection, or leave it.
-func (l *workload) selectNode(i int) operation {
+func (l *nodeLoad) selectNode(i int) operation {
 	enter := l.random.IntN(2) == 0
 	l.past(i).unsteady = true
 	return l.patchNode(fmt.Sprintf("select %s: %t", l.nodeName(i), enter), i, l.setup.selection.patch(enter))
 }
 
 // labelNode changes a label that templates or the configuration go by.
-func (l *workload) labelNode(i int) operation {
+func (l *nodeLoad) labelNode(i int) operation {
 	key := pick(l.random, kindLabel, tierLabel, rackLabel, retiredLabel)
 	var value any
 	switch key {
@@ -116,7 +116,7 @@ func (l *workload) labelNode(i int) operation {
 }
 
 // taintDevices writes an annotation, at times one that cannot be followed.
-func (l *workload) taintDevices(i int) operation {
+func (l *nodeLoad) taintDevices(i int) operation {
 	var value any
 	switch l.random.IntN(6) {
 	case 0: // taken away
@@ -134,7 +134,7 @@ func (l *workload) taintDevices(i int) operation {
 	return l.patchNode("taint devices of "+l.nodeName(i), i, map[string]any{"annotations": map[string]any{taintAnnotation: value}})
 }
 
-func (l *workload) patchNode(name string, i int, metadata map[string]any) operation {
+func (l *nodeLoad) patchNode(name string, i int, metadata map[string]any) operation {
 	return operation{name, 6, 0, func(ctx context.Context) error {
 		patch, err := json.Marshal(map[string]any{"metadata": metadata})
 		if err != nil {

@@ -32,22 +32,46 @@ type operation struct {
 
 // workload draws operations, and keeps the templates that are in force.
 type workload struct {
+	maker
+	podLoad
+	nodeLoad
+	configLoad
+}
+
+// maker is what operations are made with.
+type maker struct {
 	world  *world
-	setup  setup
 	prefix string
 	random *rand.Rand
-	all    templates
-	pods   int
-	// history are the templates that may have been in force, and pasts what nodes may
-	// have been.
+}
+
+// podLoad makes the operations on Pods and Jobs.
+type podLoad struct {
+	maker
+	pods int
+}
+
+// nodeLoad makes the operations on nodes.
+type nodeLoad struct {
+	maker
+	setup setup
+	// pasts are what nodes may have been.
+	pasts map[string]*nodePast
+}
+
+// configLoad makes the operations on the configuration.
+type configLoad struct {
+	maker
+	all templates
+	// history are the templates that may have been in force.
 	history []templates
-	pasts   map[string]*nodePast
 	// ended is when the disks were to go.
 	ended time.Time
 }
 
 func newWorkload(w *world, random *rand.Rand, seed uint64) *workload {
-	l := &workload{world: w, prefix: fmt.Sprintf("s%d", seed), random: random, all: initialTemplates(), pasts: map[string]*nodePast{}}
+	m := maker{w, fmt.Sprintf("s%d", seed), random}
+	l := &workload{m, podLoad{maker: m}, nodeLoad{maker: m, pasts: map[string]*nodePast{}}, configLoad{maker: m, all: initialTemplates()}}
 	l.setup = newSetup(random, l.nodeName(0))
 	return l
 }
@@ -107,7 +131,7 @@ func (l *workload) choices() []choice {
 
 // someNode is a node by its number. Where the sidecars act for one only, it is
 // often that one.
-func (l *workload) someNode() int {
+func (l *nodeLoad) someNode() int {
 	if l.setup.selection.single != "" && l.random.IntN(2) == 0 {
 		return 0
 	}
@@ -131,14 +155,14 @@ func (l *workload) draw() operation {
 }
 
 // createPods creates a few Pods with claims from a template, or that share one.
-func (l *workload) createPods() operation {
+func (l *podLoad) createPods() operation {
 	var pods []*corev1.Pod
 	for range min(2, podCount-l.pods) {
 		pods = append(pods, l.newPod())
 	}
 	return operation{fmt.Sprintf("create %d pods", len(pods)), 4 * len(pods), 0, func(ctx context.Context) error {
 		for _, pod := range pods {
-			if err := l.world.persist(ctx, func(ctx context.Context) error { return l.createPod(ctx, pod) }); err != nil {
+			if err := persist(ctx, func(ctx context.Context) error { return l.createPod(ctx, pod) }); err != nil {
 				return err
 			}
 		}
@@ -146,7 +170,7 @@ func (l *workload) createPods() operation {
 	}}
 }
 
-func (l *workload) newPod() *corev1.Pod {
+func (l *podLoad) newPod() *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-pod-%d", l.prefix, l.pods), Namespace: namespace},
 		Spec: corev1.PodSpec{
@@ -173,7 +197,7 @@ const (
 	ownClaim      = "gpu-own"
 )
 
-func (l *workload) podClaim(pod string) corev1.PodResourceClaim {
+func (l *podLoad) podClaim(pod string) corev1.PodResourceClaim {
 	claim := corev1.PodResourceClaim{Name: "claim"}
 	switch l.random.IntN(8) {
 	case 0, 1:
@@ -189,7 +213,7 @@ func (l *workload) podClaim(pod string) corev1.PodResourceClaim {
 }
 
 // createPod creates a Pod, and first the claim that it names.
-func (l *workload) createPod(ctx context.Context, pod *corev1.Pod) error {
+func (l *podLoad) createPod(ctx context.Context, pod *corev1.Pod) error {
 	if err := l.createClaim(ctx, pod); err != nil {
 		return err
 	}
@@ -198,24 +222,24 @@ func (l *workload) createPod(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // createClaim creates the claim that a Pod names, if it names one.
-func (l *workload) createClaim(ctx context.Context, pod *corev1.Pod) error {
+func (l *podLoad) createClaim(ctx context.Context, pod *corev1.Pod) error {
 	name := pod.Spec.ResourceClaims[0].ResourceClaimName
 	if name == nil {
 		return nil
 	}
 	class, _, _ := strings.Cut(*name, "-")
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: *name}, Spec: claimSpec([]string{class})}
-	return l.world.persist(ctx, func(ctx context.Context) error {
+	return persist(ctx, func(ctx context.Context) error {
 		_, err := l.world.client.ResourceV1().ResourceClaims(namespace).Create(ctx, claim, metav1.CreateOptions{})
 		return err
 	})
 }
 
-func (l *workload) podName() string {
+func (l *podLoad) podName() string {
 	return fmt.Sprintf("%s-pod-%d", l.prefix, l.random.IntN(max(1, l.pods)))
 }
 
-func (l *workload) deletePod() operation {
+func (l *podLoad) deletePod() operation {
 	name, grace := l.podName(), l.random.Int64N(2)
 	return operation{"delete " + name, 3, 0, func(ctx context.Context) error {
 		return l.world.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
@@ -223,15 +247,15 @@ func (l *workload) deletePod() operation {
 }
 
 // finishPod has a Pod that was bound succeed.
-func (l *workload) finishPod() operation {
+func (l *podLoad) finishPod() operation {
 	return l.patchPod("finish", `{"status": {"phase": "Succeeded"}}`, "status")
 }
 
-func (l *workload) unholdPods() operation {
+func (l *podLoad) unholdPods() operation {
 	return l.patchPod("unhold", fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, holdLabel))
 }
 
-func (l *workload) patchPod(what, patch string, subresources ...string) operation {
+func (l *podLoad) patchPod(what, patch string, subresources ...string) operation {
 	name := l.podName()
 	return operation{what + " " + name, 3, 0, func(ctx context.Context) error {
 		_, err := l.world.client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
@@ -244,7 +268,7 @@ func pick[T any](random *rand.Rand, from ...T) T {
 }
 
 // spoilSlice edits or deletes a slice of a node by hand.
-func (l *workload) spoilSlice(i int) operation {
+func (l *nodeLoad) spoilSlice(i int) operation {
 	patch := pick(l.random, "",
 		`[{"op": "replace", "path": "/spec/devices/0/attributes/revision/int", "value": 7777}]`,
 		`[{"op": "remove", "path": "/metadata/ownerReferences"}]`,

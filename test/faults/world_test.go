@@ -19,7 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 const (
@@ -38,16 +38,17 @@ const (
 
 // world is a cluster with places for sidecars, each behind a proxy of its own.
 type world struct {
-	cluster *cluster.Cluster
-	// config and client go past the proxies.
+	clients
+	replicas
+	etcd   etcd
+	ledger ledger
+}
+
+// clients go past the proxies.
+type clients struct {
 	config  *rest.Config
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	etcd    string
-	// file is the configuration that sidecars are started with.
-	file     string
-	ledger   ledger
-	replicas replicas
 }
 
 // newWorld starts a cluster with what all seeds use.
@@ -64,8 +65,8 @@ func newWorld(t testing.TB) (*world, error) {
 		return nil, err
 	}
 	c := cluster.ForTest(t, options)
-	w := &world{cluster: c, file: filepath.Join(t.TempDir(), "kwok-dra.yaml")}
-	if err := w.connect(); err != nil {
+	w := &world{replicas: replicas{cluster: c, file: filepath.Join(t.TempDir(), "kwok-dra.yaml")}}
+	if w.clients, err = connect(c); err != nil {
 		return nil, err
 	}
 	own, err := sidecar.ServiceAccount(t.Context(), c)
@@ -77,7 +78,7 @@ func newWorld(t testing.TB) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.replicas.all = append(w.replicas.all, one)
+		w.all = append(w.all, one)
 	}
 	w.arrange(setup{replicas: 1, mode: modeNone})
 	if err := w.writeFile(content{templates: anchors()}); err != nil {
@@ -87,6 +88,9 @@ func newWorld(t testing.TB) (*world, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { w.stopAll(t) })
+	if err := w.define(t.Context()); err != nil {
+		return nil, err
+	}
 	return w, w.furnish(t.Context())
 }
 
@@ -113,33 +117,34 @@ func worldOptions(stages []string) (cluster.Options, error) {
 }
 
 // connect makes the clients that go past the proxies.
-func (w *world) connect() error {
-	config, err := clientcmd.BuildConfigFromFlags("", w.cluster.Kubeconfig())
+func connect(c *cluster.Cluster) (clients, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
-		return fmt.Errorf("read kubeconfig of the cluster: %w", err)
+		return clients{}, fmt.Errorf("read kubeconfig of the cluster: %w", err)
 	}
 	config.QPS = -1
 	config.Timeout = stuck
-	w.config = config
-	if w.client, err = kubernetes.NewForConfig(config); err != nil {
-		return fmt.Errorf("make client: %w", err)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return clients{}, fmt.Errorf("make client: %w", err)
 	}
-	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("make client for custom resources: %w", err)
+	custom, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return clients{}, fmt.Errorf("make client for custom resources: %w", err)
 	}
-	return nil
+	return clients{config, client, custom}, nil
 }
 
 // touch changes an object in another client's place.
-func (w *world) touch(ctx context.Context, path string) error {
+func (c clients) touch(ctx context.Context, path string) error {
 	path = strings.TrimSuffix(path, "/status")
 	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/touched": %q}}}`, time.Now().Format(time.RFC3339Nano))
-	return w.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error()
+	return c.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error()
 }
 
 // persist tries until it works. That something is there already, or no more, is
 // what an earlier try may have done.
-func (w *world) persist(ctx context.Context, do func(ctx context.Context) error) error {
+func persist(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stubbornness)
 	defer cancel()
 	for limit := tryLimit; ; limit += tryLimit {
@@ -160,32 +165,42 @@ func try(ctx context.Context, limit time.Duration, do func(ctx context.Context) 
 	return do(ctx)
 }
 
-// look reads all that the oracle looks at.
-func (w *world) look(ctx context.Context, all templates) (*state, error) {
-	s := &state{templates: all, selection: w.replicas.setup.selection, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*corev1.Pod{}}
-	nodes, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+// list reads all that the oracle looks at but for events.
+func (c clients) list(ctx context.Context) (found, error) {
+	f := found{nodes: map[string]*corev1.Node{}, pods: map[types.UID]*corev1.Pod{}}
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
+		return f, fmt.Errorf("list nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]
+		f.nodes[nodes.Items[i].Name] = &nodes.Items[i]
 	}
-	pods, err := w.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	pods, err := c.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+		return f, fmt.Errorf("list pods: %w", err)
 	}
 	for i := range pods.Items {
-		s.pods[pods.Items[i].UID] = &pods.Items[i]
+		f.pods[pods.Items[i].UID] = &pods.Items[i]
 	}
-	claims, err := w.client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	claims, err := c.client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list claims: %w", err)
+		return f, fmt.Errorf("list claims: %w", err)
 	}
-	s.claims = claims.Items
-	published, err := w.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	f.claims = claims.Items
+	published, err := c.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list slices: %w", err)
+		return f, fmt.Errorf("list slices: %w", err)
 	}
-	s.slices = published.Items
+	f.slices = published.Items
+	return f, nil
+}
+
+// look reads all that the oracle looks at.
+func (w *world) look(ctx context.Context, all templates) (*state, error) {
+	there, err := w.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{inForce: inForce{templates: all, selection: w.setup.selection}, found: there}
 	return s, w.explain(ctx, s)
 }

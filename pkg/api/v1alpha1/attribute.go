@@ -30,6 +30,12 @@ const (
 	AttributeVersions AttributeType = "versions"
 )
 
+// Element is the type of the elements of a list, if the type is one of lists.
+func (t AttributeType) Element() (AttributeType, bool) {
+	element, isList := elements[t]
+	return element, isList
+}
+
 // elements maps the types of lists to those of their elements.
 var elements = map[AttributeType]AttributeType{
 	AttributeStrings:  AttributeString,
@@ -53,10 +59,6 @@ type Attribute struct {
 	// Value is the value as text, or a template that yields it. The elements of a
 	// list end with ElementEnd each.
 	Value string `json:"-"`
-
-	// problem is what is wrong with the JSON that was read. Validation reports
-	// it, since only validation knows the field's path.
-	problem error `json:"-"`
 }
 
 // ElementEnd ends each element of a list in Attribute.Value. YAML has no way to
@@ -71,8 +73,7 @@ var attributeTypes = []AttributeType{
 	AttributeStrings, AttributeInts, AttributeBools, AttributeVersions,
 }
 
-// UnmarshalJSON reads a scalar, a list, or an upstream DeviceAttribute. What is
-// none of these is kept for Resolve and validation to report.
+// UnmarshalJSON reads a scalar, a list, or an upstream DeviceAttribute.
 func (a *Attribute) UnmarshalJSON(data []byte) error {
 	value, err := decodeNumbers(data)
 	if err != nil {
@@ -84,12 +85,11 @@ func (a *Attribute) UnmarshalJSON(data []byte) error {
 			typ, value = AttributeType(name), inner
 		}
 	}
-	*a = Attribute{Type: typ}
-	a.Value, a.problem = valueText(typ, value)
-	if a.problem != nil {
-		a.Value = string(data)
+	text, err := valueText(typ, value)
+	if err == nil {
+		*a = Attribute{Type: typ, Value: text}
 	}
-	return nil
+	return err
 }
 
 // shorthandType tells the type of a value without one. It is empty where there
@@ -152,7 +152,7 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	b, isBool := value.(bool)
 	switch {
 	case !slices.Contains(attributeTypes, typ):
-		return "", fmt.Errorf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions%s", typ, meant(typ, attributeTypes))
+		return "", fmt.Errorf("has the unknown type %q: must be one of string, int, bool, version, strings, ints, bools, versions%s", typ, suggest.DidYouMean(typ, attributeTypes))
 	case (typ == AttributeString || typ == AttributeVersion || IsTemplate(text)) && isText:
 		return text, nil
 	case typ == AttributeInt && isNumber:
@@ -160,7 +160,7 @@ func scalarText(typ AttributeType, value any) (string, error) {
 	case typ == AttributeBool && isBool:
 		return strconv.FormatBool(b), nil
 	case typ == AttributeVersion && isNumber:
-		return "", errors.New("must be text, since a version is no number" + use(suggest.Version(number.String()), semver.MatchString))
+		return "", errors.New("must be text, since a version is no number" + version(number))
 	case typ == AttributeString && (isNumber || isBool):
 		return "", fmt.Errorf("must be text: put it in quotes, %q", fmt.Sprint(value))
 	case isText && scalarType(text) == typ:
@@ -169,6 +169,14 @@ func scalarText(typ AttributeType, value any) (string, error) {
 		return "", fmt.Errorf("must hold a value of type %s, or a template", typ)
 	}
 	return "", fmt.Errorf("must hold a value of type %s", typ)
+}
+
+// version proposes a version for a number.
+func version(number json.Number) string {
+	if version := suggest.Version(number.String()); version != "" {
+		return fmt.Sprintf("; use %q", version)
+	}
+	return ""
 }
 
 // scalarType is the type of a text without quotes.
@@ -187,7 +195,7 @@ func (a Attribute) MarshalJSON() ([]byte, error) {
 		return json.Marshal(map[string]any{string(a.Type): scalarJSON(a.Type, a.Value)})
 	}
 	var list []any
-	for _, text := range a.elements() {
+	for _, text := range a.Elements() {
 		list = append(list, scalarJSON(element, text))
 	}
 	return json.Marshal(map[string]any{string(a.Type): list})
@@ -200,39 +208,8 @@ func scalarJSON(typ AttributeType, text string) any {
 	return text
 }
 
-// shown is the value as an error shows it.
-func (a Attribute) shown() any {
-	if a.problem != nil && json.Valid([]byte(a.Value)) {
-		return json.RawMessage(a.Value)
-	}
-	element, isList := elements[a.Type]
-	if !isList {
-		return scalarShown(a.Type, a.Value)
-	}
-	var list []any
-	for _, text := range a.elements() {
-		list = append(list, scalarShown(element, text))
-	}
-	return list
-}
-
-func scalarShown(typ AttributeType, text string) any {
-	if !json.Valid([]byte(text)) {
-		return text
-	}
-	return scalarJSON(typ, text)
-}
-
-// values is how many values the attribute holds.
-func (a Attribute) values() int {
-	if _, isList := elements[a.Type]; isList {
-		return len(a.elements())
-	}
-	return 1
-}
-
-// elements splits the value of a list.
-func (a Attribute) elements() []string {
+// Elements splits the value of a list.
+func (a Attribute) Elements() []string {
 	return strings.Split(strings.TrimSuffix(a.Value, ElementEnd), ElementEnd)
 }
 

@@ -1,12 +1,8 @@
 package v1alpha1
 
 import (
-	"encoding/json"
-
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ClaimStatusMode says whether a prepared device shows a condition.
@@ -73,70 +69,4 @@ type ClaimStatus struct {
 	// status.containerStatuses[].allocatedResourcesStatus; without any it is
 	// <driver>/<pool>/<device>.
 	CDIDeviceIDs []string `json:"cdiDeviceIDs,omitempty"`
-}
-
-// validate checks what is no template; templates are checked when they are
-// rendered.
-func (c *ClaimStatus) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("mode"), c.Mode, ClaimStatusReady, ClaimStatusNone)
-	if c.Data != nil {
-		errs = append(errs, validateData(c.Data.Raw, path.Child("data"))...)
-	}
-	for i, id := range c.CDIDeviceIDs {
-		if id == "" {
-			errs = append(errs, field.Required(path.Child("cdiDeviceIDs").Index(i), "for example k8s.gpu.example.com/gpu=0"))
-		}
-	}
-	if c.NetworkData != nil {
-		errs = append(errs, ValidateNetworkData(c.NetworkData, path.Child("networkData"))...)
-	}
-	return errs
-}
-
-func validateData(data []byte, path *field.Path) field.ErrorList {
-	var value any
-	if err := json.Unmarshal(data, &value); err != nil {
-		return field.ErrorList{field.Invalid(path, string(data), err.Error())}
-	}
-	switch v := value.(type) {
-	case map[string]any:
-	case string:
-		if !IsTemplate(v) {
-			return field.ErrorList{field.Invalid(path, v, "must be an object, or a template that yields one")}
-		}
-	default:
-		return field.ErrorList{field.Invalid(path, string(data), "must be an object, or a template that yields one")}
-	}
-	if len(data) > resourcev1.AllocatedDeviceStatusDataMaxLength {
-		return field.ErrorList{field.TooLong(path, "", resourcev1.AllocatedDeviceStatusDataMaxLength)}
-	}
-	return nil
-}
-
-// ValidateNetworkData applies the API server's rules to all values that are no
-// templates.
-func ValidateNetworkData(data *resourcev1.NetworkDeviceData, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if !IsTemplate(data.InterfaceName) {
-		errs = append(errs, tooLong(path.Child("interfaceName"), data.InterfaceName, resourcev1.NetworkDeviceDataInterfaceNameMaxLength)...)
-	}
-	if !IsTemplate(data.HardwareAddress) {
-		errs = append(errs, tooLong(path.Child("hardwareAddress"), data.HardwareAddress, resourcev1.NetworkDeviceDataHardwareAddressMaxLength)...)
-	}
-	if len(data.IPs) > resourcev1.NetworkDeviceDataMaxIPs {
-		errs = append(errs, field.TooMany(path.Child("ips"), len(data.IPs), resourcev1.NetworkDeviceDataMaxIPs))
-	}
-	seen := map[string]bool{}
-	for i, ip := range data.IPs {
-		item := path.Child("ips").Index(i)
-		if IsTemplate(ip) {
-			continue
-		}
-		errs = append(errs, validation.IsValidInterfaceAddress(item, ip)...)
-		if seen[ip] {
-			errs = append(errs, field.Duplicate(item, ip))
-		}
-		seen[ip] = true
-	}
-	return errs
 }

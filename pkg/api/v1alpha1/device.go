@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -96,6 +98,22 @@ type Slots struct {
 	Count int32 `json:"count"`
 }
 
+// Counter names the counter of a slot.
+func (s *Slots) Counter(slot int32) string {
+	return fmt.Sprintf("%s-%d", s.Name, slot)
+}
+
+// CounterSetOf names the counter set of a device with Counters or Slots.
+func CounterSetOf(device string) string {
+	return device + "-counters"
+}
+
+// The attributes that connect partitions with their devices.
+const (
+	AttributeUUID       resourcev1.QualifiedName = "uuid"
+	AttributeParentUUID resourcev1.QualifiedName = "parentUUID"
+)
+
 // PartitionTemplate is a group of like partitions of a device. A partition has
 // what the device has: attributes but uuid, taints, binding conditions and so
 // on; but not its capacity. Where the device has the attribute uuid, a
@@ -127,6 +145,22 @@ type PartitionTemplate struct {
 
 	// Capacity as that of a device.
 	Capacity map[resourcev1.QualifiedName]Capacity `json:"capacity,omitempty"`
+}
+
+// Number is how many partitions each device has.
+func (p *PartitionTemplate) Number() int {
+	if p.Count != nil {
+		return int(*p.Count)
+	}
+	return max(1, len(p.Placements))
+}
+
+// Slots is how many slots each partition takes, where it has Placements.
+func (p *PartitionTemplate) Slots() int32 {
+	if p.Size != nil {
+		return *p.Size
+	}
+	return 1
 }
 
 // CounterSetTemplate is a counter set, or with Count a group of like ones.

@@ -2,10 +2,9 @@
 // dra.kwok.x-k8s.io: ResourcePoolTemplate says what devices fake nodes have,
 // KwokDRAConfiguration says when they appear and go.
 //
-// The package has the types, their defaults and their validation. Validation
-// applies the API server's own rules for ResourceSlices
-// (k8s.io/kubernetes/pkg/apis/resource/validation), so that a bad document is
-// refused when it is read and not when a slice is published.
+// The package has the types and the names of labels, annotations, conditions and
+// events. Defaults are in pkg/api/defaults, and rules in pkg/api/validation.
 //
 // +groupName=dra.kwok.x-k8s.io
+// +kubebuilder:object:generate=true
 package v1alpha1

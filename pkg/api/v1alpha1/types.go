@@ -4,24 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 )
-
-const (
-	// GroupName is the API group of the kinds in this package.
-	GroupName = "dra.kwok.x-k8s.io"
-	// APIVersion is the apiVersion of the kinds in this package.
-	APIVersion = GroupName + "/v1alpha1"
-
-	// ResourcePoolTemplateKind is the kind of ResourcePoolTemplate.
-	ResourcePoolTemplateKind = "ResourcePoolTemplate"
-	// KwokDRAConfigurationKind is the kind of KwokDRAConfiguration.
-	KwokDRAConfigurationKind = "KwokDRAConfiguration"
-)
-
-// GroupVersion is the API group and version of the kinds in this package.
-var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // ResourcePoolTemplate stamps out one DRA resource pool on every matching fake
 // node, as a ResourceClaimTemplate stamps out claims.
@@ -45,6 +29,16 @@ type ResourcePoolTemplate struct {
 	// Status is written by kwok-dra where the template is an object in the cluster,
 	// and ignored elsewhere.
 	Status ResourcePoolTemplateStatus `json:"status,omitzero"`
+}
+
+// ResourcePoolTemplateList is a list of ResourcePoolTemplates.
+//
+// +kubebuilder:object:root=true
+type ResourcePoolTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ResourcePoolTemplate `json:"items"`
 }
 
 // ResourcePoolTemplateSpec says which driver publishes which devices on which
@@ -140,6 +134,16 @@ type KwokDRAConfiguration struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec KwokDRAConfigurationSpec `json:"spec"`
+}
+
+// KwokDRAConfigurationList is a list of KwokDRAConfigurations.
+//
+// +kubebuilder:object:root=true
+type KwokDRAConfigurationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []KwokDRAConfiguration `json:"items"`
 }
 
 // KwokDRAConfigurationSpec says when pools are published and retired, and when

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // Finding is something to say about a document.
@@ -157,7 +158,7 @@ func (c *checker) refused(err error) bool {
 // inDocument is what config adds to the source of a document.
 const inDocument = ", document "
 
-func (c *checker) refusedField(refusal *config.Refusal, problem config.Problem) {
+func (c *checker) refusedField(refusal *config.Refusal, problem strict.Problem) {
 	source, _, _ := strings.Cut(refusal.Source, inDocument)
 	problem.Text = strings.ReplaceAll(problem.Text, inDocument+"1:", ":")
 	p := c.places[source]
@@ -165,11 +166,18 @@ func (c *checker) refusedField(refusal *config.Refusal, problem config.Problem) 
 		c.result.Problems = append(c.result.Problems, Finding{File: refusal.Source, Object: refusal.Object, Field: problem.Path, Message: problem.Text})
 		return
 	}
-	finding := p.finding(refusal.Object, problem.Path, problem.Text)
-	if problem.Line > 0 {
-		finding.Line = p.line + problem.Line - 1
+	c.wrong(p, refusal.Object, problem)
+}
+
+// wrong adds what is wrong with a document.
+func (c *checker) wrong(p *place, object string, problems ...strict.Problem) {
+	for _, problem := range problems {
+		finding := p.finding(object, problem.Path, problem.Text)
+		if problem.Line > 0 {
+			finding.Line = p.line + problem.Line - 1
+		}
+		c.result.Problems = append(c.result.Problems, finding)
 	}
-	c.result.Problems = append(c.result.Problems, finding)
 }
 
 func (c *checker) problem(p *place, object, path, message string) {
@@ -194,31 +202,6 @@ func (c *checker) unique(p *place) {
 		c.problem(p, p.object(), "metadata.name", fmt.Sprintf("also in %s: rename one", other))
 	}
 	c.names[key] = p.source()
-}
-
-// problemsIn splits an error that lists problems, a line each, into path and
-// text.
-func problemsIn(err error) [][2]string {
-	if joined, is := err.(interface{ Unwrap() []error }); is {
-		var all [][2]string
-		for _, inner := range joined.Unwrap() {
-			all = append(all, problemsIn(inner)...)
-		}
-		return all
-	}
-	lines := strings.Split(err.Error(), "\n  ")
-	if len(lines) > 1 {
-		lines = lines[1:]
-	}
-	var all [][2]string
-	for _, line := range lines {
-		path, text, is := strings.Cut(line, ": ")
-		if !is || strings.ContainsAny(path, " \"") {
-			path, text = "", line
-		}
-		all = append(all, [2]string{path, text})
-	}
-	return all
 }
 
 // errEmpty is the error for files without a document for kwok-dra.

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,15 +11,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	kwokv1alpha1 "sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -82,22 +81,14 @@ func (c *checker) stage(p *place) {
 	c.checked(p)
 	c.unique(p)
 	stage := &kwokv1alpha1.Stage{}
-	problems := config.DecodeInto(p.data, stage)
-	for _, problem := range problems {
-		c.problem(p, p.object(), problem.Path, problem.Text)
-	}
-	for _, err := range lifecycle.CheckStage(stage) {
-		if !slices.ContainsFunc(problems, func(known config.Problem) bool { return covers(known.Path, err) }) {
-			c.problem(p, p.object(), err.Field, err.ErrorBody())
+	document, problems := strict.Parse(p.data)
+	problems = append(problems, document.Decode(stage, nil)...)
+	for _, problem := range strict.Of(checkStage(stage)) {
+		if !problems.Hides(problem.Path) {
+			problems = append(problems, problem)
 		}
 	}
-}
-
-// covers reports whether a field that could not be decoded may be the cause of an
-// error.
-func covers(path string, err *field.Error) bool {
-	parent := path[:max(0, strings.LastIndexAny(path, ".["))]
-	return path == "" || strings.HasPrefix(err.Field, path) || err.Type == field.ErrorTypeRequired && strings.HasPrefix(err.Field, parent)
+	c.wrong(p, p.object(), problems...)
 }
 
 // foreign checks a document that an adapter reads.
@@ -119,10 +110,12 @@ func (c *checker) foreign(p *place, adapt func(*unstructured.Unstructured) (*ada
 
 // adapted takes what an adapter has made.
 func (c *checker) adapted(p *place, adapted *adapters.Adapted, err error) {
+	var problems strict.Problems
+	if err != nil && !errors.As(err, &problems) {
+		problems = strict.Problems{{Text: err.Error()}}
+	}
+	c.wrong(p, p.object(), problems...)
 	if err != nil {
-		for _, problem := range problemsIn(err) {
-			c.problem(p, p.object(), problem[0], problem[1])
-		}
 		return
 	}
 	for _, change := range adapted.Changes {

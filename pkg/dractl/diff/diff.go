@@ -14,8 +14,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 // text is the format of kubectl diff.
@@ -83,20 +84,17 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	renderer, err := (&fleet.Server{}).Renderer(c.streams, client)
-	if err != nil {
-		return err
-	}
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	preview, err := renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes, Others: c.managed.Others(listed), Slices: existing.all})
+	cluster := preview.Cluster{Config: set, Nodes: nodes, Others: c.managed.Others(listed), Slices: existing.all}
+	previewed, err := (&fleet.Server{}).Preview(ctx, c.streams, client, cluster)
 	progress.Done()
 	if err != nil {
 		return err
 	}
-	for _, hidden := range preview.Hidden {
+	for _, hidden := range previewed.Hidden {
 		c.streams.Tell("%v\n", hidden)
 	}
-	return c.tell(existing.changes(preview), preview.Problems)
+	return c.tell(existing.changes(&previewed.Writes), previewed.Problems)
 }
 
 // live are the slices of the cluster.
@@ -171,17 +169,17 @@ func (c *command) printText(changes []change) error {
 	return nil
 }
 
-// changes are those of a preview, in the order in which the sidecar makes them.
+// changes are what the writes change, in the order in which the sidecar makes them.
 // A slice that has lost its label is taken over rather than created.
-func (l *live) changes(preview *slices.Preview) []change {
+func (l *live) changes(writes *plan.Writes) []change {
 	var changes []change
-	for _, gone := range preview.Delete {
+	for _, gone := range writes.Delete {
 		changes = append(changes, newChange(remove, l.byName[gone.Name], nil))
 	}
-	for _, updated := range preview.Update {
+	for _, updated := range writes.Update {
 		changes = append(changes, newChange(update, l.byName[updated.Slice.Name], updated.Slice))
 	}
-	for _, made := range preview.Create {
+	for _, made := range writes.Create {
 		does := create
 		if l.byName[made.Name] != nil {
 			does = update

@@ -12,7 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 func slice(name, device string) *resourcev1.ResourceSlice {
@@ -31,11 +31,11 @@ func slice(name, device string) *resourcev1.ResourceSlice {
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	l := &live{byName: map[string]*resourcev1.ResourceSlice{"gone": slice("gone", "a"), "changed": slice("changed", "a"), "lost": slice("lost", "a")}}
-	changes := l.changes(&slices.Preview{Writes: slices.Writes{
-		Delete: []*slices.Observed{{Meta: cached.Meta{Name: "gone"}}},
-		Update: []slices.Update{{Slice: slice("changed", "b")}},
+	changes := l.changes(&plan.Writes{
+		Delete: []*plan.Observed{{Meta: cached.Meta{Name: "gone"}}},
+		Update: []plan.Update{{Slice: slice("changed", "b")}},
 		Create: []*resourcev1.ResourceSlice{slice("new", "b"), slice("lost", "b")},
-	}})
+	})
 	var got []string
 	for _, change := range changes {
 		got = append(got, string(change.Action)+" "+change.Name)

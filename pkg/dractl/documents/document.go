@@ -48,9 +48,9 @@ func Split(file string, data []byte) []Document {
 // isSeparator reports whether a line is what kubectl takes for the end of a
 // document.
 func isSeparator(line []byte) bool {
-	rest, is := bytes.CutPrefix(line, []byte("---"))
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	rest = bytes.TrimSpace(rest)
-	return is && (len(rest) == 0 || rest[0] == '#')
+	return ok && (len(rest) == 0 || rest[0] == '#')
 }
 
 func appendUnlessEmpty(all []Document, d Document) []Document {
@@ -127,7 +127,7 @@ func (o Object) wrongType(typed any, err error) error {
 	if encodeErr != nil {
 		return err
 	}
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(data, typed)); is {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(data, typed)); ok {
 		if wrong.Type.Kind() == reflect.String {
 			return fmt.Errorf("%s: must be a string, not a %s: put it in quotes", wrong.Field, wrong.Value)
 		}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
-	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
 // defaultVersion is the release that is assumed without an API server.
@@ -28,31 +31,44 @@ func (s *Server) AddTo(command *cobra.Command) {
 	command.Flags().StringVar(&s.Version, "server-version", "", "release of Kubernetes, such as 1.35, whose fields are kept; default: that of the cluster, or "+defaultVersion)
 	command.Flags().Var(&s.gates, "feature-gates", "feature gates of --server-version that differ from their defaults: NAME=true,...")
 	// It fails only for a flag that does not exist.
-	_ = command.RegisterFlagCompletionFunc("server-version", cobra.FixedCompletions(publish.Releases(), cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("server-version", cobra.FixedCompletions(preview.Releases(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Renderer makes slices for the release that is given, or else for the API
-// server of the client, or else for the default. It prints which fields are
+// Preview works out what a sidecar would write to the release that is given, or else
+// to the API server of the client, or else to the default. It prints which fields are
 // dropped.
-func (s *Server) Renderer(streams cli.Streams, client kubernetes.Interface) (*publish.Renderer, error) {
-	version, server := s.Version, "the API server"
+func (s *Server) Preview(ctx context.Context, streams cli.Streams, client kubernetes.Interface, of preview.Cluster) (*preview.Preview, error) {
+	version, name := s.Version, "the API server"
 	if version == "" && (client == nil || len(s.gates) > 0) {
 		version = defaultVersion
 	}
-	if version != "" {
-		server = "Kubernetes " + version
-	}
-	dropped := func(template, field string) {
-		streams.Tell("template %s: %s drops %s (%s)\n", template, server, field, publish.WithoutField(field))
-	}
+	var server features.Server
 	if version == "" {
-		return publish.NewRenderer(client, dropped), nil
+		server = resourceslice.NewProber(client)
+	} else {
+		release, err := preview.NewRelease(version, s.gates)
+		if err != nil {
+			return nil, err
+		}
+		server, name = release, "Kubernetes "+version
 	}
-	release, err := publish.NewRelease(version, s.gates)
+	previewed, err := preview.New(ctx, server, of)
 	if err != nil {
 		return nil, err
 	}
-	return publish.NewRendererFor(release, dropped), nil
+	for _, dropped := range previewed.Dropped {
+		streams.Tell("template %s: %s drops %s (%s)\n", dropped.Source, name, dropped.Field.Name, consequence(dropped.Field))
+	}
+	return previewed, nil
+}
+
+// consequence says what happens to a pool whose field is dropped, and which feature
+// gate keeps it.
+func consequence(field *features.Field) string {
+	if field.Without == "" {
+		return "feature gate " + field.Gate
+	}
+	return "its pool is not published, since " + field.Without + "; feature gate " + field.Gate
 }
 
 // gates are feature gates by name.

@@ -74,8 +74,8 @@ func (t *Templates) sources() string {
 
 // readConfigMap makes a document of the ConfigMap.
 func (t *Templates) readConfigMap(ctx context.Context, client kubernetes.Interface) (documents.Document, error) {
-	namespace, name, is := strings.Cut(t.ConfigMap, "/")
-	if !is {
+	namespace, name, ok := strings.Cut(t.ConfigMap, "/")
+	if !ok {
 		return documents.Document{}, fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", t.ConfigMap)
 	}
 	if client == nil {

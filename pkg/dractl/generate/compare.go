@@ -12,20 +12,20 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 )
 
 // releaseOf is a release that has everything turned on, and counter sets where
 // the slices have them: 1.34 has them beside the devices.
-func releaseOf(pools []*pool) (publish.Release, error) {
+func releaseOf(pools []*pool) (preview.Release, error) {
 	for _, p := range pools {
 		for _, slice := range p.slices {
 			if len(slice.Spec.SharedCounters) > 0 && len(slice.Spec.Devices) > 0 {
-				return publish.EverythingOn("1.34")
+				return preview.EverythingOn("1.34")
 			}
 		}
 	}
-	return publish.EverythingOn(publish.Releases()[0])
+	return preview.EverythingOn(preview.Releases()[0])
 }
 
 // render makes the slices of templates on nodes.
@@ -50,14 +50,14 @@ func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nod
 	if err != nil {
 		return nil, err
 	}
-	preview, err := publish.NewRendererFor(release, func(string, string) {}).Preview(ctx, publish.State{Config: set.Published(), Nodes: nodes})
+	previewed, err := preview.New(ctx, release, preview.Cluster{Config: set.Published(), Nodes: nodes})
 	if err != nil {
 		return nil, err
 	}
-	for _, problem := range preview.Problems {
+	for _, problem := range previewed.Problems {
 		return nil, problem
 	}
-	return preview.Create, nil
+	return previewed.Create, nil
 }
 
 // dividedAlike reports whether a template divides a pool into slices as it was.

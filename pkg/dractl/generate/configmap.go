@@ -26,8 +26,8 @@ const readLimit = 10 * time.Second
 // server-side takes away the keys that it applied before and that are left out
 // now, so a ConfigMap with nothing but the new templates would cost the others.
 func (c *command) carried(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	namespace, name, is := strings.Cut(c.configMap, "/")
-	if !is || namespace == "" || name == "" {
+	namespace, name, ok := strings.Cut(c.configMap, "/")
+	if !ok || namespace == "" || name == "" {
 		return nil, fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", c.configMap)
 	}
 	data, err := c.keys(ctx, namespace, name)

@@ -16,7 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 )
 
 // published are the slices that templates yield on nodes.
@@ -24,13 +24,13 @@ func published(t *testing.T, version, text string, nodes []*corev1.Node) []*reso
 	t.Helper()
 	result := check.Documents(documents.Split("templates", []byte(text)))
 	require.Empty(t, result.Problems)
-	release, err := publish.EverythingOn(version)
+	release, err := preview.EverythingOn(version)
 	require.NoError(t, err)
-	preview, err := publish.NewRendererFor(release, func(string, string) {}).Preview(t.Context(), publish.State{Config: result.Set.Published(), Nodes: nodes})
+	previewed, err := preview.New(t.Context(), release, preview.Cluster{Config: result.Set.Published(), Nodes: nodes})
 	require.NoError(t, err)
-	require.Empty(t, preview.Problems)
-	require.NotEmpty(t, preview.Create)
-	return preview.Create
+	require.Empty(t, previewed.Problems)
+	require.NotEmpty(t, previewed.Create)
+	return previewed.Create
 }
 
 // copyOf runs the command on nodes and slices, and returns what it prints.

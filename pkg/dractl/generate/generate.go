@@ -162,11 +162,11 @@ func (c *command) print(ctx context.Context, objects []*unstructured.Unstructure
 
 // prune removes the zero values that encoding adds to a part of a node.
 func prune(object map[string]any, part string) {
-	inner, is := object[part].(map[string]any)
+	inner, ok := object[part].(map[string]any)
 	for name := range inner {
 		prune(inner, name)
 	}
-	if value := object[part]; value == nil || value == "" || value == int64(0) || is && len(inner) == 0 {
+	if value := object[part]; value == nil || value == "" || value == int64(0) || ok && len(inner) == 0 {
 		delete(object, part)
 	}
 }

@@ -59,7 +59,7 @@ func readProfile(name string) (*profile, error) {
 	}
 	dir := path.Join(profilesDir, name)
 	for _, outer := range names {
-		if inner, is := strings.CutPrefix(name, outer+"-"); is && !exists(path.Join(dir, templateFile)) {
+		if inner, ok := strings.CutPrefix(name, outer+"-"); ok && !exists(path.Join(dir, templateFile)) {
 			dir = path.Join(profilesDir, outer, inner)
 		}
 	}

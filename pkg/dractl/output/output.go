@@ -109,8 +109,8 @@ func Objects[O Object](out io.Writer, format Format, objects []O) error {
 
 // setKind fills in apiVersion and kind, which objects from a client lack.
 func setKind(object Object) {
-	typed, is := object.(runtime.Object)
-	if !is || !object.GetObjectKind().GroupVersionKind().Empty() {
+	typed, ok := object.(runtime.Object)
+	if !ok || !object.GetObjectKind().GroupVersionKind().Empty() {
 		return
 	}
 	if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/slices"
 )
 
 type command struct {
@@ -89,23 +89,23 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	preview, err := c.preview(ctx, client, set)
+	previewed, err := c.preview(ctx, client, set)
 	if err != nil {
 		return err
 	}
-	if err := c.print(preview.Create); err != nil {
+	if err := c.print(previewed.Create); err != nil {
 		return err
 	}
-	for _, problem := range preview.Problems {
+	for _, problem := range previewed.Problems {
 		c.streams.Tell("%v\n", problem)
 	}
-	if len(preview.Problems) > 0 {
+	if len(previewed.Problems) > 0 {
 		return cli.ErrNegative
 	}
 	return nil
 }
 
-func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set) (*slices.Preview, error) {
+func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set) (*preview.Preview, error) {
 	var nodes []*corev1.Node
 	var err error
 	if c.fromCluster {
@@ -118,12 +118,8 @@ func (c *command) preview(ctx context.Context, client kubernetes.Interface, set 
 		return nil, err
 	}
 	fleet.TellUnselected(c.streams, set.Templates, nodes)
-	renderer, err := c.server.Renderer(c.streams, client)
-	if err != nil {
-		return nil, err
-	}
 	defer c.streams.Progress("rendering templates", 0).Done()
-	return renderer.Preview(ctx, slices.State{Config: set, Nodes: nodes})
+	return c.server.Preview(ctx, c.streams, client, preview.Cluster{Config: set, Nodes: nodes})
 }
 
 func (c *command) print(made []*resourcev1.ResourceSlice) error {

@@ -20,10 +20,10 @@ func key(namespace, name string) string { return namespace + "/" + name }
 
 // claimsOf finds the claims of a Pod, and makes those that are made for it. The
 // last is the one for extended resources, if there is one.
-func (s *Scheduler) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
+func (c *catalog) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
-		claim, err := s.claimOf(pod, &pod.Spec.ResourceClaims[i])
+		claim, err := c.claimOf(pod, &pod.Spec.ResourceClaims[i])
 		if err != nil {
 			return claims, err
 		}
@@ -34,7 +34,7 @@ func (s *Scheduler) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, erro
 			claims = append(claims, claim)
 		}
 	}
-	extended, err := s.extendedClaim(pod)
+	extended, err := c.extendedClaim(pod)
 	if extended != nil {
 		claims = append(claims, extended)
 	}
@@ -42,17 +42,17 @@ func (s *Scheduler) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, erro
 }
 
 // claimOf is nil for a claim that the controller found needless.
-func (s *Scheduler) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
+func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name, owned, err := resourceclaim.Name(pod, podClaim)
 	switch {
 	case errors.Is(err, resourceclaim.ErrClaimNotFound):
-		return s.makeClaim(pod, podClaim)
+		return c.makeClaim(pod, podClaim)
 	case err != nil:
 		return nil, err
 	case name == nil:
 		return nil, nil
 	}
-	claim := s.claims[key(pod.Namespace, *name)]
+	claim := c.claims[key(pod.Namespace, *name)]
 	switch {
 	case claim == nil:
 		return nil, fmt.Errorf("resourceclaim %q not found: give its file with -f", *name)
@@ -66,34 +66,34 @@ func (s *Scheduler) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) 
 
 // makeClaim makes a claim of its template, as the controller does, under a name
 // that is the same each time.
-func (s *Scheduler) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
+func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name := pod.Name + "-" + podClaim.Name
-	if made := s.claims[key(pod.Namespace, name)]; made != nil {
+	if made := c.claims[key(pod.Namespace, name)]; made != nil {
 		if made.Annotations[podClaimAnnotation] == podClaim.Name {
 			return made, nil
 		}
 		return nil, fmt.Errorf("resourceclaim %q, which would be made for the Pod, is there already: rename one", name)
 	}
-	template := s.templates[key(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
+	template := c.templates[key(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
 	if template == nil {
 		return nil, fmt.Errorf("resourceclaimtemplate %q not found: give its file with -f", *podClaim.ResourceClaimTemplateName)
 	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: *template.Spec.ObjectMeta.DeepCopy(), Spec: *template.Spec.Spec.DeepCopy()}
 	claim.Name, claim.Namespace = name, pod.Namespace
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, podClaimAnnotation, podClaim.Name)
-	s.own(pod, claim)
+	c.own(pod, claim)
 	return claim, nil
 }
 
 // own keeps a claim that is made for a Pod.
-func (s *Scheduler) own(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
+func (c *catalog) own(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
 	if pod.UID != "" { // or the API server would refuse the claim
 		claim.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 		}}
 	}
 	setDefaults(&claim.Spec)
-	s.claims[key(claim.Namespace, claim.Name)] = claim
+	c.claims[key(claim.Namespace, claim.Name)] = claim
 }
 
 // setDefaults fills in what the API server would.

@@ -15,7 +15,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	publish "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 )
 
 // command is what the user asks for.
@@ -212,17 +212,13 @@ func (c *command) render(ctx context.Context, in *input) error {
 	if len(c.nodes) == 0 {
 		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)
 	}
-	renderer, err := c.server.Renderer(c.streams, nil)
-	if err != nil {
-		return err
-	}
 	defer c.streams.Progress("rendering templates", 0).Done()
-	preview, err := renderer.Preview(ctx, publish.State{Config: set.Published(), Nodes: in.Nodes})
+	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes})
 	if err != nil {
 		return err
 	}
-	in.Slices = append(in.Slices, preview.Create...)
-	return errors.Join(preview.Problems...)
+	in.Slices = append(in.Slices, previewed.Create...)
+	return errors.Join(previewed.Problems...)
 }
 
 func (c *command) tellSkipped(skipped map[string]int) {

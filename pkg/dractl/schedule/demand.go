@@ -34,13 +34,13 @@ type place struct {
 }
 
 // demand works out what a Pod asks for. The error is why it fits nowhere.
-func (s *Scheduler) demand(pod *corev1.Pod) (*demand, error) {
+func (c *catalog) demand(pod *corev1.Pod) (*demand, error) {
 	d := &demand{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return d, fmt.Errorf("spec.schedulingGates: the Pod waits for %q to be removed", pod.Spec.SchedulingGates[0].Name)
 	}
 	var err error
-	if d.claims, err = s.claimsOf(pod); err != nil {
+	if d.claims, err = c.claimsOf(pod); err != nil {
 		return d, err
 	}
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -49,10 +49,10 @@ func (s *Scheduler) demand(pod *corev1.Pod) (*demand, error) {
 		}
 	}
 	if pod.Status.ExtendedResourceClaimStatus == nil {
-		d.extended = s.extendedResources(pod)
+		d.extended = c.extendedResources(pod)
 	}
 	for _, claim := range d.claims {
-		if err := s.add(d, claim); err != nil {
+		if err := c.add(d, claim); err != nil {
 			return d, err
 		}
 	}
@@ -61,13 +61,13 @@ func (s *Scheduler) demand(pod *corev1.Pod) (*demand, error) {
 }
 
 // add adds a claim to a demand.
-func (s *Scheduler) add(d *demand, claim *resourcev1.ResourceClaim) error {
+func (c *catalog) add(d *demand, claim *resourcev1.ResourceClaim) error {
 	switch allocation := claim.Status.Allocation; {
 	case full(claim, d.pod):
 		return fmt.Errorf("resourceclaim %q is reserved for %d Pods already, the most that are possible", claim.Name, len(claim.Status.ReservedFor))
 	case allocation == nil:
 		d.pending = append(d.pending, claim)
-		return s.checkClasses(claim)
+		return c.checkClasses(claim)
 	case allocation.NodeSelector != nil:
 		nodes, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
 		if err != nil {
@@ -80,10 +80,10 @@ func (s *Scheduler) add(d *demand, claim *resourcev1.ResourceClaim) error {
 
 // checkClasses refuses a claim with a class that does not exist, which is what the
 // scheduler checks first.
-func (s *Scheduler) checkClasses(claim *resourcev1.ResourceClaim) error {
+func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
 		for _, exactly := range alternatives(&claim.Spec.Devices.Requests[i]) {
-			if _, err := s.classes.Get(exactly.DeviceClassName); err != nil {
+			if _, err := c.classes.Get(exactly.DeviceClassName); err != nil {
 				return fmt.Errorf("resourceclaim %q, request %s: %w: give its file with -f", claim.Name, exactly.name, err)
 			}
 		}

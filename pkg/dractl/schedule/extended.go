@@ -16,20 +16,20 @@ const extendedSuffix = "-extended-resources"
 
 // extendedClaim makes the claim for the extended resources of a Pod that device
 // classes stand for, or is nil.
-func (s *Scheduler) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, error) {
+func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, error) {
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		claim := s.claims[key(pod.Namespace, status.ResourceClaimName)]
+		claim := c.claims[key(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
 			return nil, fmt.Errorf("resourceclaim %q not found: give its file with -f", status.ResourceClaimName)
 		}
 		return claim, nil
 	}
-	requests := s.extendedRequests(pod)
+	requests := c.extendedRequests(pod)
 	if len(requests) == 0 {
 		return nil, nil
 	}
 	name := pod.Name + extendedSuffix
-	if made := s.claims[key(pod.Namespace, name)]; made != nil {
+	if made := c.claims[key(pod.Namespace, name)]; made != nil {
 		return made, nil
 	}
 	claim := &resourcev1.ResourceClaim{
@@ -39,15 +39,15 @@ func (s *Scheduler) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, e
 		},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}},
 	}
-	s.own(pod, claim)
+	c.own(pod, claim)
 	return claim, nil
 }
 
 // extendedRequests are the requests that the scheduler makes, with its names.
-func (s *Scheduler) extendedRequests(pod *corev1.Pod) []resourcev1.DeviceRequest {
+func (c *catalog) extendedRequests(pod *corev1.Pod) []resourcev1.DeviceRequest {
 	var requests []resourcev1.DeviceRequest
-	for _, resource := range s.extendedResources(pod) {
-		requests = append(requests, containerRequests(pod, resource, s.resources.GetDeviceClass(resource).Name)...)
+	for _, resource := range c.extendedResources(pod) {
+		requests = append(requests, containerRequests(pod, resource, c.resources.GetDeviceClass(resource).Name)...)
 	}
 	slices.SortFunc(requests, func(a, b resourcev1.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
 	return requests
@@ -55,12 +55,12 @@ func (s *Scheduler) extendedRequests(pod *corev1.Pod) []resourcev1.DeviceRequest
 
 // extendedResources are those of a Pod's resources that device classes stand
 // for, by name.
-func (s *Scheduler) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
+func (c *catalog) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	found := map[corev1.ResourceName]bool{}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			for resource, quantity := range requested(&containers[i]) {
-				if !quantity.IsZero() && s.resources.GetDeviceClass(resource) != nil {
+				if !quantity.IsZero() && c.resources.GetDeviceClass(resource) != nil {
 					found[resource] = true
 				}
 			}

@@ -22,7 +22,7 @@ func (s *Scheduler) More(ctx context.Context, pod *corev1.Pod) (int, []string) {
 		another.Name, another.UID, another.Status = pod.Name+"-more-"+strconv.Itoa(count), "", corev1.PodStatus{}
 		placement := trial.Schedule(ctx, another)
 		if placement.Node == "" {
-			then := trial.reasons(ctx, placement)
+			then := reasonsOf(ctx, trial, placement)
 			for i := range then {
 				then[i] = strings.ReplaceAll(then[i], another.Name, pod.Name)
 			}

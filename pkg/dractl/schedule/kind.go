@@ -73,35 +73,10 @@ func (s *Scheduler) mayFail(ctx context.Context, d *demand) bool {
 	for _, claim := range d.pending {
 		for i := range claim.Spec.Devices.Requests {
 			for _, request := range alternatives(&claim.Spec.Devices.Requests[i]) {
-				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || s.selectorsFail(ctx, &request) {
+				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || s.matcher.failOn(ctx, s.published, &request) {
 					return true
 				}
 			}
-		}
-	}
-	return false
-}
-
-func (s *Scheduler) selectorsFail(ctx context.Context, request *alternative) bool {
-	selectors := s.selectorsOf(request)
-	for _, members := range s.published.slices {
-		for _, slice := range members {
-			for i := range slice.Spec.Devices {
-				if s.fails(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selectors) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// fails reports whether a selector fails for a device that matches those before it.
-func (s *Scheduler) fails(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
-	for _, selector := range selectors {
-		matches, err := s.matches(ctx, driver, device, selector)
-		if err != nil || !matches {
-			return err != nil
 		}
 	}
 	return false

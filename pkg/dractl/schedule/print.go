@@ -17,7 +17,7 @@ func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []
 	progress := c.streams.Progress("finding out why Pods do not fit", 0)
 	for _, p := range placements {
 		if p.Node == "" {
-			reasons[p] = scheduler.reasons(ctx, p)
+			reasons[p] = reasonsOf(ctx, scheduler, p)
 		}
 	}
 	progress.Done()
@@ -70,8 +70,8 @@ func orNone(names []string) string {
 // named is how many nodes are named if many have the same reason.
 const named = 3
 
-// reasons say why a Pod fits on no node, each with the nodes that it is true of.
-func (s *Scheduler) reasons(ctx context.Context, p *Placement) []string {
+// reasonsOf say why a Pod fits on no node, each with the nodes that it is true of.
+func reasonsOf(ctx context.Context, s *Scheduler, p *Placement) []string {
 	if p.Reason != "" {
 		return []string{p.Reason}
 	}

@@ -73,7 +73,7 @@ func reaches(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourc
 }
 
 // free reports whether no claim has the device for itself.
-func (s *Scheduler) free(d device) bool {
+func (s *searcher) free(d device) bool {
 	return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
 }
 

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
@@ -22,8 +21,6 @@ const (
 	filterTimeout = 10 * time.Second
 	// alwaysTried is how many nodes the scheduler looks at, however many are fit.
 	alwaysTried = 100
-	// expressions is how many compiled ones are kept.
-	expressions = 1000
 )
 
 // everything is what devices can do. Who may not have something does not find it
@@ -36,16 +33,22 @@ var everything = structured.Features{
 
 // Scheduler gives devices to Pods, one Pod after the other.
 type Scheduler struct {
+	*catalog
+
+	matcher   *matcher
 	nodes     []*node
 	published *publications
+	allocated structured.AllocatedState
+	kinds     map[string]*kind
+}
+
+// catalog is what Pods ask for devices by. The claims change, with what is made for
+// Pods.
+type catalog struct {
 	classes   classes
 	resources *extendedresourcecache.ExtendedResourceCache
 	templates map[string]*resourcev1.ResourceClaimTemplate
 	claims    map[string]*resourcev1.ResourceClaim
-	allocated structured.AllocatedState
-	cel       *cel.Cache
-	matched   map[match]bool
-	kinds     map[string]*kind
 }
 
 // node is a node with how many Pods are on it.
@@ -71,31 +74,39 @@ type Placement struct {
 // NewScheduler makes a Scheduler for a world, which it does not change.
 func NewScheduler(world *World) *Scheduler {
 	s := &Scheduler{
+		catalog:   newCatalog(world),
 		published: newPublications(world.Slices, world.TaintRules),
-		classes:   classes{},
-		resources: extendedresourcecache.NewExtendedResourceCache(klog.Background()),
-		templates: map[string]*resourcev1.ResourceClaimTemplate{},
-		claims:    map[string]*resourcev1.ResourceClaim{},
 		allocated: newAllocated(),
-		cel:       cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
-		matched:   map[match]bool{},
 		kinds:     map[string]*kind{},
 	}
-	for _, class := range world.Classes {
-		s.classes[class.Name] = class
-		s.resources.OnAdd(class, true)
-	}
-	for _, template := range world.ClaimTemplates {
-		s.templates[key(template.Namespace, template.Name)] = template
-	}
-	for _, claim := range world.Claims {
-		claim = claim.DeepCopy()
-		setDefaults(&claim.Spec)
-		s.claims[key(claim.Namespace, claim.Name)] = claim
+	s.matcher = newMatcher(s.classes)
+	for _, claim := range s.claims {
 		take(s.allocated, claim.Status.Allocation)
 	}
 	s.addNodes(world)
 	return s
+}
+
+func newCatalog(world *World) *catalog {
+	o := &catalog{
+		classes:   classes{},
+		resources: extendedresourcecache.NewExtendedResourceCache(klog.Background()),
+		templates: map[string]*resourcev1.ResourceClaimTemplate{},
+		claims:    map[string]*resourcev1.ResourceClaim{},
+	}
+	for _, class := range world.Classes {
+		o.classes[class.Name] = class
+		o.resources.OnAdd(class, true)
+	}
+	for _, template := range world.ClaimTemplates {
+		o.templates[key(template.Namespace, template.Name)] = template
+	}
+	for _, claim := range world.Claims {
+		claim = claim.DeepCopy()
+		setDefaults(&claim.Spec)
+		o.claims[key(claim.Namespace, claim.Name)] = claim
+	}
+	return o
 }
 
 func (s *Scheduler) addNodes(world *World) {
@@ -114,6 +125,7 @@ func (s *Scheduler) Clone() *Scheduler {
 	clone := *s
 	clone.allocated = cloneAllocated(s.allocated)
 	clone.kinds = map[string]*kind{}
+	clone.catalog = new(*s.catalog)
 	clone.claims = maps.Clone(s.claims)
 	for name, claim := range clone.claims {
 		clone.claims[name] = claim.DeepCopy()
@@ -190,7 +202,7 @@ func (s *Scheduler) allocate(ctx context.Context, n *node, claims []*resourcev1.
 	}
 	ctx, cancel := context.WithTimeout(ctx, filterTimeout)
 	defer cancel()
-	allocator, err := structured.NewAllocator(ctx, everything, s.allocated, s.classes, n.slices, s.cel)
+	allocator, err := structured.NewAllocator(ctx, everything, s.allocated, s.classes, n.slices, s.matcher.cel)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func outcome(t *testing.T, world *World, pods []*corev1.Pod) string {
 			}
 		}
 		if placement.Node == "" {
-			line = strings.TrimSuffix(line, " ") + "; " + strings.Join(scheduler.reasons(t.Context(), placement), "; ")
+			line = strings.TrimSuffix(line, " ") + "; " + strings.Join(reasonsOf(t.Context(), scheduler, placement), "; ")
 		}
 		lines = append(lines, line)
 	}

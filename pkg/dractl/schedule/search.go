@@ -57,10 +57,10 @@ func (s *searcher) step(by string, devices int) {
 func (s *searcher) filter(ctx context.Context) error {
 	s.step("devices", len(s.left))
 	s.keep("in complete pools", func(d device) bool { return d.complete })
-	for _, by := range s.selectorsOf(s.request) {
+	for _, by := range s.matcher.selectorsOf(s.request) {
 		var failure error
 		s.left = slices.DeleteFunc(slices.Clone(s.left), func(d device) bool {
-			matches, err := s.matches(ctx, d.driver, d.Device, by)
+			matches, err := s.matcher.matches(ctx, d.driver, d.Device, by)
 			if err != nil && failure == nil {
 				failure = err
 			}

@@ -8,6 +8,24 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
+// expressions is how many compiled ones are kept.
+const expressions = 1000
+
+// matcher evaluates the selectors of requests and of their classes.
+type matcher struct {
+	classes classes
+	cel     *cel.Cache
+	matched map[match]bool
+}
+
+func newMatcher(of classes) *matcher {
+	return &matcher{
+		classes: of,
+		cel:     cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}),
+		matched: map[match]bool{},
+	}
+}
+
 // selector is one that a device must match, and its origin.
 type selector struct {
 	from, expression string
@@ -15,9 +33,9 @@ type selector struct {
 
 // selectorsOf are the selectors of a request, those of its class first, in the
 // order in which the allocator goes through them.
-func (s *Scheduler) selectorsOf(request *alternative) []selector {
+func (m *matcher) selectorsOf(request *alternative) []selector {
 	var all []selector
-	if class := s.classes[request.DeviceClassName]; class != nil {
+	if class := m.classes[request.DeviceClassName]; class != nil {
 		all = appendSelectors(all, "class "+class.Name, class.Spec.Selectors)
 	}
 	return appendSelectors(all, "request", request.Selectors)
@@ -40,20 +58,20 @@ type match struct {
 
 // matches reports whether a device matches a selector. It is remembered, since many
 // Pods ask for the same.
-func (s *Scheduler) matches(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
+func (m *matcher) matches(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
 	of := match{device, by.expression}
-	if known, found := s.matched[of]; found {
+	if known, found := m.matched[of]; found {
 		return known, nil
 	}
-	matches, err := s.evaluate(ctx, driver, device, by)
+	matches, err := m.evaluate(ctx, driver, device, by)
 	if err == nil {
-		s.matched[of] = matches
+		m.matched[of] = matches
 	}
 	return matches, err
 }
 
-func (s *Scheduler) evaluate(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
-	compiled := s.cel.GetOrCompile(by.expression)
+func (m *matcher) evaluate(ctx context.Context, driver string, device *resourcev1.Device, by selector) (bool, error) {
+	compiled := m.cel.GetOrCompile(by.expression)
 	if compiled.Error != nil {
 		return false, fmt.Errorf("%s: selector %s: %w", by.from, by.expression, compiled.Error)
 	}
@@ -62,4 +80,29 @@ func (s *Scheduler) evaluate(ctx context.Context, driver string, device *resourc
 		Attributes: device.Attributes, Capacity: device.Capacity,
 	})
 	return matches, cel.EnhanceRuntimeError(err)
+}
+
+func (m *matcher) failOn(ctx context.Context, published *publications, request *alternative) bool {
+	selectors := m.selectorsOf(request)
+	for _, members := range published.slices {
+		for _, slice := range members {
+			for i := range slice.Spec.Devices {
+				if m.fails(ctx, slice.Spec.Driver, &slice.Spec.Devices[i], selectors) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// fails reports whether a selector fails for a device that matches those before it.
+func (m *matcher) fails(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
+	for _, selector := range selectors {
+		matches, err := m.matches(ctx, driver, device, selector)
+		if err != nil || !matches {
+			return err != nil
+		}
+	}
+	return false
 }

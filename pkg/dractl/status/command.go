@@ -184,8 +184,8 @@ func (c *command) asValue() bool {
 
 // onTerminal reports whether a person sees what is written.
 func (c *command) onTerminal() bool {
-	file, is := c.streams.Out.(*os.File)
-	if !is {
+	file, ok := c.streams.Out.(*os.File)
+	if !ok {
 		return false
 	}
 	info, err := file.Stat()

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/app"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
 const (
@@ -81,7 +81,7 @@ type Sidecar struct {
 }
 
 func (c *command) run(ctx context.Context) error {
-	found := &Versions{Client: app.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	found := &Versions{Client: version.Get(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	var failure error
 	ask := !c.client && c.reach.Configured()
 	if ask {

@@ -150,7 +150,7 @@ func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 
 func output(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
-	if exit, is := errors.AsType[*exec.ExitError](err); is {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("%w:\n%s", err, bytes.TrimSpace(append(exit.Stderr, out...)))
 	}
 	return out, err

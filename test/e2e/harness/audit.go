@@ -5,34 +5,41 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
+// Audit is the audit log of the cluster.
+type Audit struct {
+	t       *testing.T
+	cluster *cluster.Cluster
+}
+
 // WritesTo are the sidecar's writes to one object, of any namespace.
-func (h *H) WritesTo(resource, name string) []cluster.AuditEvent {
-	h.Helper()
-	return slices.DeleteFunc(h.Writes(resource), func(event cluster.AuditEvent) bool { return event.ObjectRef.Name != name })
+func (a Audit) WritesTo(resource, name string) []cluster.AuditEvent {
+	a.t.Helper()
+	return slices.DeleteFunc(a.Writes(resource), func(event cluster.AuditEvent) bool { return event.ObjectRef.Name != name })
 }
 
 // Writes are the mutating requests to a resource that the sidecar has made, of
 // all of its processes; "" stands for any resource. A conflict is none of them:
 // somebody else has written meanwhile, nothing was, and the sidecar looks again.
-func (h *H) Writes(resource string) []cluster.AuditEvent {
-	h.Helper()
-	return h.Audited(func(event *cluster.AuditEvent) bool {
+func (a Audit) Writes(resource string) []cluster.AuditEvent {
+	a.t.Helper()
+	return a.Audited(func(event *cluster.AuditEvent) bool {
 		return event.Mutating() && event.ResponseStatus.Code != http.StatusConflict &&
 			strings.HasPrefix(event.UserAgent, "kwok-dra/") && (resource == "" || event.ObjectRef.Resource == resource)
 	})
 }
 
 // Audited returns the finished requests of the audit log that match, in their order.
-func (h *H) Audited(wanted func(*cluster.AuditEvent) bool) []cluster.AuditEvent {
-	h.Helper()
-	events, err := h.Cluster.Audited(wanted)
-	require.NoError(h, err)
+func (a Audit) Audited(wanted func(*cluster.AuditEvent) bool) []cluster.AuditEvent {
+	a.t.Helper()
+	events, err := a.cluster.Audited(wanted)
+	require.NoError(a.t, err)
 	return events
 }
 
@@ -55,7 +62,7 @@ func (h *H) NoWrites() {
 }
 
 // stored counts the sidecar's writes but for those that only ask.
-func (h *H) stored() int {
-	h.Helper()
-	return len(slices.DeleteFunc(h.Writes(""), func(event cluster.AuditEvent) bool { return strings.Contains(event.RequestURI, "dryRun=All") }))
+func (a Audit) stored() int {
+	a.t.Helper()
+	return len(slices.DeleteFunc(a.Writes(""), func(event cluster.AuditEvent) bool { return strings.Contains(event.RequestURI, "dryRun=All") }))
 }

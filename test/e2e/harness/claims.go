@@ -10,34 +10,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Claims are the ResourceClaims of the cluster, and what they are made from.
+type Claims struct{ API }
+
 // Namespace creates a namespace with a DeviceClass and a claim template for one
 // device of the driver, all of that name.
-func (h *H) Namespace(name, driver string) {
-	h.Helper()
-	_, err := h.Client.CoreV1().Namespaces().Create(h.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	require.NoError(h, err)
-	_, err = h.Client.CoreV1().ServiceAccounts(name).Create(h.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+func (c Claims) Namespace(name, driver string) {
+	c.Helper()
+	_, err := c.Client.CoreV1().Namespaces().Create(c.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(c, err)
+	_, err = c.Client.CoreV1().ServiceAccounts(name).Create(c.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		require.NoError(h, err)
+		require.NoError(c, err)
 	}
-	h.DeviceClass(name, driver)
-	_, err = h.Client.ResourceV1().ResourceClaimTemplates(name).Create(h.Context(), &resourcev1.ResourceClaimTemplate{
+	c.DeviceClass(name, driver)
+	_, err = c.Client.ResourceV1().ResourceClaimTemplates(name).Create(c.Context(), &resourcev1.ResourceClaimTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       resourcev1.ResourceClaimTemplateSpec{Spec: ClaimSpec(name)},
 	}, metav1.CreateOptions{})
-	require.NoError(h, err)
+	require.NoError(c, err)
 }
 
 // DeviceClass creates a class of all devices of a driver.
-func (h *H) DeviceClass(name, driver string) {
-	h.Helper()
-	_, err := h.Client.ResourceV1().DeviceClasses().Create(h.Context(), &resourcev1.DeviceClass{
+func (c Claims) DeviceClass(name, driver string) {
+	c.Helper()
+	_, err := c.Client.ResourceV1().DeviceClasses().Create(c.Context(), &resourcev1.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
 			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
 		}}},
 	}, metav1.CreateOptions{})
-	require.NoError(h, err)
+	require.NoError(c, err)
 }
 
 // ClaimSpec claims one device of each class.
@@ -52,20 +55,20 @@ func ClaimSpec(classes ...string) resourcev1.ResourceClaimSpec {
 }
 
 // CreateClaim creates a claim.
-func (h *H) CreateClaim(namespace, name string, spec resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaim {
-	h.Helper()
-	claim, err := h.Client.ResourceV1().ResourceClaims(namespace).Create(h.Context(), &resourcev1.ResourceClaim{
+func (c Claims) CreateClaim(namespace, name string, spec resourcev1.ResourceClaimSpec) *resourcev1.ResourceClaim {
+	c.Helper()
+	claim, err := c.Client.ResourceV1().ResourceClaims(namespace).Create(c.Context(), &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
 	}, metav1.CreateOptions{})
-	require.NoError(h, err)
+	require.NoError(c, err)
 	return claim
 }
 
 // Claim reads a claim.
-func (h *H) Claim(namespace, name string) *resourcev1.ResourceClaim {
-	h.Helper()
-	claim, err := h.Client.ResourceV1().ResourceClaims(namespace).Get(h.Context(), name, metav1.GetOptions{})
-	require.NoError(h, err)
+func (c Claims) Claim(namespace, name string) *resourcev1.ResourceClaim {
+	c.Helper()
+	claim, err := c.Client.ResourceV1().ResourceClaims(namespace).Get(c.Context(), name, metav1.GetOptions{})
+	require.NoError(c, err)
 	return claim
 }
 
@@ -76,11 +79,11 @@ func (h *H) ClaimOf(namespace, pod string) *resourcev1.ResourceClaim {
 }
 
 // Entries waits until a claim has that many entries in status.devices.
-func (h *H) Entries(namespace, name string, count int) *resourcev1.ResourceClaim {
-	h.Helper()
+func (c Claims) Entries(namespace, name string, count int) *resourcev1.ResourceClaim {
+	c.Helper()
 	var claim *resourcev1.ResourceClaim
-	h.Eventually(Patience, func() string {
-		if claim = h.Claim(namespace, name); len(claim.Status.Devices) == count {
+	c.Eventually(Patience, func() string {
+		if claim = c.Claim(namespace, name); len(claim.Status.Devices) == count {
 			return ""
 		}
 		return fmt.Sprintf("claim %s has %d entries, want %d: %+v", name, len(claim.Status.Devices), count, claim.Status)
@@ -89,13 +92,13 @@ func (h *H) Entries(namespace, name string, count int) *resourcev1.ResourceClaim
 }
 
 // ForeignSlice publishes eight devices, standing in for another driver.
-func (h *H) ForeignSlice(node, driver string) {
-	h.Helper()
+func (s Slices) ForeignSlice(node, driver string) {
+	s.Helper()
 	var devices []resourcev1.Device
 	for i := range 8 {
 		devices = append(devices, resourcev1.Device{Name: fmt.Sprint("foreign-", i)})
 	}
-	_, err := h.Client.ResourceV1().ResourceSlices().Create(h.Context(), &resourcev1.ResourceSlice{
+	_, err := s.Client.ResourceV1().ResourceSlices().Create(s.Context(), &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "foreign-"},
 		Spec: resourcev1.ResourceSliceSpec{
 			Driver: driver, NodeName: &node,
@@ -103,13 +106,13 @@ func (h *H) ForeignSlice(node, driver string) {
 			Devices: devices,
 		},
 	}, metav1.CreateOptions{})
-	require.NoError(h, err)
+	require.NoError(s, err)
 }
 
 // ReportForeign writes a claim's entry, standing in for another driver.
-func (h *H) ReportForeign(namespace, name, driver string) {
-	h.Helper()
-	claim := h.Claim(namespace, name)
+func (c Claims) ReportForeign(namespace, name, driver string) {
+	c.Helper()
+	claim := c.Claim(namespace, name)
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if result.Driver == driver {
 			claim.Status.Devices = append(claim.Status.Devices, resourcev1.AllocatedDeviceStatus{
@@ -118,8 +121,8 @@ func (h *H) ReportForeign(namespace, name, driver string) {
 			})
 		}
 	}
-	_, err := h.Client.ResourceV1().ResourceClaims(namespace).UpdateStatus(h.Context(), claim, metav1.UpdateOptions{})
-	require.NoError(h, err)
+	_, err := c.Client.ResourceV1().ResourceClaims(namespace).UpdateStatus(c.Context(), claim, metav1.UpdateOptions{})
+	require.NoError(c, err)
 }
 
 // ForeignEntry returns what another driver reports of its device of a claim.

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 const (
@@ -42,12 +42,22 @@ const (
 
 // H is a cluster and what tests do with it.
 type H struct {
-	*testing.T
+	API
+	Nodes
+	Pods
+	Claims
+	Slices
+	Audit
 	Cluster *cluster.Cluster
-	// Client is the administrator's, without a limit on requests.
-	Client kubernetes.Interface
 	// Kubeconfig is that of the ServiceAccount of the sidecar.
 	Kubeconfig string
+}
+
+// API is a test's way to the API server.
+type API struct {
+	*testing.T
+	// Client is the administrator's, without a limit on requests.
+	Client kubernetes.Interface
 }
 
 // New starts a cluster, which ends with the test.
@@ -61,14 +71,17 @@ func New(t *testing.T, options cluster.Options) *H {
 	require.NoError(t, err)
 	kubeconfig, err := sidecar.ServiceAccount(t.Context(), c)
 	require.NoError(t, err)
-	return &H{T: t, Cluster: c, Client: client, Kubeconfig: kubeconfig}
+	return of(t, client, c, kubeconfig)
+}
+
+func of(t *testing.T, client kubernetes.Interface, c *cluster.Cluster, kubeconfig string) *H {
+	api := API{t, client}
+	return &H{api, Nodes{api}, Pods{api}, Claims{api}, Slices{api}, Audit{t, c}, c, kubeconfig}
 }
 
 // On returns the harness for a subtest.
 func (h *H) On(t *testing.T) *H {
-	on := *h
-	on.T = t
-	return &on
+	return of(t, h.Client, h.Cluster, h.Kubeconfig)
 }
 
 // ConfigMapName is the ConfigMap in the namespace default that the sidecar reads.
@@ -101,15 +114,15 @@ func (h *H) Configure(key, documents string) {
 
 // Eventually waits until check returns "", which otherwise is what is missing.
 // It asks less and less often, so that asking is not what slows the cluster.
-func (h *H) Eventually(within time.Duration, check func() string) {
-	h.Helper()
+func (a API) Eventually(within time.Duration, check func() string) {
+	a.Helper()
 	deadline := time.Now().Add(within)
 	missing := check()
 	for pause := 5 * time.Millisecond; missing != ""; pause += pause / 4 {
 		if time.Now().After(deadline) {
-			h.Fatalf("after %s: %s", within, missing)
+			a.Fatalf("after %s: %s", within, missing)
 		}
-		Wait(h.Context(), min(pause, time.Until(deadline), longestPause))
+		Wait(a.Context(), min(pause, time.Until(deadline), longestPause))
 		missing = check()
 	}
 }
@@ -123,12 +136,12 @@ func Wait(ctx context.Context, delay time.Duration) {
 }
 
 // Events counts the events of a reason about an object.
-func (h *H) Events(object, reason string) int {
-	h.Helper()
-	list, err := h.Client.CoreV1().Events("").List(h.Context(), metav1.ListOptions{
+func (a API) Events(object, reason string) int {
+	a.Helper()
+	list, err := a.Client.CoreV1().Events("").List(a.Context(), metav1.ListOptions{
 		FieldSelector: "involvedObject.name=" + object + ",reason=" + reason,
 	})
-	require.NoError(h, err)
+	require.NoError(a, err)
 	count := 0
 	for _, event := range list.Items {
 		count += int(max(event.Count, 1))

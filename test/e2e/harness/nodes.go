@@ -11,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Nodes are the nodes of the cluster.
+type Nodes struct{ API }
+
 // CreateNode creates a fake node with the label kind=<kind>.
-func (h *H) CreateNode(name, kind string) *corev1.Node {
-	h.Helper()
-	node, err := h.Client.CoreV1().Nodes().Create(h.Context(), FakeNode(name, kind), metav1.CreateOptions{})
-	require.NoError(h, err)
+func (n Nodes) CreateNode(name, kind string) *corev1.Node {
+	n.Helper()
+	node, err := n.Client.CoreV1().Nodes().Create(n.Context(), FakeNode(name, kind), metav1.CreateOptions{})
+	require.NoError(n, err)
 	return node
 }
 
@@ -29,49 +32,49 @@ func FakeNode(name, kind string) *corev1.Node {
 }
 
 // DeleteNode deletes a node.
-func (h *H) DeleteNode(name string) {
-	h.Helper()
-	require.NoError(h, h.Client.CoreV1().Nodes().Delete(h.Context(), name, metav1.DeleteOptions{}))
+func (n Nodes) DeleteNode(name string) {
+	n.Helper()
+	require.NoError(n, n.Client.CoreV1().Nodes().Delete(n.Context(), name, metav1.DeleteOptions{}))
 }
 
 // Label sets a label of a node, or removes it when the value is nil.
-func (h *H) Label(node, key string, value any) {
-	h.Helper()
-	h.PatchMetadata(node, "labels", key, value)
+func (n Nodes) Label(node, key string, value any) {
+	n.Helper()
+	n.PatchMetadata(node, "labels", key, value)
 }
 
 // PatchMetadata sets one key of the labels or annotations of a node, or removes it when the value is nil.
-func (h *H) PatchMetadata(node, field, key string, value any) {
-	h.Helper()
+func (n Nodes) PatchMetadata(node, field, key string, value any) {
+	n.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{field: map[string]any{key: value}}})
-	require.NoError(h, err)
-	_, err = h.Client.CoreV1().Nodes().Patch(h.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(h, err)
+	require.NoError(n, err)
+	_, err = n.Client.CoreV1().Nodes().Patch(n.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(n, err)
 }
 
 // PluginRegistered sets the condition of a node that says whether the DRA plugin is registered.
-func (h *H) PluginRegistered(node, status string) {
-	h.Helper()
+func (n Nodes) PluginRegistered(node, status string) {
+	n.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"dra.kwok.x-k8s.io/PluginRegistered","status":%q}]}}`, status)
-	_, err := h.Client.CoreV1().Nodes().Patch(h.Context(), node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	require.NoError(h, err)
+	_, err := n.Client.CoreV1().Nodes().Patch(n.Context(), node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	require.NoError(n, err)
 }
 
 // CreateNodes creates that many nodes of a kind, named <kind>-0 and so on.
-func (h *H) CreateNodes(kind string, count int) {
-	h.Helper()
+func (n Nodes) CreateNodes(kind string, count int) {
+	n.Helper()
 	var creating sync.WaitGroup
 	errs := make([]error, count)
 	for worker := range 8 {
 		creating.Go(func() {
 			for i := worker; i < count; i += 8 {
 				node := FakeNode(fmt.Sprintf("%s-%d", kind, i), kind)
-				_, errs[i] = h.Client.CoreV1().Nodes().Create(h.Context(), node, metav1.CreateOptions{})
+				_, errs[i] = n.Client.CoreV1().Nodes().Create(n.Context(), node, metav1.CreateOptions{})
 			}
 		})
 	}
 	creating.Wait()
 	for _, err := range errs {
-		require.NoError(h, err)
+		require.NoError(n, err)
 	}
 }

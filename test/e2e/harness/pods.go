@@ -13,10 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Pods are the Pods of the cluster.
+type Pods struct{ API }
+
 // Unschedulable waits until the scheduler has tried a Pod in vain.
-func (h *H) Unschedulable(namespace, name string) {
-	h.Helper()
-	h.PodEventually(namespace, name, func(pod *corev1.Pod) bool {
+func (p Pods) Unschedulable(namespace, name string) {
+	p.Helper()
+	p.PodEventually(namespace, name, func(pod *corev1.Pod) bool {
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
 				return true
@@ -53,52 +56,52 @@ func NewPod(name, kind string, claims ...string) *corev1.Pod {
 const FromTemplate = "template"
 
 // CreatePod creates a Pod.
-func (h *H) CreatePod(namespace string, pod *corev1.Pod) *corev1.Pod {
-	h.Helper()
-	created, err := h.Client.CoreV1().Pods(namespace).Create(h.Context(), pod, metav1.CreateOptions{})
-	require.NoError(h, err)
+func (p Pods) CreatePod(namespace string, pod *corev1.Pod) *corev1.Pod {
+	p.Helper()
+	created, err := p.Client.CoreV1().Pods(namespace).Create(p.Context(), pod, metav1.CreateOptions{})
+	require.NoError(p, err)
 	return created
 }
 
 // Pod reads a Pod.
-func (h *H) Pod(namespace, name string) *corev1.Pod {
-	h.Helper()
-	pod, err := h.Client.CoreV1().Pods(namespace).Get(h.Context(), name, metav1.GetOptions{})
-	require.NoError(h, err)
+func (p Pods) Pod(namespace, name string) *corev1.Pod {
+	p.Helper()
+	pod, err := p.Client.CoreV1().Pods(namespace).Get(p.Context(), name, metav1.GetOptions{})
+	require.NoError(p, err)
 	return pod
 }
 
 // DeletePod deletes a Pod with a grace period in seconds.
-func (h *H) DeletePod(namespace, name string, grace int64) {
-	h.Helper()
-	require.NoError(h, h.Client.CoreV1().Pods(namespace).Delete(h.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+func (p Pods) DeletePod(namespace, name string, grace int64) {
+	p.Helper()
+	require.NoError(p, p.Client.CoreV1().Pods(namespace).Delete(p.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 }
 
 // Gone waits until a Pod is no more.
-func (h *H) Gone(namespace, name string) {
-	h.Helper()
-	h.Eventually(Patience, func() string {
-		pod, err := h.Client.CoreV1().Pods(namespace).Get(h.Context(), name, metav1.GetOptions{})
+func (p Pods) Gone(namespace, name string) {
+	p.Helper()
+	p.Eventually(Patience, func() string {
+		pod, err := p.Client.CoreV1().Pods(namespace).Get(p.Context(), name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
-		require.NoError(h, err)
+		require.NoError(p, err)
 		return fmt.Sprintf("pod %s is still there: %s", name, summary(pod))
 	})
 }
 
 // Running waits until a Pod runs.
-func (h *H) Running(namespace, name string) *corev1.Pod {
-	h.Helper()
-	return h.PodEventually(namespace, name, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+func (p Pods) Running(namespace, name string) *corev1.Pod {
+	p.Helper()
+	return p.PodEventually(namespace, name, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 }
 
 // PodEventually waits for a state of a Pod.
-func (h *H) PodEventually(namespace, name string, wanted func(pod *corev1.Pod) bool) *corev1.Pod {
-	h.Helper()
+func (p Pods) PodEventually(namespace, name string, wanted func(pod *corev1.Pod) bool) *corev1.Pod {
+	p.Helper()
 	var pod *corev1.Pod
-	h.Eventually(Patience, func() string {
-		if pod = h.Pod(namespace, name); wanted(pod) {
+	p.Eventually(Patience, func() string {
+		if pod = p.Pod(namespace, name); wanted(pod) {
 			return ""
 		}
 		return fmt.Sprintf("pod %s: %s", name, summary(pod))
@@ -130,16 +133,16 @@ func IsReady(pod *corev1.Pod) bool {
 }
 
 // FailedPrepare waits for the event of a prepare that failed.
-func (h *H) FailedPrepare(namespace, pod string) corev1.Event {
-	h.Helper()
+func (p Pods) FailedPrepare(namespace, pod string) corev1.Event {
+	p.Helper()
 	var event corev1.Event
-	h.Eventually(Patience, func() string {
-		list, err := h.Client.CoreV1().Events(namespace).List(h.Context(), metav1.ListOptions{
+	p.Eventually(Patience, func() string {
+		list, err := p.Client.CoreV1().Events(namespace).List(p.Context(), metav1.ListOptions{
 			FieldSelector: "involvedObject.name=" + pod + ",reason=FailedPrepareDynamicResources",
 		})
-		require.NoError(h, err)
+		require.NoError(p, err)
 		if len(list.Items) == 0 {
-			return "no event about pod " + pod + ": " + summary(h.Pod(namespace, pod))
+			return "no event about pod " + pod + ": " + summary(p.Pod(namespace, pod))
 		}
 		event = list.Items[0]
 		return ""
@@ -148,12 +151,12 @@ func (h *H) FailedPrepare(namespace, pod string) corev1.Event {
 }
 
 // Messages are those of all events about an object with a reason.
-func (h *H) Messages(namespace, object, reason string) string {
-	h.Helper()
-	list, err := h.Client.CoreV1().Events(namespace).List(h.Context(), metav1.ListOptions{
+func (a API) Messages(namespace, object, reason string) string {
+	a.Helper()
+	list, err := a.Client.CoreV1().Events(namespace).List(a.Context(), metav1.ListOptions{
 		FieldSelector: "involvedObject.name=" + object + ",reason=" + reason,
 	})
-	require.NoError(h, err)
+	require.NoError(a, err)
 	var messages []string
 	for _, event := range list.Items {
 		messages = append(messages, event.Message)
@@ -162,18 +165,18 @@ func (h *H) Messages(namespace, object, reason string) string {
 }
 
 // Bind binds a Pod, standing in for the scheduler.
-func (h *H) Bind(namespace, pod, node string) {
-	h.Helper()
-	require.NoError(h, h.Client.CoreV1().Pods(namespace).Bind(h.Context(), &corev1.Binding{
+func (p Pods) Bind(namespace, pod, node string) {
+	p.Helper()
+	require.NoError(p, p.Client.CoreV1().Pods(namespace).Bind(p.Context(), &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{}))
 }
 
 // PatchPod patches a Pod or a subresource of it.
-func (h *H) PatchPod(namespace, name, patch string, subresources ...string) {
-	h.Helper()
-	_, err := h.Client.CoreV1().Pods(namespace).Patch(h.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
-	require.NoError(h, err)
+func (p Pods) PatchPod(namespace, name, patch string, subresources ...string) {
+	p.Helper()
+	_, err := p.Client.CoreV1().Pods(namespace).Patch(p.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	require.NoError(p, err)
 }
 
 // Settled waits a little longer than kwok-dra waits before it withdraws.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ func DeviceNames(pool []resourcev1.ResourceSlice) []string {
 // PoolWatcher watches the slices of a node, and fails the test if the highest
 // generation of its pool is ever complete and wrong.
 type PoolWatcher struct {
-	*H
+	t     *testing.T
 	watch watch.Interface
 	done  chan struct{}
 
@@ -36,11 +37,11 @@ type PoolWatcher struct {
 }
 
 // WatchPool starts to watch the slices of a node.
-func (h *H) WatchPool(node string) *PoolWatcher {
-	h.Helper()
-	stream, err := h.Client.ResourceV1().ResourceSlices().Watch(h.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	require.NoError(h, err)
-	w := &PoolWatcher{H: h, watch: stream, done: make(chan struct{})}
+func (s Slices) WatchPool(node string) *PoolWatcher {
+	s.Helper()
+	stream, err := s.Client.ResourceV1().ResourceSlices().Watch(s.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(s, err)
+	w := &PoolWatcher{t: s.T, watch: stream, done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -98,17 +99,17 @@ func (w *PoolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
 
 // Finish ends the watch and wants it to have seen whole pools only.
 func (w *PoolWatcher) Finish() {
-	w.Helper()
+	w.t.Helper()
 	w.watch.Stop()
 	<-w.done
-	require.Empty(w, w.wrong)
+	require.Empty(w.t, w.wrong)
 }
 
 // Allocate has the scheduler allocate all devices of the test's driver on the
 // node that a CEL expression selects, and returns the claim.
-func (h *H) Allocate(node, expression string) *resourcev1.ResourceClaim {
-	h.Helper()
-	h.DeviceClass(node, Driver)
+func (c Claims) Allocate(node, expression string) *resourcev1.ResourceClaim {
+	c.Helper()
+	c.DeviceClass(node, Driver)
 	claim := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
@@ -120,8 +121,8 @@ func (h *H) Allocate(node, expression string) *resourcev1.ResourceClaim {
 			},
 		}}}},
 	}
-	_, err := h.Client.ResourceV1().ResourceClaims("default").Create(h.Context(), claim, metav1.CreateOptions{})
-	require.NoError(h, err)
+	_, err := c.Client.ResourceV1().ResourceClaims("default").Create(c.Context(), claim, metav1.CreateOptions{})
+	require.NoError(c, err)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: corev1.PodSpec{
@@ -132,11 +133,11 @@ func (h *H) Allocate(node, expression string) *resourcev1.ResourceClaim {
 			}},
 		},
 	}
-	_, err = h.Client.CoreV1().Pods("default").Create(h.Context(), pod, metav1.CreateOptions{})
-	require.NoError(h, err)
-	h.Eventually(Patience, func() string {
-		claim, err = h.Client.ResourceV1().ResourceClaims("default").Get(h.Context(), claim.Name, metav1.GetOptions{})
-		require.NoError(h, err)
+	_, err = c.Client.CoreV1().Pods("default").Create(c.Context(), pod, metav1.CreateOptions{})
+	require.NoError(c, err)
+	c.Eventually(Patience, func() string {
+		claim, err = c.Client.ResourceV1().ResourceClaims("default").Get(c.Context(), claim.Name, metav1.GetOptions{})
+		require.NoError(c, err)
 		if claim.Status.Allocation == nil {
 			return "the scheduler has not allocated the claim"
 		}

@@ -11,26 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Slices are the ResourceSlices of the cluster.
+type Slices struct{ API }
+
 // SlicesOf lists the slices of a node, by name.
-func (h *H) SlicesOf(node string) []resourcev1.ResourceSlice {
-	h.Helper()
-	list, err := h.Client.ResourceV1().ResourceSlices().List(h.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	require.NoError(h, err)
+func (s Slices) SlicesOf(node string) []resourcev1.ResourceSlice {
+	s.Helper()
+	list, err := s.Client.ResourceV1().ResourceSlices().List(s.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(s, err)
 	return list.Items
 }
 
 // PatchSlice patches a slice.
-func (h *H) PatchSlice(name string, kind types.PatchType, patch string) {
-	h.Helper()
-	_, err := h.Client.ResourceV1().ResourceSlices().Patch(h.Context(), name, kind, []byte(patch), metav1.PatchOptions{})
-	require.NoError(h, err)
+func (s Slices) PatchSlice(name string, kind types.PatchType, patch string) {
+	s.Helper()
+	_, err := s.Client.ResourceV1().ResourceSlices().Patch(s.Context(), name, kind, []byte(patch), metav1.PatchOptions{})
+	require.NoError(s, err)
 }
 
 // Complete says what is missing for the node to have, of each driver, one
 // complete pool with that many devices.
-func (h *H) Complete(node string, devices map[string]int) string {
-	h.Helper()
-	return completeNode(node, h.SlicesOf(node), devices)
+func (s Slices) Complete(node string, devices map[string]int) string {
+	s.Helper()
+	return completeNode(node, s.SlicesOf(node), devices)
 }
 
 func completeNode(node string, all []resourcev1.ResourceSlice, devices map[string]int) string {
@@ -70,21 +73,21 @@ func CompletePool(pool []resourcev1.ResourceSlice, devices int) string {
 }
 
 // Published waits for a complete pool of one driver on the node.
-func (h *H) Published(node, driver string, devices int) []resourcev1.ResourceSlice {
-	h.Helper()
+func (s Slices) Published(node, driver string, devices int) []resourcev1.ResourceSlice {
+	s.Helper()
 	var all []resourcev1.ResourceSlice
-	h.Eventually(Patience, func() string {
-		all = h.SlicesOf(node)
+	s.Eventually(Patience, func() string {
+		all = s.SlicesOf(node)
 		return completeNode(node, all, map[string]int{driver: devices})
 	})
 	return all
 }
 
 // Retired waits until a node has no slices.
-func (h *H) Retired(node string) {
-	h.Helper()
-	h.Eventually(Patience, func() string {
-		if n := len(h.SlicesOf(node)); n > 0 {
+func (s Slices) Retired(node string) {
+	s.Helper()
+	s.Eventually(Patience, func() string {
+		if n := len(s.SlicesOf(node)); n > 0 {
 			return fmt.Sprintf("node %s has %d slices, want none", node, n)
 		}
 		return ""
@@ -114,10 +117,10 @@ func DeviceNamed(t require.TestingT, pool []resourcev1.ResourceSlice, name strin
 }
 
 // SlicesBy lists the slices of a driver, by name.
-func (h *H) SlicesBy(driver string) []resourcev1.ResourceSlice {
-	h.Helper()
-	list, err := h.Client.ResourceV1().ResourceSlices().List(h.Context(), metav1.ListOptions{FieldSelector: "spec.driver=" + driver})
-	require.NoError(h, err)
+func (s Slices) SlicesBy(driver string) []resourcev1.ResourceSlice {
+	s.Helper()
+	list, err := s.Client.ResourceV1().ResourceSlices().List(s.Context(), metav1.ListOptions{FieldSelector: "spec.driver=" + driver})
+	require.NoError(s, err)
 	return list.Items
 }
 
@@ -128,10 +131,10 @@ func SameSpec(a, b resourcev1.ResourceSliceSpec) bool {
 }
 
 // AllSlices lists the slices of all nodes.
-func (h *H) AllSlices() []resourcev1.ResourceSlice {
-	h.Helper()
-	list, err := h.Client.ResourceV1().ResourceSlices().List(h.Context(), metav1.ListOptions{})
-	require.NoError(h, err)
+func (s Slices) AllSlices() []resourcev1.ResourceSlice {
+	s.Helper()
+	list, err := s.Client.ResourceV1().ResourceSlices().List(s.Context(), metav1.ListOptions{})
+	require.NoError(s, err)
 	return list.Items
 }
 
@@ -140,10 +143,10 @@ func (h *H) AllSlices() []resourcev1.ResourceSlice {
 func Fabric(name string) string { return name + ".example.com" }
 
 // SharedPoolGone waits until no slice of a shared pool is left.
-func (h *H) SharedPoolGone(name string) {
-	h.Helper()
-	h.Eventually(Patience, func() string {
-		if n := len(h.SlicesBy(Fabric(name))); n > 0 {
+func (s Slices) SharedPoolGone(name string) {
+	s.Helper()
+	s.Eventually(Patience, func() string {
+		if n := len(s.SlicesBy(Fabric(name))); n > 0 {
 			return fmt.Sprintf("%s has %d slices, want none", name, n)
 		}
 		return ""
@@ -160,10 +163,10 @@ func (h *H) Looked(name string) {
 }
 
 // Pool lists the slices of a driver on a node, by name.
-func (h *H) Pool(node, driver string) []resourcev1.ResourceSlice {
-	h.Helper()
+func (s Slices) Pool(node, driver string) []resourcev1.ResourceSlice {
+	s.Helper()
 	var pool []resourcev1.ResourceSlice
-	for _, slice := range h.SlicesOf(node) {
+	for _, slice := range s.SlicesOf(node) {
 		if slice.Spec.Driver == driver {
 			pool = append(pool, slice)
 		}

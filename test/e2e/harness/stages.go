@@ -11,21 +11,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // NodeReady waits until a node is ready, or is not.
-func (h *H) NodeReady(name string, want corev1.ConditionStatus) {
-	h.Helper()
-	h.NodeCondition(name, corev1.NodeReady, want)
+func (n Nodes) NodeReady(name string, want corev1.ConditionStatus) {
+	n.Helper()
+	n.NodeCondition(name, corev1.NodeReady, want)
 }
 
 // NodeCondition waits for the status of a condition of a node.
-func (h *H) NodeCondition(name string, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
-	h.Helper()
-	h.Eventually(Patience, func() string {
-		node, err := h.Client.CoreV1().Nodes().Get(h.Context(), name, metav1.GetOptions{})
-		require.NoError(h, err)
+func (n Nodes) NodeCondition(name string, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
+	n.Helper()
+	n.Eventually(Patience, func() string {
+		node, err := n.Client.CoreV1().Nodes().Get(n.Context(), name, metav1.GetOptions{})
+		require.NoError(n, err)
 		for _, condition := range node.Status.Conditions {
 			if condition.Type == kind && condition.Status == want {
 				return ""

@@ -26,7 +26,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // builtProfiles is what a user's kustomization of some profiles yields.
@@ -134,6 +134,18 @@ func (b *builtProfiles) reports(driver string) bool {
 		silent := status != nil && status.Mode == v1alpha1.ClaimStatusNone && status.Data == nil && status.NetworkData == nil
 		return template.Spec.Driver == driver && !silent
 	})
+}
+
+// shown counts the devices of a claim of which the drivers of the profile report
+// anything.
+func (b *builtProfiles) shown(claim *resourcev1.ResourceClaim) int {
+	count := 0
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if b.reports(result.Driver) {
+			count++
+		}
+	}
+	return count
 }
 
 // requireNoClash has every instance type make pools on a node, with all profiles

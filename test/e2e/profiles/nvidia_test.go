@@ -53,7 +53,7 @@ func TestMIGBesideWholeGPUs(t *testing.T) {
 // claimOfPod is the only claim of a Pod.
 func (p *profile) claimOfPod(namespace, pod string) *resourcev1.ResourceClaim {
 	p.Helper()
-	claims := p.claimsOf(p.Pod(namespace, pod))
+	claims := claimsOf(p.H, p.Pod(namespace, pod))
 	require.Len(p, claims, 1)
 	return claims[0]
 }

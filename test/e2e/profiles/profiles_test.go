@@ -20,7 +20,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // profileCase is what the test of a profile knows beyond what its directory
@@ -254,7 +254,7 @@ func (p *profile) requirePrepared(pod *corev1.Pod) {
 	p.Helper()
 	running := p.Running(pod.Namespace, pod.Name)
 	require.True(p, harness.IsReady(running), "the claims of Pod %s are prepared", pod.Name)
-	claims := p.claimsOf(running)
+	claims := claimsOf(p.H, running)
 	require.NotEmpty(p, claims, "Pod %s has claims", pod.Name)
 	for _, claim := range claims {
 		require.True(p, slices.ContainsFunc(claim.Status.ReservedFor, func(consumer resourcev1.ResourceClaimConsumerReference) bool {
@@ -265,31 +265,19 @@ func (p *profile) requirePrepared(pod *corev1.Pod) {
 }
 
 // claimsOf are all claims that a Pod uses, also those for extended resources.
-func (p *profile) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
-	p.Helper()
+func claimsOf(h *harness.H, pod *corev1.Pod) []*resourcev1.ResourceClaim {
+	h.Helper()
 	var claims []*resourcev1.ResourceClaim
 	for _, podClaim := range pod.Spec.ResourceClaims {
 		if podClaim.ResourceClaimName != nil {
-			claims = append(claims, p.Claim(pod.Namespace, *podClaim.ResourceClaimName))
+			claims = append(claims, h.Claim(pod.Namespace, *podClaim.ResourceClaimName))
 		}
 	}
 	for _, status := range pod.Status.ResourceClaimStatuses {
-		claims = append(claims, p.Claim(pod.Namespace, *status.ResourceClaimName))
+		claims = append(claims, h.Claim(pod.Namespace, *status.ResourceClaimName))
 	}
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
-		claims = append(claims, p.Claim(pod.Namespace, extended.ResourceClaimName))
+		claims = append(claims, h.Claim(pod.Namespace, extended.ResourceClaimName))
 	}
 	return claims
-}
-
-// shown counts the devices of a claim of which the drivers of the profile report
-// anything.
-func (p *profile) shown(claim *resourcev1.ResourceClaim) int {
-	count := 0
-	for _, result := range claim.Status.Allocation.Devices.Results {
-		if p.reports(result.Driver) {
-			count++
-		}
-	}
-	return count
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // TestStages plays the shipped Stages with kwok's own, and the configuration

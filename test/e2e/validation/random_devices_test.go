@@ -21,7 +21,7 @@ type random struct {
 	shared bool
 }
 
-func pick[T any](r *random, options ...T) T {
+func pick[T any](r interface{ IntN(n int) int }, options ...T) T {
 	return options[r.IntN(len(options))]
 }
 

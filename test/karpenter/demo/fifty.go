@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/test/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 )
 
 // fifty is how many Pods the Deployment has.

@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/kwok-dra/kwok-dra/test/demo/show"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 )
 
 func main() {

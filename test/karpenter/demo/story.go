@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/demo/show"
-	"github.com/kwok-dra/kwok-dra/test/demo/world"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
 
 //go:embed manifests/*.yaml

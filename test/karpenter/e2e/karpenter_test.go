@@ -42,18 +42,16 @@ func TestKarpenter(t *testing.T) {
 
 // testTwoDrivers: a claim for devices of two drivers that are near each other.
 func testTwoDrivers(w *world) {
-	w.scene("drivers")
+	w.scene("drivers", nodePool{name: "drivers", types: "BM.GPU.MI300X.8, Standard_ND96isr_MI300X_v5"})
 	w.apply("drivers", claimTemplate("near", "resource.kubernetes.io/pcieRoot",
 		request("gpu", "gpu.amd.com", 1), request("nic", "dra.net", 1, "device.attributes['dra.net'].rdma"))+
 		deployment("train", 8, "drivers", "near"))
-	w.pending("drivers", 8)
-	w.apply("drivers", nodePool{name: "drivers", types: "BM.GPU.MI300X.8, Standard_ND96isr_MI300X_v5"}.manifest("drivers"))
 	pods := w.running("drivers", 8)
-	nodes := w.nodes("drivers")
-	require.Len(w, nodes, 1)
-	require.Equal(w, "BM.GPU.MI300X.8", nodes[0].Labels[corev1.LabelInstanceTypeStable], "the type that has both")
-	w.sameDevices(nodes[0].Name)
-	require.Equal(w, "dra.net,gpu.amd.com", w.await(timeline.NodeClaimCreated, w.claimOf(nodes[0].Name)).Detail)
+	for _, node := range w.nodesWith(pods, "drivers") {
+		require.Equal(w, "BM.GPU.MI300X.8", node.Labels[corev1.LabelInstanceTypeStable], "the type that has both")
+		w.sameDevices(node.Name)
+		require.Equal(w, "dra.net,gpu.amd.com", w.await(timeline.NodeClaimCreated, w.claimOf(node.Name)).Detail)
+	}
 	for _, pod := range pods {
 		results := w.results(&pod)
 		require.Len(w, results["gpu.amd.com"], 1)
@@ -83,23 +81,23 @@ func testNodePools(w *world) {
 	require.Len(w, w.nodes("pools"), 2)
 }
 
-// testMIG: partitions of one GPU, on nodes that the NodePool's label gives them.
+// testMIG: partitions of one GPU, on nodes that the NodePool's label gives them. One
+// node is enough, but Karpenter makes another where it looks at a Pod while the scheduler
+// binds it.
 func testMIG(w *world) {
 	w.needs(36, "partitions are behind a gate")
-	w.scene("mig")
+	w.scene("mig", nodePool{name: "mig", types: "p5.48xlarge", labels: "dra.kwok.x-k8s.io/profile: nvidia-h100-mig"})
 	profile := "device.attributes['gpu.nvidia.com'].profile == '%s'"
 	w.apply("mig", claimTemplate("same-gpu", "gpu.nvidia.com/parentUUID",
 		request("small", "mig.nvidia.com", 2, fmt.Sprintf(profile, "1g.10gb")),
 		request("large", "mig.nvidia.com", 1, fmt.Sprintf(profile, "3g.40gb")))+
 		deployment("infer", 2, "mig", "same-gpu"))
-	w.pending("mig", 2)
-	w.apply("mig", nodePool{name: "mig", types: "p5.48xlarge", labels: "dra.kwok.x-k8s.io/profile: nvidia-h100-mig"}.manifest("mig"))
 	pods := w.running("mig", 2)
-	nodes := w.nodes("mig")
-	require.Len(w, nodes, 1)
-	w.sameDevices(nodes[0].Name)
-	parents := w.parents(nodes[0].Name)
+	for _, node := range w.nodesWith(pods, "mig") {
+		w.sameDevices(node.Name)
+	}
 	for _, pod := range pods {
+		parents := w.parents(pod.Spec.NodeName)
 		results := w.results(&pod)["gpu.nvidia.com"]
 		require.Len(w, results, 3)
 		for _, result := range results {

@@ -28,7 +28,7 @@ func (w *world) told(node *corev1.Node) []*cloudprovider.ResourceSliceTemplate {
 	require.NoError(w, json.Unmarshal([]byte(text), &pool))
 	read, err := instancetypes.ReadTemplates(w.Context(), templates()...)
 	require.NoError(w, err)
-	made, err := instancetypes.NewDevices(w.Context(), w.client, read).Of(w.Context(), &pool, types[i])
+	made, err := instancetypes.NewDevices(w.client, read).Of(w.Context(), &pool, types[i])
 	require.NoError(w, err)
 	return made
 }

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
 )
 
 // patience bounds what takes Karpenter its own time: it looks every 10 seconds
@@ -186,35 +186,11 @@ func (w *world) running(namespace string, count int) []corev1.Pod {
 			}
 		}
 		if len(pods) != count {
-			return "there are not as many Pods as there should be"
-		}
-		return ""
-	})
-	return pods
-}
-
-// pending waits until that many Pods of a namespace have their claims and fit on
-// no node. A NodePool made after that gets all of them in one batch, however busy
-// the machine is; two batches may get two nodes.
-func (w *world) pending(namespace string, count int) {
-	w.Helper()
-	w.eventually(func() string {
-		pods := w.pods(namespace)
-		for _, pod := range pods {
-			if len(pod.Status.ResourceClaimStatuses) != len(pod.Spec.ResourceClaims) {
-				return "Pod " + pod.Name + " has no claim yet"
-			}
-			if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
-			}) {
-				return "Pod " + pod.Name + " is not unschedulable yet"
-			}
-		}
-		if len(pods) != count {
 			return fmt.Sprintf("there are %d Pods, not %d", len(pods), count)
 		}
 		return ""
 	})
+	return pods
 }
 
 // nodes are the nodes of a test.
@@ -223,6 +199,14 @@ func (w *world) nodes(namespace string) []corev1.Node {
 	list, err := w.client.CoreV1().Nodes().List(w.Context(), metav1.ListOptions{LabelSelector: "scene=" + namespace})
 	require.NoError(w, err)
 	return list.Items
+}
+
+// nodesWith are those that any of the Pods is on.
+func (w *world) nodesWith(pods []corev1.Pod, namespace string) []corev1.Node {
+	w.Helper()
+	return slices.DeleteFunc(w.nodes(namespace), func(node corev1.Node) bool {
+		return !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
+	})
 }
 
 // results are what the claims of a Pod got, by driver.

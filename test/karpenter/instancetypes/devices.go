@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,24 +18,23 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	kwokdra "github.com/kwok-dra/kwok-dra/pkg/slices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 // Devices makes the devices of nodes that do not exist yet.
 type Devices struct {
 	templates []*devices.Template
-	renderer  *kwokdra.Renderer
+	prober    *resourceslice.Prober
+	// told are the dropped fields that the log tells of.
+	told sync.Map
 }
 
 // NewDevices makes Devices of templates. Dry runs find out which fields of
 // devices the API server of the client keeps, as kwok-dra does.
-func NewDevices(ctx context.Context, client kubernetes.Interface, templates []*devices.Template) *Devices {
-	return &Devices{
-		templates: templates,
-		renderer: kwokdra.NewRenderer(client, func(template, field string) {
-			log.FromContext(ctx).Info("The API server drops a field of devices", "template", template, "field", field)
-		}),
-	}
+func NewDevices(client kubernetes.Interface, templates []*devices.Template) *Devices {
+	return &Devices{templates: templates, prober: resourceslice.NewProber(client)}
 }
 
 // Fill returns copies of instance types with the devices of their nodes in a
@@ -67,14 +67,23 @@ func (d *Devices) Of(ctx context.Context, nodePool *v1.NodePool, it *cloudprovid
 			errs = append(errs, fmt.Errorf("render driver %s: %w", driver, err))
 			continue
 		}
-		made, err := d.renderer.Slices(ctx, node, pools)
+		needs, err := plan.New(ctx, d.prober, node, pools, nil)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("lay out driver %s: %w", driver, err))
 			continue
 		}
-		for _, slice := range made {
+		d.tellDropped(ctx, needs.Dropped)
+		for _, slice := range needs.Create {
 			all = append(all, sliceTemplates(&slice.Spec)...)
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+func (d *Devices) tellDropped(ctx context.Context, all []features.Dropped) {
+	for _, dropped := range all {
+		if _, told := d.told.LoadOrStore(dropped, true); !told {
+			log.FromContext(ctx).Info("The API server drops a field of devices", "template", dropped.Source, "field", dropped.Field.Name)
+		}
+	}
 }

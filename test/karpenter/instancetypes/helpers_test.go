@@ -16,7 +16,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // devicesOf makes Devices of documents.
@@ -36,7 +36,7 @@ func devicesOfFiles(t *testing.T, paths ...string) *Devices {
 	client.PrependReactor("create", "resourceslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, action.(clienttesting.CreateAction).GetObject(), nil
 	})
-	return NewDevices(t.Context(), client, templates)
+	return NewDevices(client, templates)
 }
 
 // catalogue are the files with templates of all profiles.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // Component is Karpenter's name among the components of a cluster.

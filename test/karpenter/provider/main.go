@@ -50,6 +50,6 @@ func newProvider(ctx context.Context, op *operator.Operator) (cloudprovider.Clou
 	if err != nil {
 		return nil, err
 	}
-	devices := instancetypes.NewDevices(ctx, op.KubernetesInterface, templates)
+	devices := instancetypes.NewDevices(op.KubernetesInterface, templates)
 	return instancetypes.Decorate(kwok.NewCloudProvider(ctx, op.GetClient(), types), devices), nil
 }

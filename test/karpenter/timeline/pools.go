@@ -6,7 +6,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// seenSlice is what tells whether a pool is complete.
+// seenSlice is what reports whether a pool is complete.
 type seenSlice struct {
 	driver  string
 	pool    resourcev1.ResourcePool
@@ -31,7 +31,7 @@ func (t *Timeline) sawSlice(slice *resourcev1.ResourceSlice) {
 	}
 }
 
-// isComplete tells whether the pool of one of a node's slices is complete at the
+// isComplete reports whether the pool of one of a node's slices is complete at the
 // slice's generation, and how many devices it has.
 func isComplete(slices map[string]seenSlice, one seenSlice) (bool, int) {
 	count, devices := 0, 0

@@ -1,0 +1,88 @@
+package v1alpha1
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+func TestAddToScheme(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, AddToScheme(scheme))
+	text := "apiVersion: " + APIVersion + "\nkind: ResourcePoolTemplateList\nitems: [{metadata: {name: a}, spec: {driver: d, devices: [{name: gpu, attributes: {index: 1}}]}}]"
+	decoded, _, err := serializer.NewCodecFactory(scheme).UniversalDeserializer().Decode([]byte(text), nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, Attribute{Type: AttributeInt, Value: "1"}, decoded.(*ResourcePoolTemplateList).Items[0].Spec.Devices[0].Attributes["index"])
+}
+
+// TestDeepCopy: `make generate` has been run since the types changed. A copy would
+// share memory with its original.
+func TestDeepCopy(t *testing.T) {
+	t.Parallel()
+	for _, object := range []runtime.Object{&ResourcePoolTemplate{}, &ResourcePoolTemplateList{}, &KwokDRAConfiguration{}, &KwokDRAConfigurationList{}} {
+		fill(reflect.ValueOf(object).Elem())
+		copied := object.DeepCopyObject()
+		require.Equal(t, object, copied)
+		requireApart(t, reflect.TypeOf(object).String(), reflect.ValueOf(object), reflect.ValueOf(copied))
+	}
+}
+
+// fill gives every field a value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		for _, inner := range v.Fields() {
+			if inner.CanSet() {
+				fill(inner)
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Map:
+		element := reflect.New(v.Type().Elem()).Elem()
+		fill(element)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.Zero(v.Type().Key()), element)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	}
+}
+
+// requireApart wants two values without common memory.
+func requireApart(t *testing.T, path string, a, b reflect.Value) {
+	t.Helper()
+	switch a.Kind() {
+	case reflect.Pointer:
+		if a.IsNil() {
+			return
+		}
+		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
+		requireApart(t, path, a.Elem(), b.Elem())
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if a.Type().Field(i).IsExported() {
+				requireApart(t, path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
+			}
+		}
+	case reflect.Slice:
+		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
+		for i := range a.Len() {
+			requireApart(t, path+"[]", a.Index(i), b.Index(i))
+		}
+	case reflect.Map:
+		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
+		for _, key := range a.MapKeys() {
+			requireApart(t, path+"{}", a.MapIndex(key), b.MapIndex(key))
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package validation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, path *field.Path) field.ErrorList {
+	errs := validateQualifiedName(string(name), path)
+	if v1alpha1.IsTemplate(attribute.Value) {
+		return errs
+	}
+	if _, err := ResolveAttribute(attribute, attribute.Value); err != nil {
+		errs = append(errs, field.Invalid(path, shown(attribute), err.Error()))
+	}
+	return errs
+}
+
+// shown is the value of an attribute as an error shows it: without the type.
+func shown(attribute v1alpha1.Attribute) any {
+	var typed map[string]json.RawMessage
+	encoded, err := json.Marshal(attribute)
+	if err != nil || json.Unmarshal(encoded, &typed) != nil {
+		return attribute.Value
+	}
+	return typed[string(attribute.Type)]
+}
+
+// semver is the API server's rule for version attributes: semver.org 2.0.0
+// with all three numbers.
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+// ResolveAttribute makes the upstream attribute from text, the value with
+// templates rendered. The error says what text must be.
+func ResolveAttribute(a v1alpha1.Attribute, text string) (resourcev1.DeviceAttribute, error) {
+	element, isList := a.Type.Element()
+	if !isList {
+		return resolveScalar(a.Type, text)
+	}
+	var list resourcev1.DeviceAttribute
+	for i, part := range (v1alpha1.Attribute{Value: text}).Elements() {
+		scalar, err := resolveScalar(element, part)
+		if err != nil {
+			return resourcev1.DeviceAttribute{}, fmt.Errorf("element %d %w", i, err)
+		}
+		switch {
+		case scalar.StringValue != nil:
+			list.StringValues = append(list.StringValues, *scalar.StringValue)
+		case scalar.IntValue != nil:
+			list.IntValues = append(list.IntValues, *scalar.IntValue)
+		case scalar.BoolValue != nil:
+			list.BoolValues = append(list.BoolValues, *scalar.BoolValue)
+		case scalar.VersionValue != nil:
+			list.VersionValues = append(list.VersionValues, *scalar.VersionValue)
+		}
+	}
+	return list, nil
+}
+
+func resolveScalar(typ v1alpha1.AttributeType, text string) (resourcev1.DeviceAttribute, error) {
+	switch typ {
+	case v1alpha1.AttributeString:
+		return resourcev1.DeviceAttribute{StringValue: &text}, checkLength(text)
+	case v1alpha1.AttributeVersion:
+		if !semver.MatchString(text) {
+			return resourcev1.DeviceAttribute{}, errors.New("must be a version of semver.org 2.0.0, three numbers without leading zeros" +
+				use(suggest.Version(text), semver.MatchString))
+		}
+		return resourcev1.DeviceAttribute{VersionValue: &text}, checkLength(text)
+	case v1alpha1.AttributeInt:
+		i, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return resourcev1.DeviceAttribute{}, errors.New("must be an integer of 64 bits, for example 42" + notInteger(text))
+		}
+		return resourcev1.DeviceAttribute{IntValue: &i}, nil
+	case v1alpha1.AttributeBool:
+		switch trimmed := strings.TrimSpace(text); trimmed {
+		case "true", "false":
+			return resourcev1.DeviceAttribute{BoolValue: new(trimmed == "true")}, nil
+		}
+		return resourcev1.DeviceAttribute{}, errors.New("must be true or false")
+	}
+	return resourcev1.DeviceAttribute{}, fmt.Errorf("has the unknown type %q", typ)
+}
+
+// notInteger says what a number with a fraction may be in place of an integer.
+func notInteger(text string) string {
+	version := suggest.Version(text)
+	if _, err := strconv.ParseFloat(text, 64); err != nil || version == "" {
+		return ""
+	}
+	return fmt.Sprintf("; put it in quotes for a string, or use {version: %s}", version)
+}
+
+func checkLength(text string) error {
+	if len(text) > resourcev1.DeviceAttributeMaxValueLength {
+		return fmt.Errorf("must be at most %d bytes, is %d", resourcev1.DeviceAttributeMaxValueLength, len(text))
+	}
+	return nil
+}
+
+// attributesOf are the attributes of a partition: those of the device but uuid,
+// its own, and, where the device has a UUID, uuid and parentUUID.
+func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map[resourcev1.QualifiedName]v1alpha1.Attribute {
+	attributes := map[resourcev1.QualifiedName]v1alpha1.Attribute{}
+	maps.Copy(attributes, d.Attributes)
+	delete(attributes, v1alpha1.AttributeUUID)
+	if uuid, has := d.Attributes[v1alpha1.AttributeUUID]; has && uuid.Type == v1alpha1.AttributeString {
+		attributes[v1alpha1.AttributeUUID], attributes[v1alpha1.AttributeParentUUID] = uuid, uuid
+	}
+	maps.Copy(attributes, p.Attributes)
+	return attributes
+}
+
+// validateNumbers applies the API server's limits on what a device has.
+func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacities int, path *field.Path) field.ErrorList {
+	inherited := ""
+	if strings.Contains(path.String(), "partitions[") {
+		inherited = ", those of the device included"
+	}
+	var errs field.ErrorList
+	if n := len(attributes) + capacities; n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
+		errs = append(errs, field.Invalid(path, n, fmt.Sprintf("attributes and capacities must be at most %d together%s",
+			resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice, inherited)))
+	}
+	values := 0
+	for _, attribute := range attributes {
+		values++
+		if _, isList := attribute.Type.Element(); isList {
+			values += len(attribute.Elements()) - 1
+		}
+	}
+	if values > resourcev1.ResourceSliceMaxAttributeValuesPerDevice {
+		errs = append(errs, field.Invalid(path, values, fmt.Sprintf("values of attributes must be at most %d in all, each element of a list counted%s",
+			resourcev1.ResourceSliceMaxAttributeValuesPerDevice, inherited)))
+	}
+	return errs
+}

@@ -1,0 +1,78 @@
+package cached
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Informer is the cache of one kind, and the watch that fills it. T is what the cache
+// keeps of an object.
+type Informer[T cache.Object] struct {
+	shared cache.TypedSharedIndexInformer[T]
+	synced []cache.DoneChecker
+}
+
+// NewInformer makes an Informer of one that has not been started. The transform, if
+// there is one, makes a T of an object, and may be passed its own result.
+func NewInformer[T cache.Object](shared cache.SharedIndexInformer, transform cache.TransformFunc) Informer[T] {
+	if err := shared.SetTransform(transform); err != nil {
+		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
+	}
+	return Informer[T]{cache.NewTypedSharedIndexInformer[T](shared), []cache.DoneChecker{shared.HasSyncedChecker()}}
+}
+
+// Handle calls a handler with what there is and with each change. Call it before Run.
+func (i *Informer[T]) Handle(handler cache.TypedResourceEventHandler[T]) {
+	registration, err := i.shared.AddTypedEventHandler(handler)
+	if err != nil {
+		panic(fmt.Sprintf("add a handler to an informer that has not been started: %v", err))
+	}
+	i.synced = append(i.synced, registration.HasSyncedChecker())
+}
+
+// Synced are done when the cache is complete, and each handler has been called with
+// all that there was at the start. Call it when all handlers are added.
+func (i *Informer[T]) Synced() []cache.DoneChecker {
+	return i.synced
+}
+
+// Run watches until ctx ends.
+func (i *Informer[T]) Run(ctx context.Context) {
+	i.shared.RunWithContext(ctx)
+}
+
+// Get returns what the cache has under a key, or nil.
+func (i *Informer[T]) Get(key string) (kept T) {
+	if object, exists, err := i.shared.GetStore().GetByKey(key); err == nil && exists {
+		kept = object.(T)
+	}
+	return kept
+}
+
+// Keys are the keys of all objects in the cache.
+func (i *Informer[T]) Keys() []string {
+	return i.shared.GetStore().ListKeys()
+}
+
+// All are all objects in the cache.
+func (i *Informer[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, object := range i.shared.GetStore().List() {
+			if !yield(object.(T)) {
+				return
+			}
+		}
+	}
+}
+
+// By are the objects that an index has under a value.
+func (i *Informer[T]) By(index, value string) []T {
+	found, err := i.shared.GetTypedIndexer().ByTypedIndex(index, value)
+	if err != nil {
+		panic(fmt.Sprintf("list by %s: %v", index, err)) // there is no such index
+	}
+	return found
+}

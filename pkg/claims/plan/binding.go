@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// The reasons of binding conditions.
+const (
+	reasonBound         = "Bound"
+	reasonBindingFailed = "BindingFailed"
+)
+
+// HasBindingConditions reports whether a claim has devices that wait to be bound.
+func HasBindingConditions(claim *resourcev1.ResourceClaim) bool {
+	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
+		func(result resourcev1.DeviceRequestAllocationResult) bool { return len(result.BindingConditions) > 0 })
+}
+
+// bind sets the binding conditions of devices that a Pod is being bound for
+// (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
+// devices back when a failure condition is.
+func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) {
+	plan := ClaimPlan{Memory: v.Memory}
+	if !HasBindingConditions(v.Claim) || len(pendingBindings(v.Claim, v.bindable)) == 0 {
+		return plan, nil
+	}
+	if left := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); left > 0 {
+		plan.Wait = left
+		return plan, nil
+	}
+	if !v.Live {
+		plan.Confirm = true
+		return plan, nil
+	}
+	if !v.beingBound() && len(v.Consumers()) == 0 {
+		return plan, nil // no Pod waits for them, and they would be withdrawn again
+	}
+	failure, err := v.bindingFailure(ctx)
+	if err != nil {
+		return plan, err
+	}
+	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: BindingManager}
+	for _, result := range bindings(v.Claim, v.bindable) {
+		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
+	}
+	return plan, nil
+}
+
+// sinceAllocation is how long ago a claim was allocated. The scheduler notes the
+// time wherever there are binding conditions; without it, long ago. Where the
+// scheduler's clock is ahead, it counts since when the allocation was first seen.
+func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.Time) time.Duration {
+	at := claim.Status.Allocation.AllocationTimestamp
+	if at == nil {
+		return math.MaxInt64
+	}
+	if !at.Equal(&m.allocated) {
+		m.allocated, m.seen = *at, now
+	}
+	return max(now.Sub(at.Time), now.Sub(m.seen))
+}
+
+// bindable reports whether a device is ours to bind: on a fake node those of drivers
+// with templates, and, as long as the scheduler may choose any of several nodes,
+// those of pools that nodes share.
+func (v *ClaimView) bindable(result *resourcev1.DeviceRequestAllocationResult) bool {
+	node := NodeOf(v.Claim)
+	return v.Fake(node) && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
+}
+
+// bindings are the results with binding conditions that are ours to set.
+func bindings(claim *resourcev1.ResourceClaim, ours func(*resourcev1.DeviceRequestAllocationResult) bool) []resourcev1.DeviceRequestAllocationResult {
+	return slices.DeleteFunc(slices.Clone(claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
+		return len(result.BindingConditions) == 0 || !ours(&result)
+	})
+}
+
+// pendingBindings are those that the scheduler still waits for.
+func pendingBindings(claim *resourcev1.ResourceClaim, ours func(*resourcev1.DeviceRequestAllocationResult) bool) []resourcev1.DeviceRequestAllocationResult {
+	return slices.DeleteFunc(bindings(claim, ours), func(result resourcev1.DeviceRequestAllocationResult) bool {
+		entry := EntryOf(claim, ResultID(&result))
+		if entry == nil {
+			return false
+		}
+		isTrue := func(kind string) bool {
+			return slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool {
+				return c.Type == kind && c.Status == metav1.ConditionTrue
+			})
+		}
+		missing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
+		return !missing || slices.ContainsFunc(result.BindingFailureConditions, isTrue)
+	})
+}
+
+// bindingEntry sets all conditions, or with a failure the first of those that
+// report one.
+func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
+	entry := EntryFor(result)
+	kinds, reason, message := result.BindingConditions, reasonBound, "device is ready to be bound"
+	if failure != "" && len(result.BindingFailureConditions) > 0 {
+		kinds, reason, message = result.BindingFailureConditions[:1], reasonBindingFailed, failure
+	}
+	for _, kind := range kinds {
+		entry.Conditions = append(entry.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		})
+	}
+	return entry
+}
+
+// bindingFailure asks failWhen about the Pods that are being bound.
+func (v *ClaimView) bindingFailure(ctx context.Context) (string, error) {
+	for _, pod := range v.unbound() {
+		fail, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+		if err != nil {
+			return "", fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if fail {
+			return failureOf(pod), nil
+		}
+	}
+	return "", nil
+}
+
+// beingBound reports whether the scheduler may be about to bind a Pod that uses the
+// claim: one of its consumers that are not bound, or one of a PodGroup.
+func (v *ClaimView) beingBound() bool {
+	return len(v.unbound()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !IsPod(c) })
+}
+
+// IsPod reports whether a consumer of a claim is a Pod.
+func IsPod(consumer resourcev1.ResourceClaimConsumerReference) bool {
+	return consumer.APIGroup == "" && consumer.Resource == "pods"
+}
+
+// unbound are the Pods that the claim is reserved for and that are not bound. The
+// cache has only bound ones.
+func (v *ClaimView) unbound() []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(v.Unknown), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || Terminal(pod) })
+}

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// WithdrawDelay is how long a claim that no Pod uses keeps its entries. As a
+// rule the claim controller deallocates it by then, and the API server drops the
+// entries of devices that are not allocated.
+const WithdrawDelay = 5 * time.Second
+
+// bindingPatience is how often it is looked whether a Pod is still being bound.
+const bindingPatience = time.Minute
+
+// ClaimView is what is known of a claim and of the Pods that use it.
+type ClaimView struct {
+	Claim *resourcev1.ResourceClaim
+	Set   *config.Set
+	// NamePods reports whether there are templates whose entries name their Pods.
+	NamePods func() bool
+	// Consumers are the Pods on fake nodes that the claim is reserved for and that
+	// have not ended.
+	Consumers func() []*corev1.Pod
+	// Users are those of them that the claim is prepared for, the oldest first.
+	Users func() []*corev1.Pod
+	// Fake reports whether a node is a fake one, and Others whether another kwok-dra may
+	// act for it.
+	Fake, Others func(node string) bool
+	// UsedByOthers reports whether another kwok-dra may act for a claim that no consumer
+	// uses.
+	UsedByOthers func() bool
+	// Driver answers for a fake node.
+	Driver func(node string) Driver
+	// Unknown are the Pods that the claim is reserved for and that the cache does not
+	// have, if Live says that the API server was asked for them.
+	Unknown []*corev1.Pod
+	Live    bool
+	Memory  ClaimMemory
+}
+
+// ClaimMemory is what is remembered of a claim. All of it can be lost.
+type ClaimMemory struct {
+	// unused is since when no Pod uses the claim.
+	unused time.Time
+	// allocated is when the claim was allocated by the scheduler's clock, and seen when
+	// that was first seen by one's own.
+	allocated metav1.Time
+	seen      time.Time
+}
+
+// Used is what is remembered of a claim that a Pod uses.
+func (m ClaimMemory) Used() ClaimMemory {
+	m.unused = time.Time{}
+	return m
+}
+
+// ClaimPlan is what a claim needs now.
+type ClaimPlan struct {
+	// Confirm says that this rests on caches that may lag: plan again with a live view.
+	Confirm bool
+	Write   *ClaimWrite
+	// Wait is how long there is nothing to do, or 0 until something changes.
+	Wait   time.Duration
+	Memory ClaimMemory
+}
+
+// ClaimWrite makes entries the only ones of a field manager in a claim.
+type ClaimWrite struct {
+	// Operation is one of the Write constants.
+	Operation string
+	Manager   string
+	Entries   []resourcev1.AllocatedDeviceStatus
+}
+
+// The operations of writes, as kwok_dra_claim_writes_total has them.
+const (
+	WritePrepare  = "prepare"
+	WriteWithdraw = "withdraw"
+	WriteBind     = "bind"
+)
+
+// ForClaim works out what the entries of a claim need now: first its binding conditions,
+// then those of its users.
+func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, error) {
+	bind, err := v.bind(ctx, now)
+	if bind.Confirm || bind.Write != nil {
+		return bind, err
+	}
+	v.Memory = bind.Memory
+	plan := v.keep(now)
+	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
+		plan.Wait = bind.Wait
+	}
+	return plan, err
+}
+
+// keep withdraws from a claim that no Pod uses, and keeps the Pods up to date in
+// entries that name them.
+func (v *ClaimView) keep(now time.Time) ClaimPlan {
+	plan := ClaimPlan{Memory: v.Memory}
+	prepared, bound := ManagedBy(v.Claim, Manager), ManagedBy(v.Claim, BindingManager)
+	switch {
+	case !prepared && !bound:
+		plan.Memory = v.Memory.Used()
+		return plan
+	case len(v.Consumers()) > 0:
+		plan.Memory, plan.Write = v.Memory.Used(), v.rename()
+		return plan
+	case v.UsedByOthers():
+		plan.Memory = v.Memory.Used()
+		return plan
+	case v.Memory.unused.IsZero():
+		plan.Memory.unused = now
+	}
+	plan.Wait = max(0, WithdrawDelay-now.Sub(plan.Memory.unused))
+	if plan.Wait > 0 {
+		return plan
+	}
+	if !v.Live {
+		return ClaimPlan{Confirm: true, Memory: plan.Memory}
+	}
+	switch {
+	case prepared && slices.ContainsFunc(v.Unknown, v.uses):
+		plan.Wait = WithdrawDelay // the cache of Pods lags
+	case prepared:
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: Manager} // its event brings us back for the binding conditions
+	case v.beingBound():
+		plan.Wait = bindingPatience // the cache has no Pod whose end would bring us back
+	default:
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: BindingManager}
+	}
+	return plan
+}
+
+// uses reports whether a Pod that the cache does not have yet uses the claim: another
+// kwok-dra may have prepared it, and a Pod that runs gets its entries only once.
+func (v *ClaimView) uses(pod *corev1.Pod) bool {
+	node := pod.Spec.NodeName
+	return !Terminal(pod) && (v.Fake(node) || NodeOf(v.Claim) == "" && node != "" && v.Others(node))
+}
+
+// rename writes a claim whose entries name other Pods than it is prepared for. What
+// they say of a node is of the oldest Pod's, so that it stays as long as that does.
+func (v *ClaimView) rename() *ClaimWrite {
+	if v.Claim.Status.Allocation == nil || !ManagedBy(v.Claim, Manager) || !v.NamePods() {
+		return nil
+	}
+	pods := v.Users()
+	if len(pods) == 0 {
+		return nil
+	}
+	driver := v.Driver(pods[0].Spec.NodeName)
+	if driver == nil {
+		return nil
+	}
+	want, err := driver.Entries(v.Claim, pods)
+	if err != nil || !want.NamePods || want.Shown() { // where templates have changed since, what was reported stays
+		return nil
+	}
+	return &ClaimWrite{Operation: WritePrepare, Manager: Manager, Entries: want.Devices}
+}

@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+)
+
+func TestFailureLeft(t *testing.T) {
+	t.Parallel()
+	{
+		pod := claimstest.NewPod("p", "c")
+		pod.Labels, pod.Annotations = map[string]string{"a": "b"}, map[string]string{"a": "b"}
+		edited := func(change func(pod *corev1.Pod)) *corev1.Pod {
+			pod := pod.DeepCopy()
+			change(pod)
+			return pod
+		}
+		now := claimstest.Noon
+		retry := now.Add(time.Minute)
+		set, other := &config.Set{}, &config.Set{}
+		of := func(pod *corev1.Pod, set *config.Set) *PodView { return &PodView{Pod: pod, Set: set} }
+		genuine, simulated := NewLastFailure(of(pod, set), &Failure{Reason: ReasonNotAllocated}, retry), NewLastFailure(of(pod, set), &Failure{Reason: ReasonSimulated}, retry)
+		template := NewLastFailure(of(pod, set), &Failure{Reason: ReasonTemplate}, retry)
+		for name, test := range map[string]struct {
+			failure *LastFailure
+			pod     *corev1.Pod
+			gate    gate
+			want    time.Duration
+		}{
+			"none":                      {nil, pod, gatePrepare, 0},
+			"genuine":                   {genuine, pod, gatePrepare, time.Minute},
+			"genuine, and failWhen":     {genuine, pod, gateFail, time.Minute},
+			"simulated, still":          {simulated, pod, gateFail, time.Minute},
+			"simulated, no longer":      {simulated, pod, gatePrepare, 0},
+			"status":                    {genuine, edited(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning }), gatePrepare, time.Minute},
+			"label changed":             {genuine, edited(func(pod *corev1.Pod) { pod.Labels["a"] = "c" }), gatePrepare, 0},
+			"label gone":                {genuine, edited(func(pod *corev1.Pod) { pod.Labels = nil }), gatePrepare, 0},
+			"simulated, and edited":     {simulated, edited(func(pod *corev1.Pod) { pod.Labels = nil }), gateFail, time.Minute},
+			"annotation added":          {genuine, edited(func(pod *corev1.Pod) { pod.Annotations["b"] = "c" }), gatePrepare, 0},
+			"spec changed":              {genuine, edited(func(pod *corev1.Pod) { pod.Generation++ }), gatePrepare, 0},
+			"only the resource version": {genuine, edited(func(pod *corev1.Pod) { pod.ResourceVersion = "9" }), gatePrepare, time.Minute},
+		} {
+			require.Equal(t, test.want, test.failure.left(of(test.pod, set), test.gate, now), name)
+		}
+		require.Equal(t, time.Minute, template.left(of(pod, set), gatePrepare, now))
+		require.Zero(t, template.left(of(pod, other), gatePrepare, now), "what is to blame has changed")
+		require.Equal(t, time.Minute, genuine.left(of(pod, other), gatePrepare, now))
+		now = now.Add(time.Minute - time.Second)
+		require.Equal(t, time.Second, genuine.left(of(pod, set), gatePrepare, now))
+		now = now.Add(time.Hour)
+		require.Zero(t, genuine.left(of(pod, set), gatePrepare, now))
+	}
+}

@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// UsesClaims reports whether the kubelet would prepare anything for the Pod.
+func UsesClaims(pod *corev1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
+}
+
+// podClaims lists the claims of a Pod in the kubelet's order: those that the
+// Pod names, then the one for its extended resources.
+func podClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if extended == nil {
+		return pod.Spec.ResourceClaims
+	}
+	return append(slices.Clone(pod.Spec.ResourceClaims), corev1.PodResourceClaim{ResourceClaimName: &extended.ResourceClaimName})
+}
+
+// ClaimKeys lists the claims of a Pod that exist by its own account.
+func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, podClaim := range podClaims(pod) {
+		if name, _, err := resourceclaim.Name(pod, &podClaim); err == nil && name != nil {
+			keys = append(keys, types.NamespacedName{Namespace: pod.Namespace, Name: *name})
+		}
+	}
+	return keys
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.Conditions[i]
+}
+
+// ReadyToStart is the status of PodReadyToStartContainers, or "".
+func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
+	if condition := podCondition(pod, corev1.PodReadyToStartContainers); condition != nil {
+		return condition.Status
+	}
+	return ""
+}
+
+// Terminal reports whether the phase of a Pod is final.
+func Terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// ending reports whether the kubelet would start no container of the Pod any more.
+func ending(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || Terminal(pod) || completed(pod)
+}
+
+// completed reports whether all containers have ended and none is started again.
+func completed(pod *corev1.Pod) bool {
+	statuses := pod.Status.ContainerStatuses
+	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {
+		return false
+	}
+	return !slices.ContainsFunc(statuses, func(status corev1.ContainerStatus) bool {
+		ended := status.State.Terminated
+		return ended == nil || restarts(pod.Spec.RestartPolicy, ended.ExitCode)
+	})
+}
+
+func restarts(policy corev1.RestartPolicy, exitCode int32) bool {
+	switch policy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return exitCode != 0
+	}
+	return true
+}
+
+// waiting reports whether no container of the Pod has been started.
+func waiting(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodPending || pod.Status.Phase == ""
+}
+
+// failureOf is what the Stages say of why preparing fails.
+func failureOf(pod *corev1.Pod) string {
+	condition := podCondition(pod, v1alpha1.PrepareResources)
+	if condition == nil || condition.Status != corev1.ConditionFalse || condition.Message == "" {
+		return "failWhen selects the Pod"
+	}
+	return condition.Message
+}
+
+// NodeOf is the name of the node that a claim is allocated on, or "" where it is
+// not allocated, or usable on several.
+func NodeOf(claim *resourcev1.ResourceClaim) string {
+	if claim.Status.Allocation == nil || claim.Status.Allocation.NodeSelector == nil {
+		return ""
+	}
+	for _, term := range claim.Status.Allocation.NodeSelector.NodeSelectorTerms {
+		for _, match := range term.MatchFields {
+			if match.Key == "metadata.name" && match.Operator == corev1.NodeSelectorOpIn && len(match.Values) == 1 {
+				return match.Values[0]
+			}
+		}
+	}
+	return ""
+}

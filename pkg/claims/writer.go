@@ -1,0 +1,170 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/expectations"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+)
+
+// writer writes to Pods and claims what a plan says.
+type writer struct {
+	client   kubernetes.Interface
+	observer *observer
+	ledger   *ledger
+	metrics  *metrics
+}
+
+// prepare brings a claim to what is wanted for a Pod. Pods that share a claim write it
+// one after the other, so the second finds it written, and names the first.
+func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) error {
+	state := w.observer.states.claim(want.Claim.UID)
+	state.Lock()
+	defer state.Unlock()
+	state.memory = state.memory.Used()
+	want.Claim = w.latest(state, want.Claim)
+	if err := w.show(ctx, s, state, want); err != nil {
+		return err
+	}
+	w.ledger.markPrepared(s.state, want.Claim)
+	return nil
+}
+
+// show writes entries unless the claim shows them.
+func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries) error {
+	claim := want.Claim
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	if want.NamePods { // other Pods may have joined since it was planned
+		var err error
+		if want, err = s.view.Driver.Entries(claim, s.view.Users(claim)); err != nil {
+			return plan.CannotRender(claim, err)
+		}
+	}
+	if want.Shown() {
+		return nil
+	}
+	if err := w.apply(ctx, state, claim, &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices}); err != nil {
+		return err
+	}
+	state.node = plan.NodeOf(claim)
+	return nil
+}
+
+// apply makes the entries a field manager's only ones in a claim. Entries
+// of others are not touched. The UID keeps it from another claim of that name, and
+// the resource version from a claim that has changed since it was looked at: another
+// replica may have written it, or new Pods use it. The state keeps what the API server
+// says, so that the next look has it also where the cache is late.
+func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) error {
+	now := metav1.Now()
+	status := resourcev1ac.ResourceClaimStatus()
+	for i := range write.Entries {
+		status.WithDevices(applyEntry(claim, &write.Entries[i], now))
+	}
+	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
+	stored, err := w.client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
+	w.metrics.wroteClaim(write.Operation, err)
+	if apierrors.IsConflict(err) {
+		w.refresh(ctx, state, claim)
+	}
+	if err != nil {
+		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
+	}
+	state.unseen.Answer = observe.SlimClaim(stored)
+	return nil
+}
+
+// refresh reads a claim whose known version is out of date. Where it cannot be read,
+// the next try waits for the cache.
+func (w *writer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) {
+	live, err := w.client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	if err == nil && live.UID == claim.UID {
+		state.unseen.Answer = observe.SlimClaim(live)
+	}
+}
+
+func applyEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus, now metav1.Time) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
+	config := resourcev1ac.AllocatedDeviceStatus().WithDriver(entry.Driver).WithPool(entry.Pool).WithDevice(entry.Device)
+	if entry.ShareID != nil {
+		config.WithShareID(*entry.ShareID)
+	}
+	for _, condition := range entry.Conditions {
+		config.WithConditions(metav1ac.Condition().
+			WithType(condition.Type).
+			WithStatus(condition.Status).
+			WithReason(condition.Reason).
+			WithMessage(condition.Message).
+			WithLastTransitionTime(since(claim, plan.EntryID(entry), condition, now)))
+	}
+	if entry.Data != nil {
+		config.WithData(*entry.Data)
+	}
+	if network := entry.NetworkData; network != nil {
+		config.WithNetworkData(&resourcev1ac.NetworkDeviceDataApplyConfiguration{
+			InterfaceName: notEmpty(network.InterfaceName), IPs: network.IPs, HardwareAddress: notEmpty(network.HardwareAddress),
+		})
+	}
+	return config
+}
+
+func notEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// latest returns the newest known version of a claim. What was read before the
+// state was locked may be out of date by now, as may be the cache: then the API
+// server's answer to the last write is newer.
+func (w *writer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	seen := w.observer.caches.Claims.Observed(observe.Key(claim))
+	if seen != nil && !state.unseen.Behind(seen.ResourceVersion) && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
+		return seen.Decode()
+	}
+	if answer := state.unseen.Answer; answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
+		return answer
+	}
+	return claim
+}
+
+// patchPod writes a part of a Pod's status, and goes on with the Pod as it is then.
+func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
+	pod := s.view.Pod
+	stored, err := w.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, patch.Data, metav1.PatchOptions{}, "status")
+	w.metrics.wrotePod(patch.Operation, err)
+	if err != nil {
+		return fmt.Errorf("write status of pod %s: %w", s.key, err)
+	}
+	stored.ManagedFields = nil
+	s.state.unseen.Answer = expectations.Version(stored.ResourceVersion)
+	s.view.Pod = stored
+	return nil
+}
+
+// since is when a condition of an entry came to have its status: by what the
+// claim shows, or else now.
+func since(claim *resourcev1.ResourceClaim, id plan.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
+	entry := plan.EntryOf(claim, id)
+	if entry == nil {
+		return now
+	}
+	former := slices.IndexFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type && c.Status == condition.Status })
+	if former < 0 {
+		return now
+	}
+	return entry.Conditions[former].LastTransitionTime
+}

@@ -1,0 +1,202 @@
+// Package preview works out what a sidecar would write that starts now.
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// Cluster is what the sidecar works from.
+type Cluster struct {
+	Config *config.Set
+	// Nodes are the fake nodes.
+	Nodes []*corev1.Node
+	// Others reports whether a node that is not among them may be someone else's, whose
+	// slices stay. It is nil where none may be.
+	Others func(node string) bool
+	// Slices are all of the cluster. Those of kwok-dra count, and those that were before
+	// someone removed the label.
+	Slices []*resourcev1.ResourceSlice
+}
+
+// Preview is what the sidecar would write, in the order of the nodes, and last for
+// pools that nodes share.
+type Preview struct {
+	plan.Writes
+	// Problems are what keeps slices as they are; each names its node or pool.
+	Problems []error
+	// Hidden are templates that are of no effect on nodes that they select.
+	Hidden []Hidden
+	// Dropped are the fields that the API server drops.
+	Dropped []features.Dropped
+
+	cluster Cluster
+	server  features.Server
+	// live are all slices by name.
+	live map[string]*resourcev1.ResourceSlice
+}
+
+// New makes a Preview. The error is that of the server.
+func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview, error) {
+	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
+	existing, err := p.observe()
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range cluster.Nodes {
+		key := plan.NodeKey(node.Name)
+		desired := plan.DesiredPools(ctx, cluster.Config, node, existing[key], plan.Known{})
+		p.addHidden(desired.Hidden)
+		p.addProblems(key, maps.Values(desired.Problems()))
+		if err := p.addWrites(ctx, key, node, &desired, existing[key]); err != nil {
+			return nil, err
+		}
+		delete(existing, key)
+	}
+	for _, t := range cluster.Config.Shared() {
+		key := plan.SharedKey(t)
+		required, unknown := p.required(ctx, t, len(existing[key]) > 0)
+		desired := plan.DesiredShared(t, required, unknown)
+		p.addProblems(key, maps.Values(desired.Held))
+		if err := p.addWrites(ctx, key, nil, &desired, existing[key]); err != nil {
+			return nil, err
+		}
+		delete(existing, key)
+	}
+	return p, p.retire(ctx, existing)
+}
+
+// observe returns what a cache of kwok-dra's slices would have.
+func (p *Preview) observe() (map[plan.Key][]*plan.Observed, error) {
+	existing := map[plan.Key][]*plan.Observed{}
+	for _, slice := range p.cluster.Slices {
+		p.live[slice.Name] = slice
+		if slice.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+			continue
+		}
+		object, err := plan.Observe(slice)
+		if err != nil {
+			return nil, err
+		}
+		observed := object.(*plan.Observed)
+		existing[observed.Key()] = append(existing[observed.Key()], observed)
+	}
+	return existing, nil
+}
+
+func (p *Preview) addProblems(key plan.Key, problems iter.Seq[error]) {
+	for problem := range problems {
+		p.Problems = append(p.Problems, fmt.Errorf("%s: %w", key, problem))
+	}
+}
+
+// addWrites adds what one node or pool needs, as the sidecar would write it.
+func (p *Preview) addWrites(ctx context.Context, key plan.Key, node *corev1.Node, desired *plan.Desired, existing []*plan.Observed) error {
+	drivers := desired.ByDriver(existing)
+	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
+		needs, err := plan.New(ctx, p.server, node, drivers[driver].Pools, drivers[driver].Existing)
+		if err == nil && p.exist(needs.Create) {
+			needs, err = needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return p.live[name], nil })
+		}
+		if _, ok := errors.AsType[*plan.LayoutError](err); ok {
+			p.addProblems(key, slices.Values([]error{err}))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.Delete = append(p.Delete, needs.Delete...)
+		p.Update = append(p.Update, needs.Update...)
+		p.Create = append(p.Create, needs.Create...)
+		p.addDropped(needs.Dropped)
+	}
+	return nil
+}
+
+// exist reports whether one of the slices exists, in the same generation or a later
+// one, so that it cannot be created.
+func (p *Preview) exist(created []*resourcev1.ResourceSlice) bool {
+	return slices.ContainsFunc(created, func(slice *resourcev1.ResourceSlice) bool {
+		live := p.live[slice.Name]
+		return live != nil && live.Spec.Pool.Generation >= slice.Spec.Pool.Generation
+	})
+}
+
+func (p *Preview) addDropped(dropped []features.Dropped) {
+	for _, one := range dropped {
+		if !slices.Contains(p.Dropped, one) {
+			p.Dropped = append(p.Dropped, one)
+		}
+	}
+}
+
+// required reports whether a node requires the pool of a template that nodes share.
+func (p *Preview) required(ctx context.Context, t *devices.Template, published bool) (bool, error) {
+	var errs []error
+	for _, node := range p.cluster.Nodes {
+		required, err := plan.Requires(ctx, p.cluster.Config, node, t, published)
+		if required {
+			return true, nil
+		}
+		errs = append(errs, err)
+	}
+	return false, errors.Join(errs...)
+}
+
+// retire adds the deletion of what is of no node and no template any more.
+func (p *Preview) retire(ctx context.Context, existing map[plan.Key][]*plan.Observed) error {
+	left := slices.SortedFunc(maps.Keys(existing), func(a, b plan.Key) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool))
+	})
+	for _, key := range left {
+		if !key.Shared() && p.cluster.Others != nil && p.cluster.Others(key.Node) {
+			continue
+		}
+		if err := p.addWrites(ctx, key, nil, &plan.Desired{}, existing[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hidden is a template that another one hides on some nodes.
+type Hidden struct {
+	Template, By *devices.Template
+	// Nodes is on how many.
+	Nodes int
+}
+
+// String says which template hides which, and where.
+func (h Hidden) String() string {
+	nodes := "1 node"
+	if h.Nodes != 1 {
+		nodes = fmt.Sprintf("%d nodes", h.Nodes)
+	}
+	return plan.Hides(h.Template, h.By) + ", on " + nodes
+}
+
+// addHidden counts what is hidden on one more node.
+func (p *Preview) addHidden(hidden map[*devices.Template]*devices.Template) {
+	for _, t := range slices.SortedFunc(maps.Keys(hidden), func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }) {
+		i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.Template == t && h.By == hidden[t] })
+		if i < 0 {
+			i = len(p.Hidden)
+			p.Hidden = append(p.Hidden, Hidden{Template: t, By: hidden[t]})
+		}
+		p.Hidden[i].Nodes++
+	}
+}

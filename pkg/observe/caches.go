@@ -1,0 +1,58 @@
+// Package observe has the caches of all that the controllers observe: Nodes, Pods,
+// ResourceClaims and ResourceSlices. They are started once and synced once. The
+// controllers add handlers and read.
+//
+// Fleets are large, so a cache keeps of an object only what plans need, and most of
+// that encoded.
+package observe
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// Caches have one cache of each kind.
+type Caches struct {
+	Nodes  *Nodes
+	Pods   *Pods
+	Claims *Claims
+	Slices *Slices
+}
+
+// New makes the caches; Run fills them.
+func New(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Caches {
+	return &Caches{Nodes: newNodes(client, managed), Pods: newPods(client), Claims: newClaims(client), Slices: newSlices(client)}
+}
+
+// Run watches until ctx ends.
+func (c *Caches) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context){c.Nodes.Run, c.Pods.Run, c.Claims.Run, c.Slices.Run} {
+		running.Go(func() { run(ctx) })
+	}
+	running.Wait()
+}
+
+// Synced are done when all caches are complete, and each handler has been called with
+// all that there was at the start. Call it when all handlers are added.
+func (c *Caches) Synced() []cache.DoneChecker {
+	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
+}
+
+// named is an object of the API, or what a cache keeps of it.
+type named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+// Key is the key of an object.
+func Key(object named) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}

@@ -1,0 +1,50 @@
+package observe
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+)
+
+// TestSlimClaim keeps the field managers of kwok-dra that have entries.
+func TestSlimClaim(t *testing.T) {
+	t.Parallel()
+	fields := metav1.NewFieldsV1
+	claim := claimstest.Allocated("c", claimstest.NewPod("p"))
+	claim.ResourceVersion, claim.Annotations = "5", map[string]string{"a": "b"}
+	claim.OwnerReferences = []metav1.OwnerReference{{UID: "u"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu"}}
+	claim.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "kube-scheduler", Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
+		{Manager: plan.Manager, FieldsV1: fields(`{"f:metadata":{"f:devices":{}}}`)},
+		{Manager: plan.Manager, Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
+		{Manager: plan.BindingManager, Subresource: "status", FieldsV1: fields(`{}`)},
+	}
+	slim := SlimClaim(claim)
+	require.Equal(t, []metav1.ManagedFieldsEntry{{Manager: plan.Manager, Subresource: "status"}}, slim.ManagedFields)
+	require.Equal(t, claim.Status, slim.Status)
+	require.Equal(t, claim.OwnerReferences, slim.OwnerReferences)
+	require.Equal(t, "5", slim.ResourceVersion)
+	require.Empty(t, slim.Spec)
+
+	object, err := observeClaim(claim)
+	require.NoError(t, err)
+	observed := object.(*Claim)
+	require.Equal(t, slim, observed.Decode())
+	require.Equal(t, "5", observed.GetObjectMeta().GetResourceVersion())
+	require.True(t, observed.Ours)
+	require.True(t, observed.Allocated)
+	require.Equal(t, "n", observed.Node)
+	again, err := observeClaim(observed)
+	require.NoError(t, err)
+	require.Same(t, observed, again, "an informer may hand it its own result")
+	claim.ManagedFields = nil
+	object, err = observeClaim(claim)
+	require.NoError(t, err)
+	require.False(t, object.(*Claim).Ours, "nothing of it is kwok-dra's")
+}

@@ -1,0 +1,125 @@
+package observe
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+)
+
+// Pods are the Pods that are bound to a node.
+type Pods struct {
+	cached.Informer[*Pod]
+}
+
+func newPods(client kubernetes.Interface) *Pods {
+	bound := func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" }
+	shared := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers), bound)
+	return &Pods{cached.NewInformer[*Pod](shared, observePod)}
+}
+
+// Pod is what the cache keeps of a Pod. Most Pods of a cluster have no claims, and an
+// empty corev1.Pod alone takes more than a kilobyte. One with claims is kept whole,
+// since selectors and templates may see all of it, but encoded, which takes a third of
+// the memory.
+type Pod struct {
+	// Where the Pod has no claims, only the Meta is there.
+	cached.Object[corev1.Pod, *corev1.Pod]
+	Node     string
+	Claims   []types.NamespacedName
+	Terminal bool
+}
+
+// HasClaims reports whether the Pod has claims.
+func (p *Pod) HasClaims() bool { return p.Encoded != "" }
+
+func observePod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	observed := &Pod{}
+	if !plan.UsesClaims(pod) {
+		observed.Meta = cached.MetaOf(pod)
+		return observed, nil
+	}
+	observed.Node, observed.Claims, observed.Terminal = pod.Spec.NodeName, plan.ClaimKeys(pod), plan.Terminal(pod)
+	// Selectors and templates do not see managedFields.
+	pod.ManagedFields = nil
+	var err error
+	if observed.Object, err = cached.Keep(pod, ""); err != nil {
+		return nil, fmt.Errorf("encode pod %s: %w", Key(pod), err)
+	}
+	return observed, nil
+}
+
+// The indices of Pods with claims, and of claims.
+const (
+	byNode  = "node"
+	byClaim = "claim"
+)
+
+var podIndexers = cache.TypedIndexers[*Pod]{
+	byNode: func(pod *Pod) ([]string, error) { return notEmpty(pod.Node), nil },
+	byClaim: func(pod *Pod) ([]string, error) {
+		var names []string
+		for _, key := range pod.Claims {
+			names = append(names, key.String())
+		}
+		return names, nil
+	},
+}
+
+func notEmpty(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+// Get returns a Pod with claims, or nil.
+func (p *Pods) Get(key types.NamespacedName) *corev1.Pod {
+	if pod := p.Informer.Get(key.String()); pod != nil && pod.HasClaims() {
+		return pod.Decode()
+	}
+	return nil
+}
+
+// Has reports whether the cache has a Pod, with claims or without.
+func (p *Pods) Has(key types.NamespacedName, uid types.UID) bool {
+	pod := p.Informer.Get(key.String())
+	return pod != nil && pod.UID == uid
+}
+
+// On are the Pods with claims on a node.
+func (p *Pods) On(node string) []*Pod {
+	return p.By(byNode, node)
+}
+
+// Using are the Pods with a claim.
+func (p *Pods) Using(claim types.NamespacedName) []*Pod {
+	return p.By(byClaim, claim.String())
+}
+
+// Consumers are the Pods that a claim is reserved for and that have not ended.
+func (p *Pods) Consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, observed := range p.Using(Key(claim)) {
+		if observed.Terminal {
+			continue
+		}
+		if pod := observed.Decode(); resourceclaim.IsReservedForPod(pod, claim, true) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}

@@ -1,0 +1,87 @@
+package resourceslice
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// Outcome is the state of a template on a node, or of its pool that nodes
+// share.
+type Outcome struct {
+	// Slices is the number of slices that have devices or counter sets of the
+	// template, and Devices that of its devices. Both are 0 where nothing is
+	// published.
+	Slices, Devices int
+	// HiddenBy is the template of a higher priority that counts in its place, if one
+	// does.
+	HiddenBy string
+	// Problem is why nothing is published, or not what the template says now. It is
+	// nil where the node does not let the pool be published yet.
+	Problem error
+}
+
+// result is what a sync has made of a driver's pools.
+type result struct {
+	wrote bool
+	// behind says that the slices are not yet what they should be: another replica
+	// writes them, or others have undone the writes too often to repeat them at once.
+	behind bool
+	fitted features.Fitted
+	err    error
+}
+
+// results are those of all drivers.
+type results struct {
+	result
+	drivers map[string]result
+}
+
+func (r *results) add(driver string, one result) {
+	r.drivers[driver] = one
+	r.wrote, r.behind, r.err = r.wrote || one.wrote, r.behind || one.behind, errors.Join(r.err, one.err)
+}
+
+// errDropped is the problem of a pool that is not published because a field is dropped.
+var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
+
+// outcomes are the states of the templates.
+func (r *results) outcomes(desired *plan.Desired) map[string]Outcome {
+	all := map[string]Outcome{}
+	for _, t := range desired.Templates {
+		all[t.Name] = r.outcome(desired, t)
+	}
+	for t, by := range desired.Hidden {
+		all[t.Name] = Outcome{HiddenBy: by.Name}
+	}
+	return all
+}
+
+func (r *results) outcome(desired *plan.Desired, t *devices.Template) Outcome {
+	for _, refusal := range desired.Refused {
+		if slices.Contains(refusal.Templates, t) {
+			return Outcome{Problem: refusal.Err}
+		}
+	}
+	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
+	driver := r.drivers[t.Driver]
+	switch i := slices.IndexFunc(driver.fitted.Pools, has); {
+	case desired.Held[t.Driver] != nil:
+		return Outcome{Problem: desired.Held[t.Driver]}
+	case driver.err != nil:
+		return Outcome{Problem: driver.err}
+	case driver.behind:
+		return Outcome{}
+	case i >= 0:
+		pool := &driver.fitted.Pools[i]
+		made, err := pool.Slices(driver.fitted.Layout)
+		made = slices.DeleteFunc(made, func(s devices.Slice) bool { return !pool.Holds(&s, t) })
+		return Outcome{Slices: len(made), Devices: t.Devices(), Problem: err}
+	case slices.ContainsFunc(desired.Pools, has):
+		return Outcome{Problem: errDropped}
+	}
+	return Outcome{}
+}

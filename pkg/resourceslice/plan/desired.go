@@ -1,0 +1,270 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// Desired is what a node, or a pool that nodes share, should have. The zero value is
+// nothing.
+type Desired struct {
+	// Templates are those that make the pools, and those whose pools may come.
+	Templates []*devices.Template
+	Pools     []devices.Pool
+	// Held are the drivers whose pools could not be worked out, with the cause.
+	// Their slices stay as they are.
+	Held map[string]error
+	// Hidden are templates that select the node, with those of a higher priority.
+	Hidden map[*devices.Template]*devices.Template
+	// Refused are documents that clash with others, of which nothing is published.
+	Refused []devices.Refusal
+	// Known is for the next time.
+	Known Known
+
+	// taints is what is wrong with the node's annotation of device taints.
+	taints error
+}
+
+// Known are the pools that a node was to have when this was last worked out. The zero
+// value is right after a start.
+type Known struct {
+	// node is not that of another node that had the name before.
+	node  types.UID
+	pools []PoolID
+}
+
+// nodeState is what it depends on whether a pool of a node should exist now.
+type nodeState struct {
+	set      *config.Set
+	node     *corev1.Node
+	object   *lifecycle.Object
+	existing []*Observed
+	known    []PoolID
+}
+
+// DesiredPools works out the pools of a node. A problem with one driver's templates
+// does not touch the others.
+func DesiredPools(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed, known Known) Desired {
+	state := nodeState{set: set, node: node, object: lifecycle.NodeObject(node), existing: existing}
+	if known.node == node.UID {
+		state.known = known.pools
+	}
+	byDriver := devices.ForDriver(set.Templates, node)
+	d := Desired{Held: map[string]error{}, Hidden: devices.Hidden(set.Templates, byDriver, node)}
+	taints, err := devices.TaintsOf(state.object)
+	d.taints = err
+	var made []devices.Pool // also those that should not exist now
+	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
+		templates := byDriver[driver]
+		d.Templates = append(d.Templates, slices.DeleteFunc(slices.Clone(templates), shared)...)
+		if d.taints != nil { // devices would look healthy that should be tainted
+			d.Held[driver] = d.taints
+			continue
+		}
+		pools, refused, err := devices.Standing(templates, state.object, taints)
+		d.Refused = append(d.Refused, refused...)
+		made = append(made, pools...)
+		if err == nil {
+			pools, err = state.inForce(ctx, pools)
+		}
+		if err != nil {
+			d.Held[driver] = err
+			continue
+		}
+		d.Pools = append(d.Pools, pools...)
+	}
+	if d.taints == nil {
+		d.taints = taints.Missing(made, d.Held)
+	}
+	d.holdUnsettled(&state, made)
+	d.remember(&state)
+	return d
+}
+
+func shared(t *devices.Template) bool { return t.SharedPool() != "" }
+
+// DesiredShared works out the pool of a template that nodes share, by whether a node
+// requires it, or why that is not known.
+func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
+	d := Desired{Templates: []*devices.Template{t}, Held: map[string]error{}}
+	if required {
+		var pool *devices.Pool
+		if pool, unknown = t.NewSharedPool(); unknown == nil {
+			d.Pools = []devices.Pool{*pool}
+		}
+	}
+	if unknown != nil {
+		d.Held[t.Driver] = unknown
+	}
+	return d
+}
+
+// unsettled is why a driver's slices stay as they are: a document that may have
+// made some of them is refused.
+type unsettled struct{ error }
+
+// holdUnsettled keeps the slices of each driver that has devices which no document
+// in force makes, or has made since the process began: they may be of the document.
+func (d *Desired) holdUnsettled(state *nodeState, made []devices.Pool) {
+	if len(state.set.Unsettled) == 0 {
+		return
+	}
+	for _, o := range state.existing {
+		if slices.Contains(state.known, o.poolID()) || d.Held[o.Driver] != nil {
+			continue
+		}
+		i := slices.IndexFunc(made, func(p devices.Pool) bool { return poolIDOf(&p) == o.poolID() })
+		if i < 0 || !hasAll(&made[i], o) {
+			d.Held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", state.set.Unsettled[0])}
+		}
+	}
+}
+
+func hasAll(pool *devices.Pool, o *Observed) bool {
+	return !slices.ContainsFunc(o.Names.List(), func(name string) bool {
+		return !slices.ContainsFunc(pool.Devices, func(d resourcev1.Device) bool { return d.Name == name })
+	})
+}
+
+// remember notes the pools that should exist, and of those known the ones of drivers
+// that are held and the ones of which slices are left.
+func (d *Desired) remember(state *nodeState) {
+	d.Known = Known{node: state.node.UID, pools: make([]PoolID, 0, len(d.Pools))}
+	for i := range d.Pools {
+		if pool := &d.Pools[i]; d.Held[pool.Driver] == nil {
+			// The name is part of all that was rendered, which is not to be kept.
+			d.Known.pools = append(d.Known.pools, PoolID{pool.Driver, strings.Clone(pool.Name)})
+		}
+	}
+	for _, id := range state.known {
+		left := slices.ContainsFunc(state.existing, func(o *Observed) bool { return o.poolID() == id })
+		if (d.Held[id.Driver] != nil || left) && !slices.Contains(d.Known.pools, id) {
+			d.Known.pools = append(d.Known.pools, id)
+		}
+	}
+}
+
+// Problems are the errors to report, by cause: template or annotation. Those of the
+// annotation are reported once, not for each driver that it holds.
+func (d *Desired) Problems() map[string]error {
+	var templates []error
+	for _, driver := range slices.Sorted(maps.Keys(d.Held)) {
+		_, told := errors.AsType[unsettled](d.Held[driver]) // to the document
+		if !told && !errors.Is(d.Held[driver], d.taints) {
+			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.Held[driver]))
+		}
+	}
+	for _, refusal := range d.Refused {
+		templates = append(templates, refusal.Err)
+	}
+	problems := map[string]error{}
+	if len(templates) > 0 {
+		problems["template"] = errors.Join(templates...)
+	}
+	if d.taints != nil {
+		problems["annotation"] = d.taints
+	}
+	return problems
+}
+
+// Hides says why a template does not count.
+func Hides(t, by *devices.Template) string {
+	return fmt.Sprintf("template %s is hidden by template %s of the same driver, %s, whose priority is %d and not %d", t.Name, by.Name, t.Driver, by.Priority, t.Priority)
+}
+
+// inForce are those of a driver's pools that should exist now.
+func (s *nodeState) inForce(ctx context.Context, pools []devices.Pool) ([]devices.Pool, error) {
+	var inForce []devices.Pool
+	for i := range pools {
+		exists, err := shouldExist(ctx, s.set, s.object, pools[i].Templates, s.published(&pools[i]))
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", pools[i].Name, err)
+		}
+		if exists {
+			inForce = append(inForce, pools[i])
+		}
+	}
+	return inForce, nil
+}
+
+// published reports whether the pool is published: it should have existed a moment
+// ago, even if someone has deleted its last slice since, or, after a restart, any
+// slice of it exists. Slices of another node of the same name have other names.
+func (s *nodeState) published(pool *devices.Pool) bool {
+	owner := ownerOf(s.node, pool)
+	return slices.Contains(s.known, poolIDOf(pool)) ||
+		slices.ContainsFunc(s.existing, func(o *Observed) bool { return owner.named(o, pool) })
+}
+
+// Requires reports whether a node has the pool of a template that nodes share exist,
+// by the rules by which it has its own pools.
+func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *devices.Template, published bool) (bool, error) {
+	if !slices.Contains(devices.ForDriver(set.Templates, node)[t.Driver], t) {
+		return false, nil
+	}
+	return shouldExist(ctx, set, lifecycle.NodeObject(node), []*devices.Template{t}, published)
+}
+
+// shouldExist reports whether a pool should exist. For templates that form one pool it
+// is published when publishWhen of each of them matches, remains when that stops
+// matching, and is retired when retireWhen of any one matches.
+func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, published bool) (bool, error) {
+	for _, t := range templates {
+		retire, err := set.RetireWhen(t).Matches(ctx, node)
+		if err != nil || retire {
+			return false, wrapTemplate(t, err)
+		}
+	}
+	if published {
+		return true, nil
+	}
+	for _, t := range templates {
+		publish, err := set.PublishWhen(t).Matches(ctx, node)
+		if err != nil || !publish {
+			return false, wrapTemplate(t, err)
+		}
+	}
+	return true, nil
+}
+
+func wrapTemplate(t *devices.Template, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("template %s: %w", t.Name, err)
+}
+
+// DriverState is what a driver's slices should be, and what they are.
+type DriverState struct {
+	Pools    []devices.Pool
+	Existing []*Observed
+}
+
+// ByDriver are the states of the drivers that are not held.
+func (d *Desired) ByDriver(existing []*Observed) map[string]DriverState {
+	drivers := map[string]DriverState{}
+	for _, pool := range d.Pools {
+		state := drivers[pool.Driver]
+		state.Pools = append(state.Pools, pool)
+		drivers[pool.Driver] = state
+	}
+	for _, slice := range existing {
+		state := drivers[slice.Driver]
+		state.Existing = append(state.Existing, slice)
+		drivers[slice.Driver] = state
+	}
+	maps.DeleteFunc(drivers, func(driver string, _ DriverState) bool { return d.Held[driver] != nil })
+	return drivers
+}

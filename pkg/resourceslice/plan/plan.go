@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+)
+
+// Writes bring slices to the state they should be in. They are to be applied in the
+// order of the fields.
+type Writes struct {
+	Delete []*Observed
+	Update []Update
+	Create []*resourcev1.ResourceSlice
+}
+
+// Empty reports whether there is nothing to write.
+func (w *Writes) Empty() bool {
+	return len(w.Delete)+len(w.Update)+len(w.Create) == 0
+}
+
+// Plan is what the slices of a driver on a node, or of a pool that nodes share, need.
+type Plan struct {
+	// Fitted are the pools that are published, which may be less than was wanted.
+	features.Fitted
+	Writes
+
+	node     *corev1.Node
+	existing []*Observed
+}
+
+// New compares pools that should exist with the slices that exist. Slices of no pool
+// are deleted. Node is the one whose own pools they are; it is nil without such pools.
+func New(ctx context.Context, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*Observed) (*Plan, error) {
+	fitted, err := features.Fit(ctx, server, pools)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Fitted: fitted, node: node, existing: existing}
+	p.Writes, err = compare(node, fitted.Pools, fitted.Layout, existing)
+	return p, err
+}
+
+// PoolID identifies a pool of a node, and of none that had its name before.
+type PoolID struct {
+	Driver, Name string
+}
+
+func poolIDOf(pool *devices.Pool) PoolID { return PoolID{pool.Driver, pool.Name} }
+
+func (o *Observed) poolID() PoolID { return PoolID{o.Driver, o.Pool.Name} }
+
+func compare(node *corev1.Node, pools []devices.Pool, layout devices.Layout, existing []*Observed) (Writes, error) {
+	byPool := map[PoolID][]*Observed{}
+	for _, slice := range existing {
+		byPool[slice.poolID()] = append(byPool[slice.poolID()], slice)
+	}
+	var writes Writes
+	for _, pool := range pools {
+		id, owner := poolIDOf(&pool), ownerOf(node, &pool)
+		pool.Devices = taintTimesOf(owner, byPool[id]).on(pool.Devices)
+		desired, err := newSlices(owner, &pool, layout)
+		if err != nil {
+			return Writes{}, err
+		}
+		writes.addPool(owner, desired, byPool[id])
+		delete(byPool, id)
+	}
+	for _, slice := range existing {
+		if _, obsolete := byPool[slice.poolID()]; obsolete {
+			writes.Delete = append(writes.Delete, slice)
+		}
+	}
+	// Oldest first: if a newer slice were deleted before, an older one whose count
+	// happens to be right could pass as the whole pool.
+	slices.SortStableFunc(writes.Delete, func(a, b *Observed) int {
+		return cmp.Compare(a.Pool.Generation, b.Pool.Generation)
+	})
+	return writes, nil
+}
+
+// addPool plans one pool by the rules of the upstream resourceslice controller
+// (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name.
+// One of an old generation is obsolete.
+func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, existing []*Observed) {
+	newest, current := newestOf(existing)
+	missing, changed := 0, map[string]bool{}
+	for _, slice := range desired {
+		if match := current[slice.Name]; match == nil {
+			missing++
+		} else if match.Content != ContentOf(&slice.Spec) || match.Pool.ResourceSliceCount != slice.Spec.Pool.ResourceSliceCount {
+			changed[slice.Name] = true
+		}
+	}
+	generation := newest
+	if missing > 0 || len(changed) > 1 {
+		generation++
+	}
+	for _, slice := range desired {
+		match := current[slice.Name]
+		delete(current, slice.Name)
+		slice.Spec.Pool.Generation = generation
+		switch {
+		case match == nil:
+			w.Create = append(w.Create, slice)
+		case generation != newest || changed[slice.Name] || !owner.owns(match) || match.own != ownLabelsOf(slice):
+			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
+		}
+	}
+	for _, slice := range existing {
+		if slice.Pool.Generation != newest || current[slice.Name] != nil {
+			w.Delete = append(w.Delete, slice)
+		}
+	}
+}
+
+// newestOf returns the newest generation, and its slices by name.
+func newestOf(existing []*Observed) (int64, map[string]*Observed) {
+	newest, byName := int64(0), map[string]*Observed{}
+	for _, slice := range existing {
+		newest = max(newest, slice.Pool.Generation)
+	}
+	for _, slice := range existing {
+		if slice.Pool.Generation == newest {
+			byName[slice.Name] = slice
+		}
+	}
+	return newest, byName
+}

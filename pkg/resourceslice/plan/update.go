@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// Update replaces what a slice says.
+type Update struct {
+	Existing *Observed
+	Slice    *resourcev1.ResourceSlice
+}
+
+// removed are the fields of a spec that a merge patch must name to remove them: the
+// slice had them before, or someone has added them.
+var removed = map[string]json.RawMessage{
+	"nodeSelector": null, "allNodes": null, "perDeviceNodeSelection": null, "devices": null,
+	"sharedCounters": null, "partitionTypeAttribute": null, "skipNodeOperations": null,
+}
+
+var null = json.RawMessage("null")
+
+// Patch is the update as a merge patch of the spec, the labels and the owner: the
+// cache has too little for more. Its resource version makes the API server refuse it
+// if the slice has changed since.
+func (u *Update) Patch() ([]byte, error) {
+	encoded, err := json.Marshal(u.Slice.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode its spec: %w", err)
+	}
+	spec := maps.Clone(removed)
+	if err := json.Unmarshal(encoded, &spec); err != nil {
+		return nil, fmt.Errorf("decode its spec: %w", err)
+	}
+	labels, annotations := u.Existing.own.patch(u.Slice)
+	metadata := map[string]any{
+		"uid":             u.Existing.UID,
+		"resourceVersion": u.Existing.ResourceVersion,
+		"labels":          labels,
+		"ownerReferences": u.Slice.OwnerReferences,
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
+}
+
+// Adopt updates a slice that was to be created and that exists already, in an earlier
+// generation: someone has removed its label, so that the cache no longer has it.
+func Adopt(slice, live *resourcev1.ResourceSlice) *Update {
+	existing := observe(live)
+	slice.Spec.Devices = taintTimesOf(sliceOwner{}, []*Observed{existing}).on(slice.Spec.Devices)
+	return &Update{Existing: existing, Slice: slice}
+}
+
+// Get returns a slice by its name, or nil where there is none.
+type Get func(name string) (*resourcev1.ResourceSlice, error)
+
+// TakeOver plans once more with what the cache does not have: slices of which someone
+// has removed the label, or that another replica has just made. They have the
+// generation that was to be written, or a later one, which never goes back.
+func (p *Plan) TakeOver(get Get) (*Plan, error) {
+	existing := slices.Clone(p.existing)
+	for i := range p.Pools {
+		live, err := p.find(&p.Pools[i], get)
+		if err != nil {
+			return nil, err
+		}
+		existing = slices.DeleteFunc(existing, func(o *Observed) bool {
+			return slices.ContainsFunc(live, func(found *Observed) bool { return found.Name == o.Name })
+		})
+		existing = append(existing, live...)
+	}
+	writes, err := compare(p.node, p.Pools, p.Layout, existing)
+	return &Plan{Fitted: p.Fitted, Writes: writes, node: p.node, existing: existing}, err
+}
+
+// find gets the slices of a pool by name, also those with which it was larger.
+func (p *Plan) find(pool *devices.Pool, get Get) ([]*Observed, error) {
+	contents, err := pool.Slices(p.Layout)
+	if err != nil {
+		return nil, &LayoutError{err}
+	}
+	var found []*Observed
+	for i := 0; ; i++ {
+		live, err := get(ownerOf(p.node, pool).nameOf(pool, i))
+		switch {
+		case err != nil:
+			return nil, err
+		case live != nil:
+			found = append(found, observe(live))
+		case i >= len(contents):
+			return found, nil
+		}
+	}
+}

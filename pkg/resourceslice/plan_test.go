@@ -1,0 +1,51 @@
+package resourceslice
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// TestPlan: what it makes is what a Publisher writes.
+func TestPlan(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		documents := template("a", "d", divided) + template("b", "e", tainted) + sharedTemplate("net", "", "{name: nic}")
+		node := fakeNode("n", true)
+		w := newWorld(t, "", node)
+		w.off = []string{"DRADeviceTaints"}
+		replace(t, w.store, documents)
+		w.wrote("dry-run 2, create 4")
+
+		pools := rendered(t, w.store, node)
+		shared, err := w.store.Current().Shared()[0].NewSharedPool()
+		require.NoError(t, err)
+		prober := NewProber(w.server)
+		for range 2 {
+			needs, err := plan.New(t.Context(), prober, node, append(pools, *shared), nil)
+			require.NoError(t, err)
+			want := map[string]plan.Content{}
+			for _, slice := range w.list(t) {
+				want[slice.Name] = plan.ContentOf(&slice.Spec)
+			}
+			got := map[string]plan.Content{}
+			for _, slice := range needs.Create {
+				require.EqualValues(t, 1, slice.Spec.Pool.Generation)
+				got[slice.Name] = plan.ContentOf(&slice.Spec)
+			}
+			require.Equal(t, want, got)
+			require.Len(t, needs.Dropped, 1)
+			require.Equal(t, "b taints", needs.Dropped[0].Source+" "+needs.Dropped[0].Field.Name)
+		}
+	})
+}
+
+// TestPlanRefuses: as the Publisher does, what cannot be laid out.
+func TestPlanRefuses(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	store, node := storeOf(t, template("a", "d", "{name: gpu, count: 70, attributes: {l: ['{{ .Index }}']}}")+"  slices: [{devices: [gpu]}]\n"), fakeNode("n", true)
+	_, err := plan.New(t.Context(), NewProber(s), node, rendered(t, store, node), nil)
+	require.ErrorContains(t, err, "at most 64 are possible")
+}

@@ -1,0 +1,228 @@
+package resourceslice
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+)
+
+// storeOf is a store with these documents.
+func storeOf(t testing.TB, text string) *config.Store {
+	t.Helper()
+	store := config.NewStore("test")
+	replace(t, store, text)
+	return store
+}
+
+func replace(t testing.TB, store *config.Store, text string) {
+	t.Helper()
+	documents, err := config.Decode("test", []byte(text))
+	require.NoError(t, err)
+	require.NoError(t, store.Replace("test", documents))
+}
+
+// template is a document. The devices are in YAML's flow form.
+func template(name, driver, devices string) string {
+	return "---\napiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: " + name + "}\n" +
+		"spec:\n  driver: " + driver + "\n  devices: [" + devices + "]\n"
+}
+
+const (
+	plain   = "{name: plain}"
+	tainted = "{name: tainted, count: 2, taints: [{key: k, effect: NoSchedule}]}"
+	shared  = "{name: shared, allowMultipleAllocations: false}"
+	binding = "{name: binding, bindsToNode: true, bindingConditions: [a, b], bindingFailureConditions: [c]}"
+	bound   = "{name: bound, bindsToNode: false}"
+)
+
+func rendered(t testing.TB, store *config.Store, node *corev1.Node) []devices.Pool {
+	t.Helper()
+	var all []devices.Pool
+	for _, templates := range devices.ForDriver(store.Current().Templates, node) {
+		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		require.NoError(t, err)
+		all = append(all, pools...)
+	}
+	return all
+}
+
+// reports are the fields that were dropped, each once.
+type reports struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (r *reports) add(all []features.Dropped) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, dropped := range all {
+		if name := dropped.Source + " " + dropped.Field.Name; !slices.Contains(r.names, name) {
+			r.names = append(r.names, name)
+		}
+	}
+}
+
+// fit is what pools come to for a server.
+func fit(t testing.TB, prober *Prober, pools []devices.Pool) features.Fitted {
+	t.Helper()
+	fitted, err := features.Fit(t.Context(), prober, pools)
+	require.NoError(t, err)
+	return fitted
+}
+
+func taintCount(pools []devices.Pool) int {
+	return gated(pools)["taints"]
+}
+
+// gated counts what the devices have of gated fields.
+func gated(pools []devices.Pool) map[string]int {
+	counts := map[string]int{}
+	count := func(name string, n int) {
+		if n > 0 {
+			counts[name] += n
+		}
+	}
+	present := func(value *bool) int {
+		if value == nil {
+			return 0
+		}
+		return 1
+	}
+	for _, pool := range pools {
+		for _, device := range pool.Devices {
+			count("taints", len(device.Taints))
+			count("shared", present(device.AllowMultipleAllocations))
+			count("bound", present(device.BindsToNode))
+			count("conditions", len(device.BindingConditions))
+			count("failures", len(device.BindingFailureConditions))
+		}
+	}
+	return counts
+}
+
+func TestProber(t *testing.T) {
+	t.Parallel()
+	const taints, capacity, conditions = "DRADeviceTaints", "DRAConsumableCapacity", "DRADeviceBindingConditions"
+	for name, test := range map[string]struct {
+		documents string
+		off       []string
+		want      map[string]int
+		asks      int
+		reports   []string
+	}{
+		"not used":      {template("a", "d", plain), []string{taints, capacity, conditions}, map[string]int{}, 0, nil},
+		"kept":          {template("a", "d", tainted), nil, map[string]int{"taints": 2}, 1, nil},
+		"dropped":       {template("a", "d", plain+", "+tainted), []string{taints}, map[string]int{}, 1, []string{"a taints"}},
+		"two templates": {template("a", "d", plain) + template("b", "d", tainted), []string{taints}, map[string]int{}, 1, []string{"b taints"}},
+		"two drivers":   {template("a", "d", tainted) + template("b", "e", tainted), []string{taints}, map[string]int{}, 1, []string{"a taints", "b taints"}},
+		"all kept": {
+			template("a", "d", tainted+", "+shared+", "+binding), nil,
+			map[string]int{"taints": 2, "shared": 1, "bound": 1, "conditions": 2, "failures": 1},
+			3, nil,
+		},
+		"shared dropped": {
+			template("a", "d", tainted+", "+shared), []string{capacity}, map[string]int{"taints": 2}, 2, []string{"a allowMultipleAllocations"},
+		},
+		"binding dropped as one": {
+			template("a", "d", shared+", "+binding), []string{conditions}, map[string]int{"shared": 1}, 2, []string{"a bindingConditions"},
+		},
+		"bindsToNode alone kept":    {template("a", "d", bound), nil, map[string]int{"bound": 1}, 1, nil},
+		"bindsToNode alone dropped": {template("a", "d", bound), []string{conditions}, map[string]int{}, 1, []string{"a bindingConditions"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, r := newServer(), &reports{}
+			s.off = test.off
+			prober := NewProber(s)
+			store := storeOf(t, test.documents)
+			for _, name := range []string{"n1", "n2", "n1"} {
+				node := fakeNode(name, true)
+				fitted := fit(t, prober, rendered(t, store, node))
+				require.Equal(t, test.want, gated(fitted.Pools))
+				r.add(fitted.Dropped)
+			}
+			require.Equal(t, test.asks, s.takeWrites()["dry-run"], "asked once for each field")
+			require.ElementsMatch(t, test.reports, r.names, "dropped for each template and field")
+			require.Empty(t, s.list(t), "a dry run stores nothing")
+		})
+	}
+}
+
+// TestProberClearsACopy: pools share their devices' parts with the
+// template, which may be rendered again for a server that keeps them.
+func TestProberClearsACopy(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.off = []string{"DRADeviceTaints"}
+	prober := NewProber(s)
+	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
+	pools := rendered(t, store, node)
+	before := pools[0].Devices
+	require.Zero(t, taintCount(fit(t, prober, pools).Pools))
+	require.Len(t, before[0].Taints, 1)
+	require.Equal(t, 2, taintCount(rendered(t, store, node)))
+}
+
+func TestProberAsksAgainAfterAnError(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.Refuse(func(string) error { return errors.New("down") })
+	prober := NewProber(s)
+	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
+	pools := rendered(t, store, node)
+	_, err := features.Fit(t.Context(), prober, pools)
+	require.EqualError(t, err, "ask the API server whether it keeps taints: down")
+	s.Refuse(nil)
+	require.Equal(t, 2, taintCount(fit(t, prober, pools).Pools))
+}
+
+// TestProberAsksOnceForAFleet: the first caller asks, others wait.
+func TestProberAsksOnceForAFleet(t *testing.T) {
+	t.Parallel()
+	s, r := newServer(), &reports{}
+	s.off = []string{"DRADeviceTaints"}
+	prober := NewProber(s)
+	store := storeOf(t, template("a", "d", tainted))
+	var running sync.WaitGroup
+	for range 16 {
+		running.Go(func() {
+			node := fakeNode("n", true)
+			pools := rendered(t, store, node)
+			fitted, err := features.Fit(t.Context(), prober, pools)
+			if err != nil || taintCount(fitted.Pools) > 0 {
+				t.Errorf("err %v, %d taints", err, taintCount(fitted.Pools))
+			}
+			r.add(fitted.Dropped)
+		})
+	}
+	running.Wait()
+	require.Equal(t, map[string]int{"dry-run": 1}, s.takeWrites())
+	require.Equal(t, []string{"a taints"}, r.names)
+}
+
+// TestProbeIsOneDevice: it asks with a slice of its own, however large the pool.
+func TestProbeIsOneDevice(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	prober := NewProber(s)
+	store, node := storeOf(t, template("a", "d", "{name: plain, count: 200}, "+tainted)), fakeNode("n", true)
+	fit(t, prober, rendered(t, store, node))
+	require.Len(t, s.Actions(), 1)
+	probe := s.Actions()[0].(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceSlice)
+	require.Empty(t, probe.Name)
+	require.Equal(t, "kwok-dra-probe-", probe.GenerateName)
+	require.Len(t, probe.Spec.Devices, 1)
+	require.Equal(t, "probe", probe.Spec.Devices[0].Name)
+	require.Equal(t, resourcev1.ResourcePool{Name: "probe", Generation: 1, ResourceSliceCount: 1}, probe.Spec.Pool)
+}

@@ -1,0 +1,151 @@
+package resourceslice
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
+)
+
+// Publisher publishes and retires the slices of the fake nodes. Events queue the keys
+// of nodes and of pools that nodes share; reconcile deals with one.
+type Publisher struct {
+	observer
+	owner    *shard.Owner
+	prober   *Prober
+	writer   *writer
+	records  nodeRecords
+	shared   sharedPools
+	reporter *reporter
+	loop     *loop.Loop[plan.Key]
+}
+
+// Options are what a Publisher works with. All but Owner and Outcomes are
+// required.
+type Options struct {
+	Client kubernetes.Interface
+	Config *config.Store
+	// Caches and Owner are run by the caller.
+	Caches   *observe.Caches
+	Owner    *shard.Owner
+	Recorder record.EventRecorder
+	// Outcomes gets the state of the templates on a node, or of a pool that
+	// nodes share, each time that it has been looked at.
+	Outcomes func(of string, templates map[string]Outcome)
+}
+
+// New makes a Publisher; Run starts it.
+func New(o Options) *Publisher {
+	p := &Publisher{
+		observer: observer{config: o.Config, caches: o.Caches, live: o.Client.CoreV1().Nodes()},
+		owner:    o.Owner,
+		prober:   NewProber(o.Client),
+		records:  nodeRecords{nodes: map[string]*nodeRecord{}},
+		shared:   sharedPools{witnesses: map[plan.Key]witness{}},
+	}
+	p.loop = loop.New("slices", p.reconcile)
+	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
+	p.writer = newWriter(o.Client, p.reporter.metrics, p.loop.Add)
+	o.Config.OnChange(p.configChanged)
+	o.Owner.OnChange(func(node string) { p.loop.Add(plan.NodeKey(node)) }, p.enqueueAll)
+	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })
+	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*plan.Observed]{
+		AddFunc:    p.sliceChanged,
+		UpdateFunc: func(_, slice *plan.Observed) { p.sliceChanged(slice) },
+		DeleteFunc: p.sliceDeleted,
+	})
+	return p
+}
+
+// Metrics is the collector of the Publisher's metrics.
+func (p *Publisher) Metrics() prometheus.Collector {
+	return p.reporter.metrics.all
+}
+
+// CheckHealth returns an error if the Publisher's loop is stuck.
+func (p *Publisher) CheckHealth() error {
+	return p.loop.CheckHealth()
+}
+
+// othersPatience bounds the wait for the caches that others need.
+const othersPatience = 5 * time.Second
+
+// Run publishes with that many workers until ctx ends, and returns when all
+// that it started has stopped. It begins when the caches of nodes and slices are
+// complete and, unless that takes long, the others, which the work on a large fleet
+// would delay.
+func (p *Publisher) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	running.Go(func() { p.prober.watch(ctx, p.serverChanged) })
+	cache.WaitFor(ctx, "", slices.Concat(p.caches.Nodes.Synced(), p.caches.Slices.Synced())...)
+	waiting, cancel := context.WithTimeout(ctx, othersPatience)
+	cache.WaitFor(waiting, "", p.caches.Synced()...)
+	cancel()
+	p.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
+	running.Wait()
+}
+
+func (p *Publisher) nodeChanged(name string) {
+	p.changes.Add(1)
+	p.records.note(name, p.caches.Nodes.Has(name), time.Now())
+	p.writer.backoff.reset(plan.NodeKey(name))
+	p.loop.Add(plan.NodeKey(name))
+}
+
+func (p *Publisher) sliceChanged(slice *plan.Observed) {
+	p.changes.Add(1)
+	if p.writer.observed(slice) {
+		p.loop.Add(slice.Key())
+	}
+}
+
+func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*plan.Observed]) {
+	p.changes.Add(1)
+	if slice := deleted.OptionalObj; slice != nil {
+		p.writer.deleted(slice)
+		p.loop.Add(slice.Key())
+	}
+}
+
+func (p *Publisher) configChanged() {
+	if set := p.config.Current(); set != nil {
+		p.reporter.forgetUnused(set.Templates)
+	}
+	p.enqueueAll()
+}
+
+// serverChanged plans everything again for another API server.
+func (p *Publisher) serverChanged() {
+	p.reporter.forgetDropped()
+	p.enqueueAll()
+}
+
+// enqueueAll queues every node, and all that has slices or is to have some.
+func (p *Publisher) enqueueAll() {
+	p.writer.backoff.resetAll()
+	for _, name := range p.caches.Nodes.Names() {
+		p.loop.Add(plan.NodeKey(name))
+	}
+	for slice := range p.caches.Slices.All() {
+		p.loop.Add(slice.Key())
+	}
+	if set := p.config.Current(); set != nil {
+		for _, t := range set.Shared() {
+			p.loop.Add(plan.SharedKey(t))
+		}
+	}
+	for _, key := range p.shared.keys() { // its template may be gone, or name another pool
+		p.loop.Add(key)
+	}
+}

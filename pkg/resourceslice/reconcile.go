@@ -1,0 +1,211 @@
+package resourceslice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// reconcile brings the slices of a node, or of a pool that nodes share, to the state
+// they should be in.
+func (p *Publisher) reconcile(ctx context.Context, key plan.Key) error {
+	if wait := p.writer.expectations.Wait(key); wait > 0 {
+		p.loop.AddAfter(key, wait)
+		return nil
+	}
+	set := p.config.Current()
+	if set == nil {
+		return nil
+	}
+	existing := p.caches.Slices.Of(key)
+	if key.Shared() {
+		return p.reconcileShared(ctx, set, key, existing)
+	}
+	return p.reconcileNode(ctx, set, key, existing)
+}
+
+func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan.Key, existing []*plan.Observed) error {
+	record, known := p.records.take(key.Node)
+	node := p.caches.Nodes.Get(key.Node)
+	if node == nil && !known && p.caches.Nodes.Others(key.Node) {
+		p.writer.backoff.reset(key)
+		return nil
+	}
+	p.enqueueSharedPools(ctx, set, key.Node, node)
+	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
+	var desired plan.Desired
+	if node != nil {
+		desired = plan.DesiredPools(ctx, set, node, existing, record.pools)
+		p.records.setPools(key.Node, desired.Known)
+	} else if gone, err := p.isGone(ctx, t, len(existing) == 0); !gone || err != nil {
+		return err
+	}
+	results := p.syncPools(ctx, t, &desired, existing)
+	p.reporter.reportOutcomes(key, &desired, &results)
+	if t.standby {
+		return standbyError(results.err)
+	}
+	p.reporter.reportHidden(node, desired.Hidden)
+	if results.err != nil {
+		p.records.note(key.Node, false, record.changed)
+		return p.reporter.reportFailure(node, results.err, p.loop.Failures(key))
+	}
+	if results.wrote {
+		p.reporter.metrics.published(record.changed)
+	}
+	return p.reporter.reportProblems(node, desired.Problems())
+}
+
+// isGone reports whether a node that is not in the cache, or not fake, is so by the API
+// server as well, before its slices go.
+func (p *Publisher) isGone(ctx context.Context, t target, empty bool) (bool, error) {
+	if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
+		p.loop.AddAfter(t.key, wait)
+	}
+	if t.standby || empty {
+		return true, nil
+	}
+	exists, err := p.existsLive(ctx, t.key.Node)
+	return !exists, err
+}
+
+// standbyError is what remains to be done about a node that another replica acts for
+// and reports on.
+func standbyError(err error) error {
+	if _, ok := errors.AsType[*plan.LayoutError](err); ok {
+		return loop.Terminal(err)
+	}
+	return err
+}
+
+// reconcileShared has a pool that nodes share exist while some node requires it.
+func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key plan.Key, existing []*plan.Observed) error {
+	if !p.owner.Leads() {
+		return nil
+	}
+	template := set.SharedPool(key.Driver, key.Pool)
+	unknown := p.shared.setExists(key, template != nil, len(existing) > 0)
+	if unknown && len(set.Unsettled) > 0 {
+		return nil
+	}
+	var node *corev1.Node
+	var desired plan.Desired
+	if template != nil {
+		var err error
+		node, err = p.findWitness(ctx, set, key, len(existing) > 0)
+		desired = plan.DesiredShared(template, node != nil, err)
+	}
+	results := p.syncPools(ctx, target{key: key, node: node}, &desired, existing)
+	p.reporter.reportOutcomes(key, &desired, &results)
+	if results.err != nil {
+		return p.reporter.reportFailure(node, results.err, p.loop.Failures(key))
+	}
+	held := desired.Held[key.Driver]
+	if node != nil && held != nil {
+		return p.reporter.reportProblems(node, map[string]error{"template": held})
+	}
+	return loop.Terminal(held)
+}
+
+// findWitness finds a node that requires the pool, the last one if it still does.
+// The error is that of nodes for which this is unknown.
+func (p *Publisher) findWitness(ctx context.Context, set *config.Set, key plan.Key, published bool) (*corev1.Node, error) {
+	last := p.shared.witness(key)
+	var errs []error
+	for _, name := range append([]string{last.node}, p.caches.Nodes.Names()...) {
+		// It is noted before it is looked at, so that no change of the node goes unseen.
+		p.shared.setWitness(key, witness{node: name})
+		node := p.caches.Nodes.Get(name)
+		if node == nil {
+			continue
+		}
+		required, err := plan.Requires(ctx, set, node, set.SharedPool(key.Driver, key.Pool), published || last.found)
+		if required {
+			p.shared.setWitness(key, witness{node: name, found: true})
+			return node, nil
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("node %s: %w", name, err))
+		}
+	}
+	p.shared.setWitness(key, witness{})
+	return nil, errors.Join(errs...)
+}
+
+// enqueueSharedPools queues the shared pools that may depend on the node: it is the
+// witness and may no longer be one, or there is none and it may become one.
+func (p *Publisher) enqueueSharedPools(ctx context.Context, set *config.Set, name string, node *corev1.Node) {
+	for _, t := range set.Shared() {
+		key := plan.SharedKey(t)
+		w := p.shared.witness(key)
+		if w.found && w.node != name {
+			continue
+		}
+		required := false
+		if node != nil {
+			required, _ = plan.Requires(ctx, set, node, t, w.found) // reconcileShared reports errors
+		}
+		if required != w.found || w.node == name && !w.found {
+			p.writer.backoff.reset(key)
+			p.loop.Add(key)
+		}
+	}
+}
+
+// target is what is synced.
+type target struct {
+	key plan.Key
+	// node is where events go, and which has a node's own pools. It may be nil.
+	node *corev1.Node
+	// standby says that another replica writes.
+	standby bool
+}
+
+// syncPools writes what is missing to what is desired, driver by driver. A write
+// that fails stops only its own driver.
+func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*plan.Observed) results {
+	all := results{drivers: map[string]result{}}
+	drivers := desired.ByDriver(existing)
+	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
+		all.add(driver, p.syncDriver(ctx, t, drivers[driver]))
+	}
+	if !all.wrote && !all.behind && all.err == nil {
+		p.writer.backoff.reset(t.key)
+	}
+	return all
+}
+
+func (p *Publisher) syncDriver(ctx context.Context, t target, driver plan.DriverState) result {
+	needs, err := plan.New(ctx, p.prober, t.node, driver.Pools, driver.Existing)
+	if needs == nil {
+		return result{err: err}
+	}
+	p.reporter.reportDropped(ctx, t.node, needs.Dropped)
+	if err != nil || needs.Empty() {
+		return result{fitted: needs.Fitted, err: err}
+	}
+	if t.standby {
+		return result{behind: true}
+	}
+	if wait := p.writer.backoff.wait(t.key); wait > 0 {
+		klog.FromContext(ctx).Info("Others change the slices as well, waiting; look for another kwok-dra", "of", t.key, "wait", wait)
+		p.loop.AddAfter(t.key, wait)
+		return result{behind: true}
+	}
+	if err := p.writer.apply(ctx, t.key, needs); err != nil {
+		p.prober.doubt(err)
+		return result{err: err}
+	}
+	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.key,
+		"created", len(needs.Create), "updated", len(needs.Update), "deleted", len(needs.Delete))
+	return result{wrote: true, fitted: needs.Fitted}
+}

@@ -1,0 +1,154 @@
+package resourceslice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
+)
+
+// reporter tells users, by events and metrics, what keeps their templates from being
+// published.
+type reporter struct {
+	recorder record.EventRecorder
+	outcomes func(of string, templates map[string]Outcome)
+	owner    *shard.Owner
+	metrics  *metrics
+
+	mu sync.Mutex
+	// hidden are the templates that are hidden, and by which, of which an event tells.
+	hidden map[[2]string]bool
+	// dropped are the fields that are dropped, of which an event tells.
+	dropped map[features.Dropped]bool
+}
+
+func newReporter(o Options, metrics *metrics) *reporter {
+	return &reporter{
+		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
+		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{},
+	}
+}
+
+// reportOutcomes passes on the state of each template.
+func (r *reporter) reportOutcomes(key plan.Key, desired *plan.Desired, results *results) {
+	if r.outcomes != nil {
+		r.outcomes(key.String(), results.outcomes(desired))
+	}
+}
+
+// reportProblems reports templates that cannot be rendered for the node, and what is
+// wrong with its annotation. Only a change of the node or the configuration can
+// help.
+func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) error {
+	var errs []error
+	for _, cause := range slices.Sorted(maps.Keys(problems)) {
+		r.metrics.failing.WithLabelValues(cause).Inc()
+		r.event(node, v1alpha1.ReasonPublishFailed, problems[cause])
+		errs = append(errs, problems[cause])
+	}
+	return loop.Terminal(errors.Join(errs...))
+}
+
+// reportFailure reports an API call that failed, and so many times before. What the
+// API server refuses for good is reported at once, the rest when it has failed for a
+// while.
+func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) error {
+	if loop.LostRace(err) {
+		return err
+	}
+	if _, ok := errors.AsType[*plan.LayoutError](err); ok {
+		return r.reportProblems(node, map[string]error{"template": err})
+	}
+	r.metrics.failing.WithLabelValues("api").Inc()
+	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
+	if node != nil && (final || failures >= loop.Patience) {
+		r.event(node, v1alpha1.ReasonPublishFailed, err)
+	}
+	return err
+}
+
+// reportDropped tells of each source and field that is dropped, once.
+func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []features.Dropped) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, dropped := range all {
+		if r.dropped[dropped] {
+			continue
+		}
+		r.dropped[dropped] = true
+		r.metrics.dropped.WithLabelValues(dropped.Source, dropped.Field.Name).Set(1)
+		err := droppedError(dropped)
+		klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
+		if r.owner.Leads() { // all replicas find this out
+			r.event(node, v1alpha1.ReasonFieldsDropped, err)
+		}
+	}
+}
+
+func droppedError(dropped features.Dropped) error {
+	field, effect := dropped.Field, ""
+	if dropped.Source == v1alpha1.DeviceTaintsAnnotation {
+		return fmt.Errorf("the API server drops the taints of annotation %s: turn on its feature gate %s, or remove the annotation",
+			dropped.Source, field.Gate)
+	}
+	if field.Without != "" {
+		effect = ", and its pool is not published, since " + field.Without
+	}
+	return fmt.Errorf("the API server drops %s of the devices of template %s%s: turn on its feature gate %s, or remove the field",
+		field.Name, dropped.Source, effect, field.Gate)
+}
+
+// forgetUnused forgets what was told of templates that are gone, or do not use the
+// field any more.
+func (r *reporter) forgetUnused(templates []*devices.Template) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for dropped := range r.dropped {
+		if !dropped.InUse(templates) {
+			delete(r.dropped, dropped)
+			r.metrics.dropped.DeleteLabelValues(dropped.Source, dropped.Field.Name)
+		}
+	}
+}
+
+// forgetDropped forgets all that was told of fields that are dropped.
+func (r *reporter) forgetDropped() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.dropped)
+	r.metrics.dropped.Reset()
+}
+
+// reportHidden tells the object that has a template that another one hides it. One
+// event for each two templates is enough, on however many nodes it is so.
+func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]*devices.Template) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t, by := range hidden {
+		pair := [2]string{t.Name, by.Name}
+		if t.Origin.Carrier == nil || r.hidden[pair] {
+			continue
+		}
+		r.hidden[pair] = true
+		r.event(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
+	}
+}
+
+func (r *reporter) event(about runtime.Object, reason string, err error) {
+	r.recorder.Event(about, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(err))
+}

@@ -1,0 +1,194 @@
+package resourceslice
+
+import (
+	"context"
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/expectations"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// writer writes slices. It knows which of its writes the cache has not seen, and who
+// else writes.
+type writer struct {
+	client       resourceclient.ResourceSliceInterface
+	metrics      *metrics
+	expectations *expectations.Expectations[plan.Key, string]
+	backoff      *conflictBackoff
+	requeue      func(key plan.Key)
+}
+
+func newWriter(client kubernetes.Interface, metrics *metrics, requeue func(plan.Key)) *writer {
+	return &writer{
+		client:       client.ResourceV1().ResourceSlices(),
+		metrics:      metrics,
+		expectations: expectations.New[plan.Key, string](),
+		backoff:      newConflictBackoff(),
+		requeue:      requeue,
+	}
+}
+
+// observed notes what the cache has of a slice, and reports whether its key must be
+// reconciled.
+func (w *writer) observed(slice *plan.Observed) bool {
+	requeue, foreign := w.expectations.Observed(slice.Key(), slice.Name, slice.ResourceVersion)
+	if foreign {
+		w.backoff.foreignChange(slice.Key())
+	}
+	return requeue
+}
+
+// deleted notes that a slice has gone from the cache.
+func (w *writer) deleted(slice *plan.Observed) {
+	if foreign := w.expectations.Deleted(slice.Key(), slice.Name); foreign {
+		w.backoff.foreignChange(slice.Key())
+	}
+}
+
+// apply makes the writes for a key.
+func (w *writer) apply(ctx context.Context, key plan.Key, needs *plan.Plan) error {
+	w.backoff.next(key)
+	err := w.applyWrites(ctx, key, &needs.Writes)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	again, err := needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return w.get(ctx, name) })
+	if err != nil {
+		return err
+	}
+	return w.applyWrites(ctx, key, &again.Writes)
+}
+
+// applyWrites makes the writes in their order, one API call each.
+func (w *writer) applyWrites(ctx context.Context, key plan.Key, writes *plan.Writes) error {
+	for _, existing := range writes.Delete {
+		if err := w.delete(ctx, key, existing); err != nil {
+			return err
+		}
+	}
+	for i := range writes.Update {
+		update := &writes.Update[i]
+		err := w.write(key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
+			return w.update(ctx, update)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, slice := range writes.Create {
+		err := w.write(key, slice, "", func() (*resourcev1.ResourceSlice, error) {
+			return w.create(ctx, slice)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delete deletes a slice, unless it has changed or been replaced since. The key waits
+// until the cache has seen that, or the slice would be deleted again.
+func (w *writer) delete(ctx context.Context, key plan.Key, existing *plan.Observed) error {
+	w.expectations.Expect(key, existing.Name)
+	err := w.client.Delete(ctx, existing.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+		UID:             &existing.UID,
+		ResourceVersion: &existing.ResourceVersion,
+	}})
+	w.metrics.wrote("delete", err)
+	if err != nil {
+		w.answered(key, existing.Name, "")
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete slice %s: %w", existing.Name, err)
+	}
+	return nil
+}
+
+// write does one write, keeps the account of it, and checks that the server
+// stored what it was sent. A write that leaves the resource version as it was before
+// has changed nothing, and brings no event to wait for.
+func (w *writer) write(key plan.Key, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
+	w.expectations.Expect(key, slice.Name)
+	stored, err := call()
+	if err != nil {
+		w.answered(key, slice.Name, "")
+		return err
+	}
+	version := stored.ResourceVersion
+	if version == before {
+		version = ""
+	}
+	w.answered(key, slice.Name, version)
+	return checkStored(slice, stored)
+}
+
+func (w *writer) answered(key plan.Key, slice, version string) {
+	if w.expectations.Answered(key, slice, version) {
+		w.requeue(key)
+	}
+}
+
+// storedError is of a slice of which the API server has stored something else than it
+// was sent.
+type storedError struct{ error }
+
+// checkStored guards against a server, or an admission plugin, that stores
+// something else. Without it the slice would be written again and again.
+func checkStored(sent, stored *resourcev1.ResourceSlice) error {
+	if plan.ContentOf(&stored.Spec) != plan.ContentOf(&sent.Spec) {
+		return storedError{fmt.Errorf("publish slice %s: the API server stored something else than it was sent; look for admission plugins that change ResourceSlices", sent.Name)}
+	}
+	return nil
+}
+
+func (w *writer) update(ctx context.Context, update *plan.Update) (*resourcev1.ResourceSlice, error) {
+	patch, err := update.Patch()
+	if err != nil {
+		return nil, fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
+	}
+	stored, err := w.client.Patch(ctx, update.Slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	w.metrics.wrote("update", err)
+	if err != nil {
+		return nil, fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
+	}
+	return stored, nil
+}
+
+// create creates a slice, or adopts one of an earlier generation.
+func (w *writer) create(ctx context.Context, slice *resourcev1.ResourceSlice) (*resourcev1.ResourceSlice, error) {
+	stored, refused := w.client.Create(ctx, slice, metav1.CreateOptions{})
+	w.metrics.wrote("create", refused)
+	if refused == nil {
+		return stored, nil
+	}
+	if !apierrors.IsAlreadyExists(refused) {
+		return nil, fmt.Errorf("create slice %s: %w", slice.Name, refused)
+	}
+	live, err := w.get(ctx, slice.Name)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil || live.Spec.Pool.Generation >= slice.Spec.Pool.Generation {
+		return nil, fmt.Errorf("create slice %s in generation %d: %w", slice.Name, slice.Spec.Pool.Generation, refused)
+	}
+	return w.update(ctx, plan.Adopt(slice, live))
+}
+
+// get returns a slice that is to be taken over, or nil where there is none.
+func (w *writer) get(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
+	live, err := w.client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take over slice %s: %w", name, err)
+	}
+	return live, nil
+}

@@ -1,0 +1,143 @@
+package strict
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+var (
+	quantityType = reflect.TypeFor[resource.Quantity]()
+	durationType = reflect.TypeFor[metav1.Duration]()
+	timeType     = reflect.TypeFor[metav1.Time]()
+)
+
+// expected says what a value must be that could not be decoded, and what was
+// probably meant.
+func expected(value any, typ reflect.Type, err error) string {
+	switch inner, ok := onlyValue(value); {
+	case ok && typ == quantityType && decodes(inner, typ):
+		return fmt.Sprintf("must be a quantity; use %s", Shown(inner))
+	case typ == durationType:
+		return "must be a duration with its unit, for example 5s" + use(suggest.Duration(plain(value)), typ)
+	case typ == timeType:
+		return "must be a time, for example 2026-01-02T15:04:05Z"
+	case readsJSON(typ):
+		return err.Error()
+	}
+	switch typ.Kind() {
+	case reflect.String:
+		return expectedText(value)
+	case reflect.Bool:
+		return "must be true or false" + unquoted(value, typ)
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		return expectedInteger(value, typ)
+	case reflect.Slice:
+		return expectedList(value, typ)
+	case reflect.Map:
+		return "must be an object, with a value for each name"
+	case reflect.Struct:
+		return expectedObject(value, typ)
+	}
+	return "is not valid here"
+}
+
+func use(text string, typ reflect.Type) string {
+	if text == "" || !decodes(text, typ) {
+		return ""
+	}
+	return fmt.Sprintf("; use %q", text)
+}
+
+func expectedText(value any) string {
+	switch v := value.(type) {
+	case scalar:
+		if _, isBool := v.json.(bool); isBool {
+			return "must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools"
+		}
+		return fmt.Sprintf("must be text: put it in quotes, %q", plain(v))
+	case []any:
+		return "must be text, not a list"
+	}
+	return "must be text, not an object"
+}
+
+func expectedInteger(value any, typ reflect.Type) string {
+	must := fmt.Sprintf("must be an integer of %d bits", typ.Bits())
+	s, _ := value.(scalar)
+	if number, isNumber := s.json.(json.Number); isNumber {
+		whole, fraction, _ := strings.Cut(number.String(), ".")
+		if strings.Trim(fraction, "0") == "" && decodes(json.Number(whole), typ) {
+			must += "; use " + whole
+		}
+	}
+	return must + unquoted(value, typ)
+}
+
+// unquoted tells that a text would fit without its quotes.
+func unquoted(value any, typ reflect.Type) string {
+	text, isText := value.(string)
+	if !isText {
+		return ""
+	}
+	if typ.Kind() == reflect.Bool {
+		if b, ok := switches[strings.ToLower(text)]; ok {
+			return fmt.Sprintf("; use %t without quotes", b)
+		}
+		return ""
+	}
+	if _, err := strconv.ParseInt(text, 10, typ.Bits()); err == nil {
+		return ": leave out the quotes"
+	}
+	return ""
+}
+
+var switches = map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}
+
+func expectedList(value any, typ reflect.Type) string {
+	if _, isObject := value.(map[string]any); !isObject && decodes(value, typ.Elem()) {
+		return fmt.Sprintf("must be a list; use [%s]", Shown(value))
+	}
+	return `must be a list: begin each item with "- "`
+}
+
+func expectedObject(value any, typ reflect.Type) string {
+	if list, isList := value.([]any); isList {
+		if len(list) == 1 {
+			return `must be an object, not a list: leave out the "- "`
+		}
+		return "must be an object, not a list"
+	}
+	known := Fields(typ)
+	for name, fieldType := range known {
+		if len(known) == 1 && decodes(value, fieldType) {
+			return fmt.Sprintf("must be an object; use {%s: %s}", name, plain(value))
+		}
+	}
+	return "must be an object with fields such as " + strings.Join(someFields(typ), ", ")
+}
+
+// someFields are the first few fields of a struct, which are the most important.
+func someFields(typ reflect.Type) []string {
+	var names []string
+	for structField := range typ.Fields() {
+		if name, _, _ := strings.Cut(structField.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names[:min(len(names), 4)]
+}
+
+// onlyValue is the value of an object with nothing but a value.
+func onlyValue(value any) (any, bool) {
+	object, ok := value.(map[string]any)
+	inner, has := object["value"]
+	return inner, ok && has && len(object) == 1
+}

@@ -1,0 +1,122 @@
+package strict
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Problem is what is wrong with a document.
+type Problem struct {
+	// Path is the field's. It is empty where the whole document is meant.
+	Path string
+	// Text says what is wrong, with the value and what would be valid.
+	Text string
+	// Line is the number of the line in the document where it is no YAML, or 0.
+	Line int
+	// Unknown reports whether the type has no such field.
+	Unknown bool
+	// meant is the path of the field that was meant, if there is a guess.
+	meant string
+}
+
+// String is the problem as errors show it.
+func (p Problem) String() string {
+	switch {
+	case p.Line > 0:
+		return fmt.Sprintf("line %d of the document: %s", p.Line, p.Text)
+	case p.Path == "":
+		return p.Text
+	}
+	return p.Path + ": " + p.Text
+}
+
+// Paths are those of the fields that could not be decoded: the field, and the one
+// that was meant.
+func (p Problem) Paths() []string {
+	if p.meant == "" {
+		return []string{p.Path}
+	}
+	return []string{p.Path, p.meant}
+}
+
+// Hides reports whether an error of a field may be there only because of the
+// problem: what could not be decoded is the field, a part of it, or has it.
+func (p Problem) Hides(path string) bool {
+	for _, own := range p.Paths() {
+		if own == "" || Within(own, path) || Within(path, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// Within reports whether a path is that of a field or of a part of it.
+func Within(field, path string) bool {
+	rest, has := strings.CutPrefix(path, field)
+	return has && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Problems are all that is wrong with a document.
+type Problems []Problem
+
+// Of makes problems of the errors of validation.
+func Of(errs field.ErrorList) Problems {
+	problems := make(Problems, len(errs))
+	for i, err := range errs {
+		problems[i] = Problem{Path: err.Field, Text: err.ErrorBody()}
+	}
+	return problems
+}
+
+// Hides reports whether any of the problems hides an error of a field.
+func (p Problems) Hides(path string) bool {
+	for i := range p {
+		if p[i].Hides(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// Error is a line, or a line for each problem where there are several.
+func (p Problems) Error() string {
+	if len(p) == 1 {
+		return p[0].String()
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d problems:", len(p))
+	for i := range p {
+		fmt.Fprintf(&text, "\n  %s", p[i])
+	}
+	return text.String()
+}
+
+// pathOf is the text of a path. That of the document itself is empty.
+func pathOf(path *field.Path) string {
+	if path == nil {
+		return ""
+	}
+	return path.String()
+}
+
+// maxShown is the most that an error shows of a value, in bytes.
+const maxShown = 100
+
+// Shown is a value as JSON, for an error.
+func Shown(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "?"
+	}
+	trimmed := strings.TrimSpace(text.String())
+	if len(trimmed) > maxShown {
+		return strings.ToValidUTF8(trimmed[:maxShown], "") + "..."
+	}
+	return trimmed
+}

@@ -1,0 +1,87 @@
+package dractl
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// TestExamples runs every example of the help, as a user would who types it. An
+// answer may be no; what fails is what could not be done.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("kubectl apply --server-side -k " + sidecar.Root() + "/kustomize/crd")
+	s.must("kubectl create configmap -n kube-system kwok-dra --from-file templates.yaml")
+	s.sidecar()
+	s.must("kubectl apply -f nodes.yaml -f classes.yaml -f cluster")
+	s.must("kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=2m pod/training-0")
+
+	root := dractl.New(cli.Name, cli.Streams{})
+	examples := examplesOf(root)
+	require.NotEmpty(t, examples)
+	for _, line := range examples {
+		t.Log(line)
+		if strings.Contains(line, "--watch") {
+			s.watches(line)
+			continue
+		}
+		r := s.run(line)
+		require.LessOrEqual(t, r.code, cli.ExitNegative, "%s\n%s", line, r)
+		require.True(t, r.out+r.errOut != "" || strings.Contains(line, " > ") || strings.Contains(line, " diff "), "%s prints nothing\n%s", line, r)
+	}
+	s.must("kwok-dractl validate -f fleet.yaml")
+	s.plugin()
+	s.keepsKeys()
+}
+
+// examplesOf are the lines of all examples of a command and its sub-commands.
+func examplesOf(command *cobra.Command) []string {
+	var lines []string
+	for line := range strings.Lines(command.Example) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	for _, child := range command.Commands() {
+		lines = append(lines, examplesOf(child)...)
+	}
+	return lines
+}
+
+// watches runs a line that does not end by itself until it has printed one.
+func (s *shell) watches(line string) {
+	s.Helper()
+	command := s.command(s.Context(), "exec "+line)
+	out, err := command.StdoutPipe()
+	require.NoError(s, err)
+	require.NoError(s, command.Start())
+	first, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(s, command.Process.Kill())
+	_, _ = io.Copy(io.Discard, out)
+	_ = command.Wait() // it was killed
+	require.NoError(s, err)
+	require.NotEmpty(s, strings.TrimSpace(first))
+}
+
+// plugin calls the command by way of kubectl.
+func (s *shell) plugin() {
+	s.Helper()
+	require.Contains(s, s.must("kubectl plugin list"), "kubectl-dra")
+	help := s.must("kubectl dra render --help")
+	require.Contains(s, help, "  kubectl dra render -f templates.yaml --nodes nodes.yaml\n")
+	require.NotContains(s, help, cli.Name)
+	require.Contains(s, s.must("kubectl dra render -f templates.yaml --nodes nodes.yaml -o name"), "resourceslice.resource.k8s.io/")
+	invalid := s.run("kubectl dra validate -f invalid.yaml")
+	require.Equal(s, cli.ExitNegative, invalid.code)
+	require.Equal(s, cli.ExitFailed, s.run("kubectl dra validate -f https://example.com/templates.yaml").code)
+	require.Contains(s, s.must("kubectl dra __complete generate --profile ''"), "nvidia-h100-mig\n")
+}

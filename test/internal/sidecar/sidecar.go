@@ -1,0 +1,188 @@
+// Package sidecar builds kwok-dra and runs it against a cluster, as its own
+// process, the way users do.
+package sidecar
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+)
+
+// readyLimit is how long a sidecar takes that will never become ready, however busy
+// the machine.
+const readyLimit = 5 * time.Minute
+
+// Process is a running sidecar, or another program that is run as one.
+type Process struct {
+	// URL is where it serves health and metrics, without a path.
+	URL string
+	// Log is the path of its log.
+	Log string
+
+	name    string
+	command *exec.Cmd
+	exited  chan struct{}
+}
+
+// Start starts a sidecar and returns when it is ready. It is the cluster's
+// administrator unless another --kubeconfig is among the arguments. Its log goes
+// to the directory of the cluster's logs. It ends with the cluster at the latest.
+func Start(ctx context.Context, c *cluster.Cluster, arguments ...string) (*Process, error) {
+	p, err := Launch(c, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.WaitReady(ctx); err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
+	return p, nil
+}
+
+// Launch starts a sidecar and returns at once.
+func Launch(c *cluster.Cluster, arguments ...string) (*Process, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	return LaunchProgram(c, binary, arguments...)
+}
+
+// LaunchProgram starts a program that takes the sidecar's arguments and returns
+// at once.
+func LaunchProgram(c *cluster.Cluster, binary string, arguments ...string) (*Process, error) {
+	program, err := c.Adopt(binary)
+	if err != nil {
+		return nil, err
+	}
+	variables, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Base(binary)
+	log, err := os.CreateTemp(c.Logs(), name+"-*.log")
+	if err != nil {
+		return nil, fmt.Errorf("create log of %s: %w", name, err)
+	}
+	defer func() { _ = log.Close() }()
+	all := append([]string{"--kubeconfig", c.Kubeconfig(), "--server-address", "127.0.0.1:0", "-v=2"}, arguments...)
+	p := &Process{Log: log.Name(), name: name, command: exec.Command(program, all...), exited: make(chan struct{})}
+	p.command.Env = slices.Concat(variables, os.Environ())
+	p.command.Stdout, p.command.Stderr = log, log
+	// Out of reach of a Ctrl-C that is meant for the caller.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.command.Wait()
+	}()
+	return p, nil
+}
+
+// WaitReady waits until the sidecar reports that it is ready.
+func (p *Process) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for {
+		if p.ready(ctx) {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			log, _ := os.ReadFile(p.Log)
+			return fmt.Errorf("%s ended before it was ready:\n%s", p.name, log)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s, log %s: %w", p.name, p.Log, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+var serving = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
+
+func (p *Process) ready(ctx context.Context) bool {
+	if p.URL == "" {
+		log, err := os.ReadFile(p.Log)
+		if err != nil {
+			return false
+		}
+		match := serving.FindSubmatch(log)
+		if match == nil {
+			return false
+		}
+		p.URL = "http://" + string(match[1])
+	}
+	_, err := p.get(ctx, "/readyz")
+	return err == nil
+}
+
+func (p *Process) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", p.name, path, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", p.name, path, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %s", response.Status)
+	}
+	return body, err
+}
+
+// Metric sums the values of all series of a metric whose labels contain the
+// given pairs, such as `verb="create"`.
+func (p *Process) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
+	body, err := p.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	for lines.Scan() {
+		if value, ok := sample(lines.Text(), name, labels); ok {
+			sum += value
+		}
+	}
+	return sum, lines.Err()
+}
+
+// PID is the process id.
+func (p *Process) PID() int {
+	return p.command.Process.Pid
+}
+
+// Stop asks the sidecar to end and waits until it has.
+func (p *Process) Stop() error {
+	return p.end(syscall.SIGTERM)
+}
+
+// Kill ends the sidecar without a chance to clean up.
+func (p *Process) Kill() error {
+	return p.end(syscall.SIGKILL)
+}
+
+func (p *Process) end(signal syscall.Signal) error {
+	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end %s: %w", p.name, err)
+	}
+	<-p.exited
+	return nil
+}

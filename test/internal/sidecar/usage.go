@@ -1,0 +1,77 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MiB is a mebibyte, in bytes.
+const MiB = 1 << 20
+
+// CPUTime is the processor time that the process has taken so far, all of its
+// threads together. It is known on Linux only.
+func (p *Process) CPUTime() (time.Duration, error) {
+	used, err := cpuTime(p.PID())
+	if err != nil {
+		return 0, fmt.Errorf("read the CPU time of %s: %w", p.name, err)
+	}
+	return used, nil
+}
+
+// ResidentMemory is how much memory the process has now, in bytes.
+func (p *Process) ResidentMemory() (int64, error) { return p.memory("VmRSS") }
+
+// PeakMemory is the most memory that the process has had, in bytes.
+func (p *Process) PeakMemory() (int64, error) { return p.memory("VmHWM") }
+
+func (p *Process) memory(field string) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of %s: %w", p.name, err)
+	}
+	bytes, err := statusBytes(string(status), field)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of %s: %w", p.name, err)
+	}
+	return bytes, nil
+}
+
+var errNoField = errors.New("there is no such line")
+
+// statusBytes reads a line such as "VmRSS:  1024 kB".
+func statusBytes(status, field string) (int64, error) {
+	for line := range strings.Lines(status) {
+		if rest, found := strings.CutPrefix(line, field+":"); found {
+			kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.Replace(rest, "kB", "", 1)), 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("find %s: %w", field, errNoField)
+}
+
+// HeapAfterCollection has the sidecar collect its garbage, for which it needs
+// --profiling, and returns what is left, in bytes.
+func (p *Process) HeapAfterCollection(ctx context.Context) (int64, error) {
+	// Not from the metrics: by the time that they are made there is garbage again.
+	profile, err := p.get(ctx, "/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	return heapAlloc(string(profile))
+}
+
+// heapAlloc finds what is in use in a profile in words.
+func heapAlloc(profile string) (int64, error) {
+	const field = "# HeapAlloc = "
+	for line := range strings.Lines(profile) {
+		if bytes, ok := strings.CutPrefix(line, field); ok {
+			return strconv.ParseInt(strings.TrimSpace(bytes), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("find %q: %w", field, errNoField)
+}

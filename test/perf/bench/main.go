@@ -1,0 +1,122 @@
+// Command bench measures kwok-dra against its limits, a raw client that does the
+// same writes and one that also watches as it must, and against what users can do
+// without it, a kwok Stage. All is measured in one run on one real cluster, and
+// told as ratios.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+)
+
+// options say what is measured, and how long.
+type options struct {
+	nodes, newNodes, rounds, scheduled int
+	rest                               time.Duration
+	only                               string
+}
+
+func main() {
+	o := options{}
+	flag.IntVar(&o.nodes, "nodes", 1000, "nodes of the fleet")
+	flag.IntVar(&o.newNodes, "new-nodes", 200, "nodes that come, and Pods that are bound, one by one")
+	flag.IntVar(&o.rounds, "rounds", 11, "rounds of publishing and of preparing the whole fleet, in each of which all ways take turns")
+	flag.IntVar(&o.scheduled, "scheduled", 500, "Pods that go through the scheduler")
+	flag.StringVar(&o.only, "only", "", "measure just slices or claims; default: both")
+	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (err error) {
+	if o.rounds < 1 {
+		return fmt.Errorf("%d rounds: want at least 1", o.rounds)
+	}
+	w := &world{options: o}
+	parts := w.parts()
+	start := time.Now()
+	fmt.Fprintf(os.Stderr, "%d rounds with %d nodes take about %s on two cores.\n", o.rounds, o.nodes, length(parts))
+	if err := w.start(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.cluster.Stop()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what watches the cluster ends before it
+	if err := w.prepare(ctx); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		fmt.Fprintf(os.Stderr, "%s ...\n", p.title)
+		if err := p.run(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(os.Stderr, "That took %s.\n", minutes(time.Since(start)))
+	return report(parts, fleet.Machine(w.cluster))
+}
+
+// part is something that is measured, or done for what is measured next.
+type part struct {
+	title string
+	run   func(context.Context) error
+	// print tells what was measured.
+	print func(out io.Writer)
+	takes time.Duration
+}
+
+// parts are what is done, in this order.
+func (w *world) parts() []part {
+	all := []part{{fmt.Sprintf("Creating %d nodes", w.nodes), w.createFleet, nothing, w.perNode(5 * time.Millisecond)}}
+	if w.only != "claims" {
+		all = append(all, newPublishing(w), newArriving(w), newResting(w))
+	}
+	if w.only != "slices" {
+		all = append(all, newPreparing(w), newBinding(w), newScheduling(w))
+	}
+	return all
+}
+
+func nothing(io.Writer) {}
+
+// perNode is how long all nodes take.
+func (o *options) perNode(one time.Duration) time.Duration {
+	return time.Duration(o.nodes) * one
+}
+
+// length is about how long all parts take, in minutes.
+func length(parts []part) string {
+	var sum time.Duration
+	for _, p := range parts {
+		sum += p.takes
+	}
+	return minutes(sum)
+}
+
+func minutes(length time.Duration) string {
+	return fmt.Sprintf("%.0f min", max(1, length.Minutes()))
+}
+
+func report(parts []part, machine string) error {
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, p := range parts {
+		p.print(out)
+	}
+	fmt.Fprintf(out, "\nOf each figure the median. A ratio is the median of the ratios within the rounds, with the least and the most.\n%s\n", machine)
+	return out.Flush()
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// report is what a run has measured.
+type report struct {
+	Machine string    `json:"machine"`
+	Sizes   []figures `json:"sizes"`
+	// Bars are judged where all sizes were reached.
+	Bars []bar `json:"bars"`
+}
+
+func (r *report) missed() int {
+	missed := 0
+	for _, b := range r.Bars {
+		if !b.Met {
+			missed++
+		}
+	}
+	return missed
+}
+
+// row is a line of the table.
+type row struct {
+	what string
+	of   func(f *figures) string
+}
+
+func decimals(count int, of func(f *figures) float64) func(f *figures) string {
+	return func(f *figures) string { return fmt.Sprintf("%.*f", count, of(f)) }
+}
+
+var rows = []row{
+	{"nodes", func(f *figures) string { return fmt.Sprint(f.Nodes) }},
+	{"devices", func(f *figures) string { return fmt.Sprint(f.Devices) }},
+	{"claims, each of a Pod", func(f *figures) string { return fmt.Sprint(f.Claims) }},
+	{"resident memory when all is prepared, MiB", func(f *figures) string { return mebibytes(f.Memory.Prepared) }},
+	{"resident memory after a restart, MiB", func(f *figures) string { return mebibytes(f.Memory.Restarted) }},
+	{"resident memory, at most at any time, MiB", func(f *figures) string { return mebibytes(f.Memory.Peak) }},
+	{"restart to ready, s", decimals(2, func(f *figures) float64 { return f.Restart.ready() })},
+	{"plain informers to list the same, s", decimals(2, func(f *figures) float64 { return f.Restart.plain() })},
+	{"restart to ready, of what plain informers take", func(f *figures) string { return f.Restart.ratio().String() }},
+	{"writes on restart", func(f *figures) string { return fmt.Sprint(f.Restart.Writes) }},
+	{"CPU per 1,000 heartbeats, s", decimals(3, func(f *figures) float64 { return f.Rest.HeartbeatCPU })},
+	{"heartbeats measured, per second", decimals(0, func(f *figures) float64 { return f.Rest.Heartbeats })},
+	{"at rest without leases: heartbeats of all nodes every 22.5 s, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.heartbeatCore() })},
+	{"at rest with kwok's leases: heartbeats of all nodes every 10 min, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.leasedCore() })},
+	{"resident memory with --shard-mode=lease, at most, MiB", func(f *figures) string { return mebibytes(f.Leases.Peak) }},
+	{"lists of all leases with --shard-mode=lease, % of a core", decimals(1, func(f *figures) float64 { return 100 * f.Leases.Core })},
+	{"writes at rest", func(f *figures) string { return fmt.Sprint(f.Rest.Writes) }},
+	{"publish, nodes/s", decimals(0, func(f *figures) float64 { return f.Writing.PublishRate })},
+	{"CPU to start and publish, s", decimals(1, func(f *figures) float64 { return f.Writing.PublishCPU })},
+	{"prepare, Pods/s", decimals(0, func(f *figures) float64 { return f.Writing.PrepareRate })},
+	{"CPU to start and prepare, s", decimals(1, func(f *figures) float64 { return f.Writing.PrepareCPU })},
+}
+
+func (r *report) print(out io.Writer, plot string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.TabIndent)
+	fmt.Fprintln(table)
+	for _, row := range rows {
+		fmt.Fprint(table, row.what)
+		for i := range r.Sizes {
+			fmt.Fprint(table, "\t", row.of(&r.Sizes[i]))
+		}
+		fmt.Fprintln(table)
+	}
+	if len(r.Bars) > 0 {
+		fmt.Fprintln(table, "\nBAR\tWANT\tHAVE\t")
+	}
+	for _, b := range r.Bars {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.What, b.Want, b.Have, map[bool]string{true: "met", false: "NOT MET"}[b.Met])
+	}
+	fmt.Fprintf(table, "\n%s, all of the cluster on them\n", r.Machine)
+	fmt.Fprintln(table, "Pods were bound and their claims allocated by this program, in the scheduler's place; leases were those of another replica.")
+	fmt.Fprintf(table, "Restarts of kwok-dra and of plain informers took turns, %d times each: the median, and of the ratios the least and the most.\n", restarts)
+	fmt.Fprintf(table, "Plot: %s\n", plot)
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/perf/baseline"
+)
+
+// world is a control plane with a fleet that grows.
+type world struct {
+	cluster    *cluster.Cluster
+	client     kubernetes.Interface
+	kubeconfig string // of the sidecar
+	events     *fleet.Events
+	pods       *fleet.PodEvents
+	cancel     context.CancelFunc // ends the watches
+
+	size
+}
+
+// size is how large the fleet is, and what is in it.
+type size struct {
+	nodes, podsPerNode int
+	// played is the status that kwok gives a node.
+	played *corev1.NodeStatus
+}
+
+func newWorld(ctx context.Context, podsPerNode int) (*world, error) {
+	restore := lazyCollector()
+	c, err := cluster.Start(ctx, cluster.Options{
+		EnableCRDs: []string{"Stage"},
+		// Pods are bound here: the scheduler, at its default limit of requests, would
+		// take an hour for them.
+		Disable: []string{cluster.Scheduler},
+		ExtraArgs: map[string][]string{
+			// Nodes heartbeat by a Stage, and only while that is measured: leases of
+			// 10,000 nodes alone would be a thousand writes a second.
+			cluster.Kwok: {"node-lease-duration-seconds=0"},
+			// Nodes come Ready; otherwise the controller manager would take their taints
+			// away for ten minutes, at its limit of requests.
+			cluster.APIServer: {"disable-admission-plugins=TaintNodesByCondition"},
+			// It would annotate all nodes for minutes, each time that there are many more.
+			cluster.ControllerManager: {"node-monitor-grace-period=24h", "controllers=*,-ttl-controller"},
+		},
+		Output: os.Stderr,
+	})
+	restore() // the sidecar is to run as it does elsewhere
+	if err != nil {
+		return nil, err
+	}
+	w := &world{cluster: c, size: size{podsPerNode: podsPerNode}, cancel: func() {}}
+	if err := w.prepare(ctx); err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	return w, nil
+}
+
+// lazyCollector has the programs of the control plane that are started now take
+// more memory and less CPU, of which they need most.
+func lazyCollector() (restore func()) {
+	const name, percent = "GOGC", "400"
+	before, set := os.LookupEnv(name)
+	_ = os.Setenv(name, percent) // without it, all is slower
+	return func() {
+		if set {
+			_ = os.Setenv(name, before)
+		} else {
+			_ = os.Unsetenv(name)
+		}
+	}
+}
+
+func (w *world) prepare(ctx context.Context) (err error) {
+	if _, err := baseline.Binary(); err != nil { // starting it is timed
+		return err
+	}
+	if w.client, err = fleet.NewClient(w.cluster.Kubeconfig()); err != nil {
+		return err
+	}
+	if w.kubeconfig, err = sidecar.ServiceAccount(ctx, w.cluster); err != nil {
+		return err
+	}
+	if err := fleet.ApplyKwokStage(ctx, w.cluster, "node/fast/node-initialize.yaml"); err != nil {
+		return err
+	}
+	if _, err := w.cluster.Kubectl(ctx, "apply", "-f", filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml")); err != nil {
+		return err
+	}
+	if err := fleet.Configure(ctx, w.client, fleet.Template); err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(ctx)
+	w.cancel = cancel
+	if w.events, err = fleet.WatchEvents(watching, w.client); err != nil {
+		return err
+	}
+	if w.pods, err = fleet.WatchPods(watching, w.client); err != nil {
+		return err
+	}
+	w.events.Progress, w.pods.Progress = progress, progress
+	return nil
+}
+
+func (w *world) stop() error {
+	w.cancel()
+	return w.cluster.Stop()
+}
+
+func progress(what string, have, want int) {
+	fmt.Fprintf(os.Stderr, "    %d of %d %s\n", have, want, what)
+}
+
+// start starts a sidecar, which is ready when this returns.
+func (w *world) start(ctx context.Context, arguments ...string) (*sidecar.Process, error) {
+	return fleet.StartSidecar(ctx, w.cluster, w.kubeconfig, arguments...)
+}
+
+// inParallel makes objects, tells how far it is, and with an error how far it
+// came.
+func inParallel(what string, count int, f func(i int) error) error {
+	fmt.Fprintf(os.Stderr, "  Creating %d %s ...\n", count, what)
+	start := time.Now()
+	var made atomic.Int64
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		tick := time.NewTicker(5 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				progress(what, int(made.Load()), count)
+			}
+		}
+	}()
+	err := fleet.InParallel(count, func(i int) error {
+		if err := f(i); err != nil {
+			return err
+		}
+		made.Add(1)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("create %d %s, %d were made in %s: %w", count, what, made.Load(), time.Since(start).Round(time.Second), err)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
+)
+
+// TestDemo plays the demo, and then does what its last words say.
+func TestDemo(t *testing.T) {
+	var out bytes.Buffer
+	s := &story{out: &out}
+	t.Cleanup(func() {
+		if s.world != nil {
+			require.NoError(t, s.world.Cluster.Stop())
+		}
+	})
+	for _, act := range s.acts() {
+		require.NoError(t, act(t.Context()), "%s", &out)
+	}
+	device, err := s.world.ToBreak(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 12, device.Free)
+	require.Equal(t, []string{"h100-0", "h100-1"}, device.Nodes)
+	words := lastWords(s.world, device)
+	require.True(t, strings.HasSuffix(out.String(), words), "%s", &out)
+	require.Contains(t, words, device.Pod)
+	requirePage(t, s.world.Page)
+
+	lines := commands(words)
+	require.Equal(t, "make demo-down", lines[len(lines)-1])
+	taint := slices.Index(lines, device.Taint())
+	read(t, lines[:taint+1])
+	_, err = s.world.Cluster.Kubectl(t.Context(), "wait", "--for=delete", "--timeout=2m", "pod/"+device.Pod)
+	require.NoError(t, err)
+	_, err = s.world.Cluster.Kubectl(t.Context(), "rollout", "status", "deployment/training", "--timeout=2m")
+	require.NoError(t, err)
+	require.Contains(t, read(t, append(exports(lines), lines[taint+1:len(lines)-1]...)), "tainted")
+	moved, err := s.world.ToBreak(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, device.Pod, moved.Pod)
+}
+
+// requirePage requires that the page is where the last words say.
+func requirePage(t *testing.T, url string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// exports are the lines with which all others work.
+func exports(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "export ") })
+}
+
+// read runs lines of the last words as a reader does, in a shell that knows
+// nothing of the cluster.
+func read(t *testing.T, lines []string) string {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "sh", "-ec", strings.Join(lines, "\n"))
+	shell.Dir = sidecar.Root()
+	shell.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KUBECONFIG=") })
+	out, err := shell.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func TestFree(t *testing.T) {
+	device := &world.Break{Node: "h100-0", Device: "gpu-3", Pod: "training-0", Free: 12, Nodes: []string{"h100-0", "h100-1"}}
+	require.Equal(t, "12 free GPUs of the same kind, on h100-0 or h100-1", free(device))
+	require.Equal(t, "kubectl annotate node h100-0 dra.kwok.x-k8s.io/device-taints=gpu-3:gpu.nvidia.com/xid=79:NoExecute", device.Taint())
+}

@@ -1,0 +1,83 @@
+// Package show is what demos have in common: a cluster that stays to be looked at
+// when all has gone well, and the way in which a story is told.
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// Clear removes what an earlier demo of this checkout has left running, and
+// reports whether there was one.
+func Clear(ctx context.Context) (bool, error) {
+	return cluster.Down(ctx, Name())
+}
+
+// Play plays the acts of a demo. When one fails or is interrupted, nothing is
+// left.
+func Play(ctx context.Context, acts ...func(context.Context) error) (err error) {
+	defer func() {
+		if err != nil {
+			_, downErr := Clear(context.WithoutCancel(ctx))
+			err = errors.Join(err, downErr)
+		}
+	}()
+	for _, act := range acts {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Chapter begins a part of the story.
+func Chapter(out io.Writer, title string) {
+	fmt.Fprintf(out, "\n==> %s\n\n", title)
+}
+
+// Compile runs a build, and shows progress.
+func Compile(out io.Writer, what string, build func() error) error {
+	step := progress.Start(out, "Compiling "+what)
+	err := build()
+	step.Finish(err)
+	return err
+}
+
+// StartCluster starts a cluster that stays, with kwok's fast Stages, but for
+// pod-ready the project's own, which holds back Pods until their claims are
+// prepared.
+func StartCluster(ctx context.Context) (*cluster.Cluster, error) {
+	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
+	if err != nil {
+		return nil, err
+	}
+	stages := filepath.Join(kwok, "kustomize", "stage")
+	c, _, err := cluster.Up(ctx, cluster.Options{Name: Name(), Output: os.Stdout, Config: []string{
+		filepath.Join(stages, "node", "fast", "node-initialize.yaml"),
+		filepath.Join(stages, "node", "heartbeat-with-lease", "node-heartbeat-with-lease.yaml"),
+		filepath.Join(stages, "pod", "fast", "pod-complete.yaml"),
+		filepath.Join(stages, "pod", "fast", "pod-delete.yaml"),
+		filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"),
+	}})
+	return c, err
+}
+
+// Apply applies a file of manifests.
+func Apply(ctx context.Context, c *cluster.Cluster, manifests fs.FS, file string) error {
+	content, err := manifests.Open("manifests/" + file)
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", file, err)
+	}
+	defer func() { _ = content.Close() }()
+	_, err = c.KubectlInput(ctx, content, "apply", "-f", "-")
+	return err
+}

@@ -1,0 +1,186 @@
+// Package world makes the cluster that "make demo" shows and leaves running: a
+// control plane with kwok and kwok-dra, custom resources and Stages, fake H100 and
+// T4 nodes, and Pods that claim their devices.
+package world
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// A World is a running cluster with kwok-dra.
+type World struct {
+	// Cluster is the cluster.
+	Cluster *cluster.Cluster
+	// Path is a directory for $PATH. It has kubectl, kube-scheduler, kwok-dra,
+	// kwok-dractl, and the latter as a plugin of kubectl.
+	Path string
+	// Page is the URL of kwok-dra's page.
+	Page string
+	// Log is the path of kwok-dra's log.
+	Log string
+
+	client kubernetes.Interface
+}
+
+// Options say how to start a World.
+type Options struct {
+	// Name is that of a cluster that keeps running when this process ends, until
+	// cluster.Down. Optional, without it the cluster ends with the process at the
+	// latest.
+	Name string
+	// Output receives the progress. Optional, default is silence.
+	Output io.Writer
+}
+
+// Start starts a World that has no nodes yet. kwok-dra's page has its usual port
+// where that is free.
+func Start(ctx context.Context, o Options) (*World, error) {
+	options, err := clusterOptions()
+	if err != nil {
+		return nil, err
+	}
+	options.Name, options.Output = o.Name, o.Output
+	c, err := start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	w, err := install(ctx, c, preferredPort())
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return w, nil
+}
+
+func start(ctx context.Context, o cluster.Options) (*cluster.Cluster, error) {
+	if o.Name == "" {
+		return cluster.Start(ctx, o)
+	}
+	c, _, err := cluster.Up(ctx, o)
+	return c, err
+}
+
+// ForTest starts a World as "make demo" leaves it, but for the port of the page,
+// which is any. It is stopped at the end of the test.
+func ForTest(t testing.TB) *World {
+	t.Helper()
+	options, err := clusterOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := install(t.Context(), cluster.ForTest(t, options), anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.AddNodes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.RunPods(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// clusterOptions are those of a cluster whose kwok reads its Stages from the
+// cluster, and whose devices can be tainted.
+func clusterOptions() (cluster.Options, error) {
+	o := cluster.Options{EnableCRDs: []string{"Stage"}}
+	versions, err := build.Versions{}.Resolve()
+	if err != nil {
+		return o, err
+	}
+	if strings.HasPrefix(versions.Kubernetes, "v1.34.") || strings.HasPrefix(versions.Kubernetes, "v1.35.") {
+		o.FeatureGates = map[string]bool{"DRADeviceTaints": true} // later releases have it by default
+		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
+	}
+	return o, nil
+}
+
+// AddNodes creates two nodes with H100s and two with T4s, and returns when their
+// devices are published.
+func (w *World) AddNodes(ctx context.Context) error {
+	if err := w.apply(ctx, "templates.yaml", "nodes.yaml"); err != nil {
+		return err
+	}
+	return w.awaitPools(ctx)
+}
+
+// RunPods creates a Deployment whose Pods claim an H100 each, and returns when
+// they run.
+func (w *World) RunPods(ctx context.Context) error {
+	if err := w.apply(ctx, "workload.yaml"); err != nil {
+		return err
+	}
+	_, err := w.Cluster.Kubectl(ctx, "rollout", "status", "deployment/training", "--timeout=2m")
+	return err
+}
+
+// Shell prepares a line of shell in the checkout, as a user who has followed the
+// last words of the demo has it: with kubectl and kwok-dractl, and the cluster as
+// that of both.
+func (w *World) Shell(ctx context.Context, line string) *exec.Cmd {
+	shell := exec.CommandContext(ctx, "sh", "-ec", line)
+	shell.Dir = sidecar.Root()
+	shell.Env = slices.Concat(w.Cluster.KubectlCommand(ctx).Env, []string{"KUBECONFIG=" + w.Cluster.Kubeconfig()})
+	return shell
+}
+
+// apply applies files of manifests.
+func (w *World) apply(ctx context.Context, files ...string) error {
+	var documents []string
+	for _, file := range files {
+		content, err := manifests.ReadFile("manifests/" + file)
+		if err != nil {
+			return fmt.Errorf("read manifests of the demo: %w", err)
+		}
+		documents = append(documents, string(content))
+	}
+	_, err := w.Cluster.KubectlInput(ctx, strings.NewReader(strings.Join(documents, "\n---\n")), "apply", "-f", "-")
+	return err
+}
+
+func newClient(c *cluster.Cluster) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// Programs makes the programs that users run part of a cluster, and returns the
+// directory where they are. kubectl is there already.
+func Programs(c *cluster.Cluster) (string, error) {
+	built, err := sidecar.Programs()
+	if err != nil {
+		return "", err
+	}
+	programs := []string{c.Binary(cluster.Scheduler)} // for users who run a second one
+	for _, name := range []string{"kwok-dra", "kwok-dractl", "kubectl-dra", "kubectl_complete-dra"} {
+		programs = append(programs, filepath.Join(built, name))
+	}
+	var path string
+	for _, program := range programs {
+		if path, err = c.Adopt(program); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Dir(path), nil
+}

@@ -1,0 +1,220 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// variant is what something is where a condition of the chart's values holds.
+type variant[T any] struct {
+	condition string
+	value     T
+}
+
+// missing stands for what an object does not have.
+type missing struct{}
+
+// merge writes the template of a value: what it is by default, and what it is
+// instead, or besides, where the condition of a variant holds. Each place may differ
+// in one variant only; lists may grow in several.
+func merge(value any, variants []variant[any], indent int) (string, error) {
+	differing := slices.DeleteFunc(slices.Clone(variants), func(v variant[any]) bool { return reflect.DeepEqual(v.value, value) })
+	if len(differing) == 0 {
+		return block(value, indent)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		if all, ok := typed[map[string]any](differing); ok {
+			return mergeMaps(value, all, indent)
+		}
+	case []any:
+		if all, ok := typed[[]any](differing); ok {
+			return mergeLists(value, all, indent)
+		}
+	}
+	return choose(value, differing, indent)
+}
+
+// typed are the variants with values of a type, if all are of it.
+func typed[T any](variants []variant[any]) ([]variant[T], bool) {
+	var all []variant[T]
+	for _, v := range variants {
+		value, ok := v.value.(T)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, variant[T]{v.condition, value})
+	}
+	return all, true
+}
+
+// choose writes the one value or the other, of which one may be missing.
+func choose(value any, differing []variant[any], indent int) (string, error) {
+	if len(differing) > 1 {
+		return "", fmt.Errorf("differs for both %s and %s", differing[0].condition, differing[1].condition)
+	}
+	instead, err := block(differing[0].value, indent)
+	if err != nil {
+		return "", err
+	}
+	usual, err := block(value, indent)
+	switch condition := differing[0].condition; {
+	case usual == "":
+		return "{{- if " + condition + " }}\n" + instead + "{{- end }}\n", err
+	case instead == "":
+		return "{{- if not (" + condition + ") }}\n" + usual + "{{- end }}\n", err
+	default:
+		return "{{- if " + condition + " }}\n" + instead + "{{- else }}\n" + usual + "{{- end }}\n", err
+	}
+}
+
+// mergeMaps writes the keys of all in the order of the alphabet.
+func mergeMaps(value map[string]any, variants []variant[map[string]any], indent int) (string, error) {
+	keys := slices.Collect(maps.Keys(value))
+	for _, v := range variants {
+		keys = slices.AppendSeq(keys, maps.Keys(v.value))
+	}
+	slices.Sort(keys)
+	var all strings.Builder
+	for _, key := range slices.Compact(keys) {
+		var below []variant[any]
+		for _, v := range variants {
+			below = append(below, variant[any]{v.condition, field(v.value, key)})
+		}
+		text, err := mergeField(key, field(value, key), below, indent)
+		if err != nil {
+			return "", fmt.Errorf("field %s: %w", key, err)
+		}
+		all.WriteString(text)
+	}
+	return all.String(), nil
+}
+
+// field is a field with its key, or missing.
+func field(object map[string]any, key string) any {
+	value, has := object[key]
+	if !has {
+		return missing{}
+	}
+	return map[string]any{key: value}
+}
+
+// mergeField goes into a field that all have, and chooses otherwise.
+func mergeField(key string, value any, variants []variant[any], indent int) (string, error) {
+	var below []variant[any]
+	for _, v := range append(variants, variant[any]{"", value}) {
+		with, has := v.value.(map[string]any)
+		if !has || !composite(with[key]) {
+			differing := slices.DeleteFunc(variants, func(v variant[any]) bool { return reflect.DeepEqual(v.value, value) })
+			if len(differing) == 0 {
+				return block(value, indent)
+			}
+			return choose(value, differing, indent)
+		}
+		below = append(below, variant[any]{v.condition, with[key]})
+	}
+	last := len(below) - 1
+	text, err := merge(below[last].value, below[:last], indent+2)
+	return strings.Repeat(" ", indent) + key + ":\n" + text, err
+}
+
+// composite reports whether a value has parts.
+func composite(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value) > 0
+	case []any:
+		return len(value) > 0
+	}
+	return false
+}
+
+// mergeLists goes into lists of one length. Of others, each variant adds something
+// somewhere.
+func mergeLists(value []any, variants []variant[[]any], indent int) (string, error) {
+	additions := map[int][]variant[[]any]{}
+	elements := make([][]variant[any], len(value))
+	for _, v := range variants {
+		at := prefix(value, v.value)
+		switch more := len(v.value) - len(value); {
+		case more == 0:
+			for i := range value {
+				elements[i] = append(elements[i], variant[any]{v.condition, v.value[i]})
+			}
+		case more > 0 && reflect.DeepEqual(value[at:], v.value[at+more:]):
+			additions[at] = append(additions[at], variant[[]any]{v.condition, v.value[at : at+more]})
+		default:
+			return "", fmt.Errorf("for %s the list has lost something", v.condition)
+		}
+	}
+	var all strings.Builder
+	for i := range len(value) + 1 {
+		if err := writeAdditions(&all, additions[i], indent); err != nil {
+			return "", err
+		}
+		if i == len(value) {
+			break
+		}
+		text, err := mergeElement(value[i], elements[i], indent)
+		if err != nil {
+			return "", fmt.Errorf("element %d: %w", i, err)
+		}
+		all.WriteString(text)
+	}
+	return all.String(), nil
+}
+
+func writeAdditions(all *strings.Builder, additions []variant[[]any], indent int) error {
+	for _, added := range additions {
+		text, err := block(added.value, indent)
+		if err != nil {
+			return err
+		}
+		all.WriteString("{{- if " + added.condition + " }}\n" + text + "{{- end }}\n")
+	}
+	return nil
+}
+
+// prefix is how many elements two lists have in common at their starts.
+func prefix(a, b []any) int {
+	n := 0
+	for n < len(a) && n < len(b) && reflect.DeepEqual(a[n], b[n]) {
+		n++
+	}
+	return n
+}
+
+// mergeElement writes the element of a list, whose first line may be a directive:
+// so the dash has a line of its own.
+func mergeElement(value any, variants []variant[any], indent int) (string, error) {
+	differing := slices.DeleteFunc(slices.Clone(variants), func(v variant[any]) bool { return reflect.DeepEqual(v.value, value) })
+	if len(differing) == 0 {
+		return block([]any{value}, indent)
+	}
+	text, err := merge(value, differing, indent+2)
+	return strings.Repeat(" ", indent) + "-\n" + text, err
+}
+
+// block writes a value as lines of YAML; nothing for what is missing.
+func block(value any, indent int) (string, error) {
+	if _, ok := value.(missing); ok {
+		return "", nil
+	}
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if line != "\n" {
+			all.WriteString(strings.Repeat(" ", indent))
+		}
+		all.WriteString(line)
+	}
+	return all.String(), nil
+}
