@@ -48,6 +48,18 @@ func (f folder) keepLogs(t testing.TB) {
 		return
 	}
 	t.Logf("Logs of cluster %s are kept in %s", f.name, dir)
+	t.Log(f.lastWords())
+}
+
+// lastWords are the last lines of kwok and of what a test adds, such as kwok-dra: where
+// only the output of a test is kept, they tell what has failed.
+func (f folder) lastWords() string {
+	files, _ := filepath.Glob(f.log("kwok*"))
+	var all strings.Builder
+	for _, file := range files {
+		fmt.Fprintf(&all, "The last lines of %s:\n%s\n", filepath.Base(file), tail(file))
+	}
+	return all.String()
 }
 
 func (f folder) copyLogs(test string) (string, error) {

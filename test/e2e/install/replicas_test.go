@@ -204,7 +204,7 @@ func (u *fleetUser) requireAll() {
 func (u *fleetUser) missingSlices() string {
 	all := u.slices()
 	if len(all) != len(u.nodes)+1 {
-		return fmt.Sprintf("there are %d slices, not one of each of %d nodes and one that they share", len(all), len(u.nodes))
+		return fmt.Sprintf("there are %d slices, not one of each of %d nodes and one that they share; there are none of %s", len(all), len(u.nodes), u.without(all))
 	}
 	for _, node := range u.nodes {
 		// The late node comes untainted.
@@ -213,6 +213,28 @@ func (u *fleetUser) missingSlices() string {
 		}
 	}
 	return ""
+}
+
+// without tells of the nodes that have no slice, and whose they are.
+func (u *fleetUser) without(all map[string]resourcev1.ResourceSlice) string {
+	var missing []string
+	for _, name := range u.nodes {
+		if _, has := all[name]; has {
+			continue
+		}
+		node, err := u.client.CoreV1().Nodes().Get(u.T().Context(), name, metav1.GetOptions{})
+		require.NoError(u.T(), err)
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		holder := "nobody"
+		lease, err := u.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(u.T().Context(), name, metav1.GetOptions{})
+		if err == nil && lease.Spec.HolderIdentity != nil {
+			holder = *lease.Spec.HolderIdentity
+		}
+		missing = append(missing, fmt.Sprintf("%s (ready: %t, lease of %s)", name, ready, holder))
+	}
+	return strings.Join(missing, ", ")
 }
 
 func (u *fleetUser) missingPods() string {
