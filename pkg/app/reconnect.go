@@ -15,6 +15,9 @@ import (
 // client-go 0.37 do not expose the reflectors' Backoff (kubernetes#136943).
 const reconnectPeriod = time.Second
 
+// auditID is a header of all that an API server answers (k8s.io/apiserver/pkg/apis/audit).
+const auditID = "Audit-Id"
+
 // reconnecting is the transport of requests to the API server.
 type reconnecting struct{ http.RoundTripper }
 
@@ -47,9 +50,15 @@ func fillsCache(request *http.Request) bool {
 	return request.Method == http.MethodGet && (query.Has("watch") || query.Has("resourceVersion") || query.Has("limit"))
 }
 
-// away reports whether no API server answers, or only a proxy without one behind it.
+// away reports whether no API server answers, or only a proxy without one behind it. A
+// 504 that an API server has audited is an answer: what it has is older than what was
+// seen of it before, as when a backup is restored, and reflectors then list anew.
 func away(response *http.Response, err error) bool {
-	return err != nil || response.StatusCode >= http.StatusInternalServerError
+	if err != nil {
+		return true
+	}
+	answered := response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != ""
+	return response.StatusCode >= http.StatusInternalServerError && !answered
 }
 
 // pause reports whether the context lasts.

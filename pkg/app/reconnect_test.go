@@ -20,6 +20,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// TestRestoredBackup: an API server that has an older version than it once had says so,
+// and a reflector is to know.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	answer := &http.Response{StatusCode: http.StatusGatewayTimeout, Header: http.Header{}, Body: http.NoBody}
+	require.True(t, away(answer, nil), "of a proxy")
+	answer.Header.Set("Audit-ID", "b7a2")
+	require.False(t, away(answer, nil))
+	answer.StatusCode = http.StatusServiceUnavailable
+	require.True(t, away(answer, nil), "of one that is shutting down")
+}
+
 // outage is an API server that is not there for a while, and that has one ConfigMap then.
 type outage struct {
 	over  time.Time

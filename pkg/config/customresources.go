@@ -126,6 +126,8 @@ func (c *CustomResources) lookFor(ctx context.Context, d *definition) error {
 // and its own list says so as well, twice and some time apart. An API server that
 // starts answers that there is no such resource, also where there is.
 func (c *CustomResources) gone(ctx context.Context, d *definition) bool {
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
 	_, err := c.client.Resource(d.Resource).List(ctx, metav1.ListOptions{Limit: 1})
 	if !apierrors.IsNotFound(err) && (d.watched.Load() != nil || !apierrors.IsForbidden(err)) {
 		d.missing = time.Time{}

@@ -20,6 +20,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
+// probeLimit bounds a probe, for which all workers wait.
+const probeLimit = 10 * time.Second
+
 // probeInterval is how often kwok-dra checks whether the API server has been replaced,
 // or keeps what it dropped.
 const probeInterval = 30 * time.Second
@@ -90,6 +93,8 @@ func (p *Prober) probe(ctx context.Context, field *features.Field) (bool, error)
 }
 
 func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourcev1.ResourceSliceSpec) (kept, refused bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
 	probe := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{GenerateName: v1alpha1.ManagedByValue + "-probe-"}, Spec: spec}
 	stored, err := p.client.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {

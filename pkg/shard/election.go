@@ -42,7 +42,7 @@ func newElection(o Options, leads func(bool)) *election {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				klog.FromContext(ctx).Info("Leads", "identity", identity)
-				leads(true)
+				leads(ctx.Err() == nil) // it is called beside OnStoppedLeading
 			},
 			OnStoppedLeading: func() { leads(false) },
 			OnNewLeader:      func(string) {},
