@@ -161,6 +161,15 @@ func (h *host) check(ctx context.Context, err error) {
 	}
 }
 
+// expectRunning fails the test if a container ends by itself: nobody starts it again,
+// so what the test then waits for would never come.
+func (h *host) expectRunning(ctx context.Context, container *process) {
+	<-container.exited
+	if !container.ending.Load() {
+		h.check(ctx, container.exitError())
+	}
+}
+
 // ready tells the API server that all containers of the Pod are.
 func (h *host) ready(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()

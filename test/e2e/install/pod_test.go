@@ -49,6 +49,7 @@ func (p *runningPod) start(ctx context.Context) error {
 	}
 	for i, running := range p.containers {
 		container := &p.pod.Spec.Containers[i]
+		go p.host.expectRunning(ctx, running)
 		for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
 			if err := running.passes(ctx, probe, container); err != nil {
 				return fmt.Errorf("probe container %s: %w", container.Name, err)
@@ -98,7 +99,8 @@ func (p *runningPod) stop() {
 //
 //   - The API server is not found in a Pod's environment and under
 //     /var/run/secrets, but in a kubeconfig, with the same token.
-//   - It serves on a port of loopback that is free, in place of its own.
+//   - It serves on a port of loopback that is free, in place of its own: kwok-dra on
+//     one that it chooses and logs, kwok, which cannot, on one that was free before.
 //   - Volumes are mounted below a directory, and arguments that name the place of
 //     one name that.
 func (p *runningPod) startContainer(ctx context.Context, container *corev1.Container, kubeconfig string) (*process, error) {
@@ -118,13 +120,17 @@ func (p *runningPod) startContainer(ctx context.Context, container *corev1.Conta
 			arguments[i] = strings.ReplaceAll(arguments[i], mount.MountPath, place)
 		}
 	}
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
 	arguments = append(arguments, "--kubeconfig="+kubeconfig)
-	if filepath.Base(program) != "kubectl" {
+	address := ""
+	switch filepath.Base(program) {
+	case "kubectl":
+	case "kwok":
+		if address, err = freeAddress(); err != nil {
+			return nil, err
+		}
 		arguments = append(arguments, "--server-address="+address)
+	default:
+		arguments = append(arguments, "--server-address="+loopback+":0")
 	}
 	env := []string{"HOME=" + filepath.Join(root, "root")}
 	for name, value := range environment {

@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // command is what is started.
@@ -23,7 +25,7 @@ type command struct {
 	name, program          string
 	arguments, environment []string
 	log                    string
-	// address is where it serves.
+	// address is where it serves, or "" where its log says that.
 	address string
 	// host is the name that the process sees its host have. Optional.
 	host string
@@ -34,6 +36,8 @@ type process struct {
 	command
 	running *exec.Cmd
 	exited  chan struct{}
+	// ending says that the test ends it.
+	ending atomic.Bool
 }
 
 func startProcess(c *cluster.Cluster, what command) (*process, error) {
@@ -67,6 +71,7 @@ func startProcess(c *cluster.Cluster, what command) (*process, error) {
 
 // stop asks the process to end, and waits until it has.
 func (p *process) stop() {
+	p.ending.Store(true)
 	_ = p.running.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
@@ -78,8 +83,24 @@ func (p *process) stop() {
 
 // kill ends the process as the end of its machine does.
 func (p *process) kill() {
+	p.ending.Store(true)
 	_ = p.running.Process.Kill()
 	<-p.exited
+}
+
+// hasExited reports whether the process has ended.
+func (p *process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// exitError says how the process has ended.
+func (p *process) exitError() error {
+	return fmt.Errorf("%s ended with %s:\n%s", strings.Join(p.running.Args, " "), p.running.ProcessState, p.output())
 }
 
 // output is what the process has written so far.
@@ -94,9 +115,15 @@ func (p *process) output() string {
 // prober trusts every certificate, as kubelets do.
 var prober = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
+var errNotServing = errors.New("its log does not say yet where it serves")
+
 // get asks for a path, with a token if there is one, and tells the status.
 func (p *process) get(ctx context.Context, scheme corev1.URIScheme, path, token string) (int, error) {
-	url := strings.ToLower(string(cmp.Or(scheme, corev1.URISchemeHTTP))) + "://" + p.address + path
+	address := cmp.Or(p.address, sidecar.AddressIn(p.log))
+	if address == "" {
+		return 0, errNotServing
+	}
+	url := strings.ToLower(string(cmp.Or(scheme, corev1.URISchemeHTTP))) + "://" + address + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, err
@@ -124,12 +151,15 @@ func (p *process) passes(ctx context.Context, probe *corev1.Probe, container *co
 	defer cancel()
 	for {
 		status, err := p.get(ctx, probe.HTTPGet.Scheme, probe.HTTPGet.Path, "")
+		if p.hasExited() {
+			return p.exitError() // whoever has answered
+		}
 		if err == nil && status == http.StatusOK {
 			return nil
 		}
 		select {
 		case <-p.exited:
-			return fmt.Errorf("%s ended:\n%s", strings.Join(p.running.Args, " "), p.output())
+			return p.exitError()
 		case <-ctx.Done():
 			return fmt.Errorf("%s answers with status %d: %w", probe.HTTPGet.Path, status, errors.Join(err, ctx.Err()))
 		case <-time.After(10 * time.Millisecond):

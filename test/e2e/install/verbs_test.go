@@ -158,13 +158,11 @@ func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, enviro
 	require.NoError(t, err)
 	program, err := sidecar.Binary()
 	require.NoError(t, err)
-	address, err := freeAddress()
-	require.NoError(t, err)
 	started, err := startProcess(v.cluster, command{
-		name: name, program: program, environment: environment, address: address,
+		name: name, program: program, environment: environment,
 		log: filepath.Join(v.cluster.Logs(), "kwok-dra-"+name+".log"),
 		arguments: append([]string{
-			"--kubeconfig=" + kubeconfig, "--server-address=" + address, "--config-map=kube-system/kwok-dra", "--enable-crds",
+			"--kubeconfig=" + kubeconfig, "--server-address=" + loopback + ":0", "--config-map=kube-system/kwok-dra", "--enable-crds",
 			"--manage-nodes-with-label-selector=player=" + name, "-v=2",
 		}, arguments...),
 	})

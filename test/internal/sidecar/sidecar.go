@@ -114,17 +114,23 @@ func (p *Process) WaitReady(ctx context.Context) error {
 
 var serving = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
 
+// AddressIn is where a sidecar serves, by its log, or "" as long as it does not.
+func AddressIn(log string) string {
+	content, _ := os.ReadFile(log)
+	match := serving.FindSubmatch(content)
+	if match == nil {
+		return ""
+	}
+	return string(match[1])
+}
+
 func (p *Process) ready(ctx context.Context) bool {
 	if p.URL == "" {
-		log, err := os.ReadFile(p.Log)
-		if err != nil {
+		address := AddressIn(p.Log)
+		if address == "" {
 			return false
 		}
-		match := serving.FindSubmatch(log)
-		if match == nil {
-			return false
-		}
-		p.URL = "http://" + string(match[1])
+		p.URL = "http://" + address
 	}
 	_, err := p.get(ctx, "/readyz")
 	return err == nil
