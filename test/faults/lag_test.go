@@ -24,7 +24,7 @@ type lag struct {
 // large ones.
 func newLag(random *rand.Rand) *lag {
 	l := &lag{over: make(chan struct{})}
-	l.resource = pick(random, "", "pods", "nodes", "resourceclaims", "resourceclaims", "resourceslices", "leases", "configmaps", "resourcepooltemplates")
+	l.resource = pick(random, "", "pods", "nodes", "resourceclaims", "resourceclaims", "resourceclaims", "resourceclaims", "resourceslices", "leases", "configmaps", "resourcepooltemplates")
 	most := pick(random, 30*time.Millisecond, 300*time.Millisecond, mostLag)
 	l.length = time.Duration(random.Int64N(int64(most)))
 	return l

@@ -22,17 +22,22 @@ var editRounds = flag.Int("edits", 0, "how often a seed edits the configuration 
 func (r *run) edit(ctx context.Context) error {
 	r.editor = newEditor(r.world, r.load.random, r.load.all)
 	for range *editRounds {
-		err := r.round(ctx)
-		r.result.edits = append(r.result.edits, r.editor.done...)
-		if err != nil {
-			return fmt.Errorf("after %s: %w", strings.Join(r.editor.done, ", "), err)
+		for _, step := range r.editor.draw() {
+			err := r.round(ctx, step)
+			r.result.edits = append(r.result.edits, r.editor.done...)
+			if err != nil {
+				return fmt.Errorf("after %s: %w", strings.Join(r.editor.done, ", "), err)
+			}
+			r.editor.carriers = r.editor.settled()
 		}
-		r.editor.carriers = r.editor.settled()
 	}
 	return nil
 }
 
-func (r *run) round(ctx context.Context) error {
+// step is what happens in a round.
+type step func(ctx context.Context, r *run) error
+
+func (r *run) round(ctx context.Context, step step) error {
 	s, err := r.look(ctx)
 	if err != nil {
 		return err
@@ -43,7 +48,7 @@ func (r *run) round(ctx context.Context) error {
 	}
 	defer seen.stop()
 	r.editor.watch(s)
-	if err := r.editor.draw()(ctx, r); err != nil {
+	if err := step(ctx, r); err != nil {
 		return err
 	}
 	r.world.disturb(nil)
@@ -62,17 +67,20 @@ func (r *run) round(ctx context.Context) error {
 	return err
 }
 
-// draw chooses what happens in a round. Most are edits.
-func (e *editor) draw() func(ctx context.Context, r *run) error {
+// draw chooses what happens in a round, or in rounds that follow each other. Most are
+// edits.
+func (e *editor) draw() []step {
 	switch e.random.IntN(12) {
 	case 0:
-		return e.definitions
+		return []step{e.definitions}
 	case 1:
-		return e.discovery
+		return []step{e.create, e.discovery}
 	case 2:
-		return e.begin
+		return []step{e.begin}
+	case 3:
+		return []step{e.create, e.forget}
 	}
-	return e.edit
+	return []step{e.edit}
 }
 
 // edit makes one edit, at times while calls fail, and has sidecars be started: often
@@ -147,13 +155,6 @@ func (w *world) undefine(ctx context.Context) error {
 // discovery has every sidecar be told once at least that there are no definitions.
 func (e *editor) discovery(ctx context.Context, r *run) error {
 	e.done = append(e.done, "discovery answers 404")
-	if err := e.withObject(ctx); err != nil {
-		return err
-	}
-	if err := r.settle(ctx); err != nil {
-		return err
-	}
-	e.carriers = e.settled()
 	schedules := r.schedules(e.random)
 	for _, s := range schedules {
 		s.phases, s.lag.length = []phase{{length: stuck}}, 0
@@ -175,6 +176,31 @@ func (s *schedule) asked(end string) bool {
 		}
 	}
 	return false
+}
+
+// create has a template that is an object come into force, for the next round.
+func (e *editor) create(ctx context.Context, _ *run) error {
+	return e.withObject(ctx)
+}
+
+// forget has sidecars start while a template is refused that was in force before: they
+// have never seen what is published.
+func (e *editor) forget(ctx context.Context, _ *run) error {
+	refused := e.forces()[0].refused
+	good := slices.DeleteFunc(e.names(), func(name string) bool {
+		return !strings.HasPrefix(name, kindTemplate) || refused[name] != ""
+	})
+	name, ok := pickOf(e.random, good)
+	if !ok {
+		return nil
+	}
+	says := e.carriers[name].newest
+	says.refused = true
+	e.done = append(e.done, "refuse "+name)
+	if err := e.change(ctx, change{name, &says}); err != nil {
+		return err
+	}
+	return e.restart(e.random.IntN(3) > 0)
 }
 
 // withObject sees that there is a template that is an object.
