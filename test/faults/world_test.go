@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -118,11 +118,10 @@ func worldOptions(stages []string) (cluster.Options, error) {
 
 // connect makes the clients that go past the proxies.
 func connect(c *cluster.Cluster) (clients, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	config, err := admin.Config(c.Kubeconfig())
 	if err != nil {
-		return clients{}, fmt.Errorf("read kubeconfig of the cluster: %w", err)
+		return clients{}, err
 	}
-	config.QPS = -1
 	config.Timeout = stuck
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

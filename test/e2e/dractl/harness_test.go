@@ -14,10 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/match"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -45,10 +45,7 @@ func newShell(t *testing.T) *shell {
 		filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml"),
 	}
 	s := &shell{T: t, cluster: cluster.ForTest(t, cluster.Options{Config: stages}), dir: filepath.Join(t.TempDir(), "examples")}
-	config, err := clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig())
-	require.NoError(t, err)
-	config.QPS = -1
-	s.client, err = kubernetes.NewForConfig(config)
+	s.client, err = admin.NewClient(s.cluster.Kubeconfig())
 	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(sidecar.Root(), "pkg/dractl/testdata/examples"))))
 	return s

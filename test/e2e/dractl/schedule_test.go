@@ -16,11 +16,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 )
 
 const (
@@ -51,10 +51,7 @@ func TestScheduleAsTheScheduler(t *testing.T) {
 		Disable:   []string{cluster.ControllerManager, cluster.Kwok}, // nothing is to end, or to be taken back
 		ExtraArgs: map[string][]string{cluster.Scheduler: {"kube-api-qps=2000", "kube-api-burst=4000"}},
 	})
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	require.NoError(t, err)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := admin.NewClient(c.Kubeconfig())
 	require.NoError(t, err)
 	r := &referee{T: t, client: client}
 	r.prepare()

@@ -24,9 +24,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -64,10 +64,7 @@ type API struct {
 func New(t *testing.T, options cluster.Options) *H {
 	t.Helper()
 	c := cluster.ForTest(t, options)
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	require.NoError(t, err)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := admin.NewClient(c.Kubeconfig())
 	require.NoError(t, err)
 	kubeconfig, err := sidecar.ServiceAccount(t.Context(), c)
 	require.NoError(t, err)

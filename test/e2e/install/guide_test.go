@@ -12,11 +12,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -37,10 +36,7 @@ type user struct {
 func follows(t *testing.T, options cluster.Options) *user {
 	t.Helper()
 	c := cluster.ForTest(t, options)
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	require.NoError(t, err)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := admin.NewClient(c.Kubeconfig())
 	require.NoError(t, err)
 	dir := filepath.Join(stateDir(c), "checkout")
 	require.NoError(t, os.Mkdir(dir, 0o755))

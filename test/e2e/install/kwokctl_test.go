@@ -13,10 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -45,9 +44,8 @@ func TestKwokctl(t *testing.T) {
 	u.run("until kubectl get serviceaccount default; do sleep 1; done")
 	u.does("Devices")
 
-	config, err := clientcmd.BuildConfigFromFlags("", u.path("home", ".kube", "config"))
-	require.NoError(t, err)
-	u.client, err = kubernetes.NewForConfig(config)
+	var err error
+	u.client, err = admin.NewClient(u.path("home", ".kube", "config"))
 	require.NoError(t, err)
 	u.requirePrepared(h100)
 	u.allPublished(50 + 2)

@@ -13,10 +13,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -104,10 +104,7 @@ spec:
 func newVerbs(t *testing.T) *verbs {
 	t.Helper()
 	c := cluster.ForTest(t, cluster.Options{Audit: true})
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	require.NoError(t, err)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := admin.NewClient(c.Kubeconfig())
 	require.NoError(t, err)
 	kubectl := func(arguments ...string) {
 		_, err := c.Kubectl(t.Context(), arguments...)

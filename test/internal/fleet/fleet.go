@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -36,17 +35,6 @@ var Template string
 
 // Devices is how many devices a node has by Template.
 const Devices = 8
-
-// NewClient makes a client without a limit of requests.
-func NewClient(kubeconfig string) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	return kubernetes.NewForConfig(config)
-}
 
 // NewNode is a node that kwok plays.
 func NewNode(name string) *corev1.Node {

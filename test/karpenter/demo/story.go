@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
@@ -95,9 +95,9 @@ func (s *story) startKarpenter(ctx context.Context) error {
 	if err := process.Start(ctx, s.cluster, process.Options{InstanceTypes: types, Templates: templates()}); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig())
+	config, err := admin.Config(s.cluster.Kubeconfig())
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return err
 	}
 	if s.client, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("make client: %w", err)

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
@@ -51,9 +51,8 @@ func newWorld(t *testing.T, options cluster.Options) *world {
 	options.Config = stages(t)
 	w := &world{T: t, cluster: cluster.ForTest(t, options)}
 	var err error
-	w.config, err = clientcmd.BuildConfigFromFlags("", w.cluster.Kubeconfig())
+	w.config, err = admin.Config(w.cluster.Kubeconfig())
 	require.NoError(t, err)
-	w.config.QPS = -1
 	w.client, err = kubernetes.NewForConfig(w.config)
 	require.NoError(t, err)
 

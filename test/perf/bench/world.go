@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/perf/baseline"
@@ -54,7 +55,7 @@ func (w *world) start(ctx context.Context) (err error) {
 }
 
 func (w *world) prepare(ctx context.Context) (err error) {
-	if w.client, err = fleet.NewClient(w.cluster.Kubeconfig()); err != nil {
+	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
 	if w.kubeconfig, err = sidecar.ServiceAccount(ctx, w.cluster); err != nil {

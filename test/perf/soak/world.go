@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
@@ -42,7 +43,7 @@ func newWorld(ctx context.Context) (*world, error) {
 }
 
 func (w *world) prepare(ctx context.Context) (err error) {
-	if w.client, err = fleet.NewClient(w.cluster.Kubeconfig()); err != nil {
+	if w.client, err = admin.NewClient(w.cluster.Kubeconfig()); err != nil {
 		return err
 	}
 	kubeconfig, err := sidecar.ServiceAccount(ctx, w.cluster)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/perf/baseline"
 )
 
@@ -73,7 +73,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	debug.SetMemoryLimit(math.MaxInt64)
 	begin := make(chan os.Signal, 1)
 	signal.Notify(begin, baseline.BeginSignal)
-	if p.client, err = fleet.NewClient(p.kubeconfig); err != nil {
+	if p.client, err = admin.NewClient(p.kubeconfig); err != nil {
 		return err
 	}
 	if err := p.serve(ctx); err != nil {

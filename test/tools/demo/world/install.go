@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -20,7 +21,7 @@ func install(ctx context.Context, c *cluster.Cluster, port int) (*World, error) 
 		return nil, err
 	}
 	w := &World{Cluster: c, Path: path}
-	if w.client, err = newClient(c); err != nil {
+	if w.client, err = admin.NewClient(c.Kubeconfig()); err != nil {
 		return nil, err
 	}
 	if err := w.applyDefinitions(ctx); err != nil {

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
@@ -155,14 +154,6 @@ func (w *World) apply(ctx context.Context, files ...string) error {
 	}
 	_, err := w.Cluster.KubectlInput(ctx, strings.NewReader(strings.Join(documents, "\n---\n")), "apply", "-f", "-")
 	return err
-}
-
-func newClient(c *cluster.Cluster) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	return kubernetes.NewForConfig(config)
 }
 
 // Programs makes the programs that users run part of a cluster, and returns the
