@@ -40,15 +40,18 @@ type event struct {
 	err   error
 }
 
-// pass passes the events of a watch on, in their order, each as late as it is to be.
-func (l *lag) pass(ctx context.Context, c call, w io.Writer, response *http.Response) error {
-	if c.resource() != l.resource || response.StatusCode != http.StatusOK {
+// pass passes the events of a watch on, in their order, each as late as it is to be by
+// the schedule when its turn comes: most watches were there before the schedule.
+func (p *proxy) pass(ctx context.Context, c call, w io.Writer, response *http.Response) error {
+	if response.StatusCode != http.StatusOK {
 		return whole(w, response)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for one := range eventsOf(ctx, response) {
-		l.wait(ctx, time.Until(one.came.Add(l.length)))
+		if s := p.schedule.Load(); s != nil && s.lag.resource == c.resource() {
+			s.lag.wait(ctx, time.Until(one.came.Add(s.lag.length)))
+		}
 		if one.err != nil {
 			return one.err
 		}

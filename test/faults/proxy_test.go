@@ -93,8 +93,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *proxy) play(w http.ResponseWriter, r *http.Request, c call, fault fault) {
 	s := p.schedule.Load()
 	pass := whole
-	if s != nil && c.watch {
-		pass = func(w io.Writer, response *http.Response) error { return s.lag.pass(r.Context(), c, w, response) }
+	if c.watch {
+		pass = func(w io.Writer, response *http.Response) error { return p.pass(r.Context(), c, w, response) }
 	}
 	switch fault {
 	case dropBefore:
