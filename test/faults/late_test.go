@@ -2,41 +2,38 @@ package faults
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// latePods is how many Pods come when the configuration is what it will be.
-const latePods = 8
+const (
+	// latePods is how many Pods come at rest.
+	latePods = 8
+	// claimLag is how much later than all else sidecars see claims then. A Pod is bound
+	// sooner after its claim is allocated.
+	claimLag = time.Second
+)
 
-// late are Pods that come after the last change of the configuration: each change has
-// all Pods looked at again, also those of which something was missed. Their claims
-// are of several nodes, so that the sidecar that acts for the node is not the one that
-// prepares them.
-func (l *podLoad) late() []operation {
-	var all []operation
+// late has Pods come at rest, whose claims the sidecars see later than the Pods: what
+// they do not do when they see what was allocated, nothing has them do later. The
+// claims are of several nodes, so that the sidecar that acts for the node is not always
+// the one that prepares them.
+func (r *run) late(ctx context.Context) error {
+	if r.load.setup.replicas == 1 {
+		return nil
+	}
+	schedules := r.schedules(r.load.random)
+	for _, s := range schedules {
+		s.phases, s.lag.resource, s.lag.length = []phase{{length: stuck}}, "resourceclaims", claimLag
+	}
+	r.world.disturb(schedules)
+	defer r.world.disturb(nil)
 	for range latePods {
-		pod := l.newPod()
+		pod := r.load.newPod()
 		claim := &pod.Spec.ResourceClaims[0]
 		claim.ResourceClaimName, claim.ResourceClaimTemplateName = nil, new("fabric")
-		all = append(all, operation{
-			fmt.Sprintf("create %s late", pod.Name), 4, time.Duration(l.random.Int64N(int64(100 * time.Millisecond))),
-			func(ctx context.Context) error { return l.createPod(ctx, pod) },
-		})
+		if err := persist(ctx, func(ctx context.Context) error { return r.load.createPod(ctx, pod) }); err != nil {
+			return err
+		}
 	}
-	return all
-}
-
-// TestLate: nothing of the configuration changes after them.
-func TestLate(t *testing.T) {
-	t.Parallel()
-	l := newWorkload(nil, rand.New(rand.NewPCG(1, 0)), 1)
-	planned := l.plan()
-	last := planned[len(planned)-latePods-1]
-	require.Contains(t, last.name, "configure")
-	require.Contains(t, planned[len(planned)-1].name, "late")
+	return r.settle(ctx)
 }

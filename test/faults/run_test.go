@@ -89,6 +89,9 @@ func (r *run) do(ctx context.Context) result {
 		err = r.poke(ctx)
 	}
 	if err == nil {
+		err = r.late(ctx)
+	}
+	if err == nil {
 		err = r.leave(ctx)
 	}
 	if err == nil {

@@ -91,7 +91,7 @@ func (l *workload) plan() []operation {
 		next.pause = time.Duration(l.random.Int64N(int64(90 * time.Millisecond)))
 		planned = append(planned, next)
 	}
-	return append(append(planned, l.removeDisks(), l.configure()), l.late()...)
+	return append(planned, l.removeDisks(), l.configure())
 }
 
 // choice is a kind of operation: how common it is, and how one is made.
