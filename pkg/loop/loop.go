@@ -15,12 +15,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to a minute.
+// A failed key is retried after 50 ms, 100 ms, 200 ms, and so on up to 20 s: whoever
+// tests something waits for it.
 // There is no bucket shared between keys, as in client-go's default limiter: it
 // would hold back a fleet that fails at once for hours.
 const (
 	firstRetry = 50 * time.Millisecond
-	lastRetry  = time.Minute
+	lastRetry  = 20 * time.Second
 )
 
 // Patience is how often a key may fail before an event says so. What a restart

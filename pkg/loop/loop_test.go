@@ -70,8 +70,8 @@ func TestBackoff(t *testing.T) {
 		at := time.Duration(0)
 		for _, wait := range []time.Duration{
 			0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
-			1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond,
-			51200 * time.Millisecond, time.Minute, time.Minute,
+			1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 20 * time.Second, 20 * time.Second,
+			20 * time.Second, 20 * time.Second,
 		} {
 			at += wait
 			want = append(want, at)

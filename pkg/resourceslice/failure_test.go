@@ -177,7 +177,7 @@ func TestAdmissionThatChangesSlices(t *testing.T) {
 		synctest.Wait()
 		writes := w.takeWrites()
 		require.Equal(t, 1, writes["create"])
-		require.Less(t, writes["patch"], 75, "with backoff up to a minute")
+		require.Less(t, writes["patch"], 195, "with backoff up to 20 s")
 		require.LessOrEqual(t, writes["dry-run"], writes["patch"]+2, "asked once for each")
 		events := w.events()
 		require.NotEmpty(t, events)
