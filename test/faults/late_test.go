@@ -21,6 +21,12 @@ func (r *run) late(ctx context.Context) error {
 	if r.load.setup.replicas == 1 {
 		return nil
 	}
+	if err := persist(ctx, r.load.enlarge("fabric").do); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
 	schedules := r.schedules(r.load.random)
 	for _, s := range schedules {
 		s.phases, s.lag.resource, s.lag.length = []phase{{length: stuck}}, "resourceclaims", claimLag

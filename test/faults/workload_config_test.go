@@ -79,6 +79,15 @@ func (l *configLoad) changeTemplate() operation {
 	return l.configure()
 }
 
+// enlarge has a template have devices for all Pods, on all nodes.
+func (l *configLoad) enlarge(name string) operation {
+	l.all = maps.Clone(l.all)
+	t := l.all[name]
+	t.count, t.kinds = 200, []string{"a", "b", "c", "d"}
+	l.all[name] = t
+	return l.configure()
+}
+
 // ignoreRefused takes what the API server does not let one do for done.
 func ignoreRefused(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
