@@ -50,15 +50,18 @@ func fillsCache(request *http.Request) bool {
 	return request.Method == http.MethodGet && (query.Has("watch") || query.Has("resourceVersion") || query.Has("limit"))
 }
 
-// away reports whether no API server answers, or only a proxy without one behind it. A
-// 504 that an API server has audited is an answer: what it has is older than what was
-// seen of it before, as when a backup is restored, and reflectors then list anew.
+// away reports whether no API server answers, or only a proxy without one behind it, or
+// one without etcd.
 func away(response *http.Response, err error) bool {
-	if err != nil {
-		return true
-	}
-	answered := response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != ""
-	return response.StatusCode >= http.StatusInternalServerError && !answered
+	return err != nil || response.StatusCode >= http.StatusInternalServerError && !isTooLarge(response)
+}
+
+// isTooLarge reports whether an API server does not have the resource version that is
+// asked for, as when a backup was restored. Reflectors then list anew. It is the one
+// 504 with a time to ask again (NewTooLargeResourceVersionError in
+// k8s.io/apiserver/pkg/storage).
+func isTooLarge(response *http.Response) bool {
+	return response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != "" && response.Header.Get("Retry-After") != ""
 }
 
 // pause reports whether the context lasts.

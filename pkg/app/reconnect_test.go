@@ -20,14 +20,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestRestoredBackup: an API server that has an older version than it once had says so,
+// TestRestoredBackup: an API server that has older versions than it once had says so,
 // and a reflector is to know.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
-	answer := &http.Response{StatusCode: http.StatusGatewayTimeout, Header: http.Header{}, Body: http.NoBody}
+	answer := &http.Response{StatusCode: http.StatusGatewayTimeout, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}
 	require.True(t, away(answer, nil), "of a proxy")
 	answer.Header.Set("Audit-ID", "b7a2")
 	require.False(t, away(answer, nil))
+	answer.Header.Del("Retry-After")
+	require.True(t, away(answer, nil), "of one that has not got it in time")
 	answer.StatusCode = http.StatusServiceUnavailable
 	require.True(t, away(answer, nil), "of one that is shutting down")
 }
