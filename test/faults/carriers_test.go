@@ -120,8 +120,23 @@ func (f *force) clash(one *source) string {
 		return "does not exist"
 	case one.newest.refused:
 		return "is refused"
+	case one.newest.contradictsItself():
+		return "contradicts itself"
 	}
 	return f.contradicts(one.newest)
+}
+
+// contradictsItself reports whether two templates make the same shared pool.
+func (c *content) contradictsItself() bool {
+	pools := map[poolKey]bool{}
+	for _, t := range c.templates {
+		key := poolKey{driver: t.driver, name: t.poolName()}
+		if t.shared && pools[key] {
+			return true
+		}
+		pools[key] = pools[key] || t.shared
+	}
+	return false
 }
 
 // contradicts says what of the content contradicts what is in force.
