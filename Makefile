@@ -70,7 +70,7 @@ generate-docs: ## Fill in the parts of docs/reference that are made from the cod
 
 .PHONY: verify
 verify: lint ## Run the linters, and check that go.mod files are tidy.
-	@for module in $(MODULES) test/tools/lint; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
+	@for module in $(MODULES) test/tools/lint test/drivers/others; do (cd $$module && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: lint
 lint: ## Run golangci-lint, which checks formatting too.
@@ -117,6 +117,10 @@ race: ## Run the tests that need no cluster with the race detector (needs a C co
 .PHONY: bench
 bench: control-plane ## Measure speed and CPU against writers that do nothing else and a kwok Stage, on a real cluster (ROUNDS=11).
 	@$(RUN) test ./perf/bench $(if $(ROUNDS),-rounds $(ROUNDS))
+
+.PHONY: bench-plugins
+bench-plugins: control-plane ## Measure 100 fake nodes with a process of a real driver each, and 1,000 Pods (2 minutes).
+	@$(RUN) test ./perf/plugins
 
 .PHONY: bench-hot
 bench-hot: ## Measure the functions that run for each node, Pod, claim and slice (under a minute).

@@ -19,8 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// configMapName is the name of the ConfigMap, with which the names of its
-// templates begin.
+// configMapName is the ConfigMap, with whose name those of its templates begin.
 const configMapName = "dra-kwok-configmap"
 
 // configMapDocument is the text of config.yaml.
@@ -42,9 +41,9 @@ type mappedSlice struct {
 
 // mappedDevice is a device, or a group of like ones.
 type mappedDevice struct {
-	Name       string           `json:"name"`
-	Count      *int32           `json:"count"`
-	Attributes map[string]*text `json:"attributes"`
+	Name       string                             `json:"name"`
+	Count      *int32                             `json:"count"`
+	Attributes map[resourcev1.QualifiedName]*text `json:"attributes"`
 }
 
 // text is a string, or a number or bool as it is written.
@@ -94,11 +93,9 @@ func ConfigMap(data string) (*Adapted, error) {
 		return &Adapted{}, nil
 	}
 	var given configMapDocument
-	c := &configMap{}
+	c := &configMap{adapter: newAdapter()}
 	c.misfits = document.Decode(&given, nil)
-	if given.Driver == "" {
-		c.refuse(field.Required(field.NewPath("driver"), "the name of the DRA driver, for example gpu.example.com"))
-	}
+	c.require(given.Driver != "", field.NewPath("driver"), exampleDriver)
 	c.driver = c.driverName(given.Driver, "driver")
 	for i := range given.Mappings {
 		c.addMapping(&given.Mappings[i], field.NewPath("mappings").Index(i))
@@ -114,17 +111,14 @@ func ConfigMap(data string) (*Adapted, error) {
 }
 
 func (c *configMap) addMapping(given *mapping, path *field.Path) {
-	if given.Name == "" {
-		c.refuse(field.Required(path.Child("name"), "the name of the mapping, for example h100-nodes"))
+	name := path.Child("name")
+	if !c.require(given.Name != "", name, "the name of the mapping, for example h100-nodes") || !c.takeName(given.Name, name) {
 		return
 	}
-	if !c.takeName(given.Name, path.Child("name")) {
-		return
-	}
-	d := newDraft(templateName(configMapName, given.Name), c.driver, ConfigMapPriority)
+	d := newDraft(templateName(configMapName, given.Name), c.driver, configMapPriority)
 	d.incomplete = c.misfits.Hides(path.String())
 	devicesPath := path.Child("resourceSlice", "devices")
-	d.origins = map[string]string{"spec.driver": "driver", "spec.devices": devicesPath.String(), "metadata.name": path.Child("name").String()}
+	d.origins = map[string]string{"spec.driver": "driver", "spec.devices": devicesPath.String(), "metadata.name": name.String()}
 	d.template.Spec.PoolName = defaults.PoolName + "-device-pool"
 	d.template.Spec.SliceLabels = map[string]string{"kwok.x-k8s.io/managed-by": "dra-kwok-driver", "kwok.x-k8s.io/node": defaults.PoolName}
 	c.requireLabels(d, &given.NodeSelector, path.Child("nodeSelector"))
@@ -137,26 +131,19 @@ func (c *configMap) addMapping(given *mapping, path *field.Path) {
 // addDevice adds a group of devices.
 func (c *configMap) addDevice(d *draft, given *mappedDevice, path *field.Path) {
 	c.checkName(given.Name, path.Child("name"))
-	device := v1alpha1.DeviceTemplate{Name: given.Name, Count: given.Count}
-	names := c.attributeNames(slices.Collect(maps.Keys(given.Attributes)), path.Child("attributes"))
+	device := v1alpha1.DeviceTemplate{Name: given.Name, Count: given.Count, Attributes: map[resourcev1.QualifiedName]v1alpha1.Attribute{}}
+	names := c.attributeNames(maps.Keys(given.Attributes), path.Child("attributes"))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		at := path.Child("attributes").Key(name)
-		value := given.Attributes[name]
-		if value == nil {
-			c.refuse(field.Required(at, "the value of the attribute, a text"))
-			continue
+		at, value := path.Child("attributes").Key(string(name)), given.Attributes[name]
+		if c.require(value != nil, at, "the value of the attribute, a text") {
+			attribute := v1alpha1.Attribute{Type: v1alpha1.AttributeString, Value: string(*value)}
+			device.Attributes[names[name]] = c.literalAttribute(attribute, at)
 		}
-		if device.Attributes == nil {
-			device.Attributes = map[resourcev1.QualifiedName]v1alpha1.Attribute{}
-		}
-		attribute := v1alpha1.Attribute{Type: v1alpha1.AttributeString, Value: string(*value)}
-		device.Attributes[resourcev1.QualifiedName(names[name])] = c.literalAttribute(attribute, at)
 	}
 	d.add(device, path)
 }
 
-// deviceClass is the class of all devices of a driver. Its name is in lower case,
-// which that of a driver need not be.
+// deviceClass is the class of all devices of a driver. Its name is in lower case.
 func deviceClass(given, driver string) resourcev1.DeviceClass {
 	return resourcev1.DeviceClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "DeviceClass"},

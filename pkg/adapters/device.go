@@ -1,10 +1,13 @@
 package adapters
 
 import (
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -68,4 +71,43 @@ func (a *adapter) literalAttribute(attribute v1alpha1.Attribute, path *field.Pat
 	}
 	attribute.Value = literal(attribute.Value)
 	return attribute
+}
+
+// literal is a text as a value that may be a Go template: it stands for itself.
+func literal(text string) string {
+	return strings.ReplaceAll(text, "{{", `{{"{{"}}`)
+}
+
+// driverName is the name of a driver as the API server accepts it. It has no "/",
+// which names of extended resources have.
+func (a *adapter) driverName(given, path string) string {
+	name := strings.ReplaceAll(given, "/", ".")
+	if name != given {
+		a.change(`%s %q is published as %q, since the name of a driver has no "/"`, path, given, name)
+	}
+	return name
+}
+
+type attributeName = resourcev1.QualifiedName
+
+// attributeNames maps the names of attributes to those that the API server
+// accepts: a C identifier has no "-". Two that become one are refused.
+func (a *adapter) attributeNames(all iter.Seq[attributeName], path *field.Path) map[attributeName]attributeName {
+	published, taken := map[attributeName]attributeName{}, map[string]string{}
+	for _, given := range slices.Sorted(all) {
+		name := string(given)
+		last := strings.LastIndex(name, "/") + 1
+		normal := name[:last] + strings.ReplaceAll(name[last:], "-", "_")
+		if other, ok := taken[normal]; ok {
+			delete(a.renamed, path.Key(normal).String())
+			a.refuse(field.Invalid(path.Key(name), name, fmt.Sprintf("would be published as %q, as %q is: rename one", normal, other)))
+			continue
+		}
+		if normal != name {
+			a.renamed[path.Key(normal).String()] = path.Key(name).String()
+			a.change(`attribute %q is published as %q, since the name of an attribute has no "-"`, name, normal)
+		}
+		taken[normal], published[given] = name, attributeName(normal)
+	}
+	return published
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// PoolLabel is the label of slices that names the pool of the DRAConfig that they
-// are of.
+// PoolLabel is the label of slices that names their pool of the DRAConfig.
 const PoolLabel = "test.karpenter.sh/pool"
 
 type draConfigSpec struct {
@@ -48,18 +47,12 @@ type draConfig struct {
 // one name in a pool are refused. In two pools they may be, unless both select a
 // node.
 func DRAConfig(source *unstructured.Unstructured) (*Adapted, error) {
-	c := &draConfig{name: source.GetName()}
+	c := &draConfig{adapter: newAdapter(), name: source.GetName()}
 	var spec draConfigSpec
-	if err := c.decodeSpec(source, &spec); err != nil {
-		return nil, err
-	}
+	c.decodeSpec(source, &spec)
 	path := field.NewPath("spec")
-	if spec.Driver == "" {
-		c.refuse(field.Required(path.Child("driver"), "the name of the DRA driver, for example gpu.example.com"))
-	}
-	if len(spec.Pools) == 0 {
-		c.refuse(field.Required(path.Child("pools"), "give at least one pool"))
-	}
+	c.require(spec.Driver != "", path.Child("driver"), exampleDriver)
+	c.require(len(spec.Pools) > 0, path.Child("pools"), "give at least one pool")
 	c.driver = spec.Driver
 	for i := range spec.Pools {
 		c.addPool(&spec.Pools[i], path.Child("pools").Index(i))
@@ -71,7 +64,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 	if !c.takeName(given.Name, path.Child("name")) {
 		return
 	}
-	d := newDraft(templateName("draconfig-"+c.name, given.Name), c.driver, TemplatePriority)
+	d := newDraft(templateName("draconfig-"+c.name, given.Name), c.driver, templatePriority)
 	d.incomplete = c.misfits.Hides(path.String())
 	for _, field := range []string{"spec.driver", "spec.sliceLabels[test.karpenter.sh/driver]"} {
 		d.origins[field] = "spec.driver"
@@ -84,9 +77,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 		"test.karpenter.sh/driver":     c.driver,
 	}
 	c.addTerms(d, given.NodeSelectorTerms, path.Child("nodeSelectorTerms"))
-	if len(given.ResourceSlices) == 0 {
-		c.refuse(field.Required(path.Child("resourceSlices"), "give at least one slice with devices"))
-	}
+	c.require(len(given.ResourceSlices) > 0, path.Child("resourceSlices"), "give at least one slice with devices")
 	for i := range given.ResourceSlices {
 		c.addSlice(d, given.ResourceSlices[i].Devices, path.Child("resourceSlices").Index(i))
 	}
@@ -97,8 +88,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 
 // takeName refuses pools without a name, and with one that is no label or taken.
 func (c *draConfig) takeName(name string, path *field.Path) bool {
-	if name == "" {
-		c.refuse(field.Required(path, "the name of the pool, for example h100-pool"))
+	if !c.require(name != "", path, "the name of the pool, for example h100-pool") {
 		return false
 	}
 	if errs := validation.ValidateLabel(name, path); len(errs) > 0 {
@@ -110,9 +100,7 @@ func (c *draConfig) takeName(name string, path *field.Path) bool {
 
 // addTerms adds the terms that select nodes.
 func (c *draConfig) addTerms(d *draft, given []corev1.NodeSelectorTerm, path *field.Path) {
-	if len(given) == 0 {
-		c.refuse(field.Required(path, "give at least one term with matchExpressions or matchFields"))
-	}
+	c.require(len(given) > 0, path, "give at least one term with matchExpressions or matchFields")
 	for i, term := range given {
 		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 			c.change("%s is left out, since a term with nothing in it selects no node", path.Index(i))
@@ -128,8 +116,7 @@ func (c *draConfig) addTerms(d *draft, given []corev1.NodeSelectorTerm, path *fi
 }
 
 func (c *draConfig) addSlice(d *draft, given []v1alpha1.DeviceTemplate, path *field.Path) {
-	if len(given) == 0 {
-		c.refuse(field.Required(path.Child("devices"), "give at least one device"))
+	if !c.require(len(given) > 0, path.Child("devices"), "give at least one device") {
 		d.incomplete = true
 		return
 	}

@@ -83,7 +83,7 @@ func requireSound(t *testing.T, adapted *Adapted, err error) {
 		names[template.Name] = true
 		compiled, errs := devices.Compile(template)
 		require.Empty(t, errs)
-		_, err := devices.Pools([]*devices.Template{compiled}, lifecycle.NodeObject(newNode("kwok-node")))
+		_, _, err := devices.Standing([]*devices.Template{compiled}, lifecycle.NodeObject(newNode("kwok-node")), nil)
 		require.NoError(t, err)
 	}
 }

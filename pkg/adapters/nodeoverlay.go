@@ -2,9 +2,12 @@ package adapters
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,10 +18,9 @@ import (
 // maxWeight is the most that Karpenter takes.
 const maxWeight = 10_000
 
-// overlaySpec is what there is to know of a NodeOverlay. Prices and more are
-// Karpenter's.
+// overlaySpec is what there is to know of a NodeOverlay. The rest is Karpenter's.
 type overlaySpec struct {
-	Weight         *int32                           `json:"weight"`
+	Weight         int32                            `json:"weight"`
 	Requirements   []corev1.NodeSelectorRequirement `json:"requirements"`
 	ResourceSlices []overlaySlice                   `json:"resourceSlices"`
 }
@@ -40,16 +42,14 @@ type nodeOverlay struct {
 // attribute's "_". What is each node's own, the pool, the name of the slice and
 // that of the node, is made up for it.
 func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
-	o := &nodeOverlay{name: source.GetName()}
+	o := &nodeOverlay{adapter: newAdapter(), name: source.GetName()}
 	path := field.NewPath("spec")
 	annotation := source.GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]
 	inSpec, _, _ := unstructured.NestedFieldNoCopy(source.Object, "spec", "resourceSlices")
 	if list, isList := inSpec.([]any); annotation == "" && (inSpec == nil || isList && len(list) == 0) {
 		return &Adapted{}, nil
 	}
-	if err := o.decodeSpec(source, &o.spec); err != nil {
-		return nil, err
-	}
+	o.decodeSpec(source, &o.spec)
 	given, at := o.spec.ResourceSlices, path.Child("resourceSlices")
 	o.misfits = slices.DeleteFunc(o.misfits, func(p strict.Problem) bool { return p.Unknown && !strict.Within(at.String(), p.Path) })
 	if annotationPath := field.NewPath("metadata", "annotations").Key(v1alpha1.ResourceSlicesAnnotation); len(given) == 0 {
@@ -57,8 +57,8 @@ func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
 	} else if annotation != "" {
 		o.change("%s is ignored, since the NodeOverlay has %s", annotationPath, at)
 	}
-	if weight := o.spec.Weight; weight != nil && (*weight < 0 || *weight > maxWeight) {
-		o.refuse(field.Invalid(path.Child("weight"), *weight, fmt.Sprintf("must be between 1 and %d", maxWeight)))
+	if weight := o.spec.Weight; weight < 0 || weight > maxWeight {
+		o.refuse(field.Invalid(path.Child("weight"), weight, fmt.Sprintf("must be between 1 and %d", maxWeight)))
 	}
 	for i := range given {
 		o.addSlice(&given[i], at.Index(i))
@@ -94,10 +94,125 @@ func (o *nodeOverlay) annotated(text string, path *field.Path) []overlaySlice {
 	return given
 }
 
-// priority ranks the overlay's templates by its weight.
-func (o *nodeOverlay) priority() int32 {
-	if o.spec.Weight == nil {
-		return NodeOverlayPriority
+// overlaySlice is a ResourceSlice.
+type overlaySlice struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Metadata   any              `json:"metadata"`
+	Spec       overlaySliceSpec `json:"spec"`
+}
+
+type overlaySliceSpec struct {
+	Driver                 string                         `json:"driver"`
+	Pool                   any                            `json:"pool"`
+	NodeName               *string                        `json:"nodeName"`
+	NodeSelector           any                            `json:"nodeSelector"`
+	AllNodes               bool                           `json:"allNodes"`
+	PerDeviceNodeSelection bool                           `json:"perDeviceNodeSelection"`
+	Devices                []overlayDevice                `json:"devices"`
+	SharedCounters         []resourcev1.CounterSet        `json:"sharedCounters"`
+	PartitionTypeAttribute *resourcev1.FullyQualifiedName `json:"partitionTypeAttribute"`
+	SkipNodeOperations     []resourcev1.SkipNodeOperation `json:"skipNodeOperations"`
+}
+
+// overlayDevice is a device that may say again of which driver it is.
+type overlayDevice struct {
+	v1alpha1.DeviceTemplate `json:",inline"`
+	Driver                  *string `json:"driver"`
+}
+
+// addSlice adds a slice to the draft for its driver.
+func (o *nodeOverlay) addSlice(slice *overlaySlice, path *field.Path) {
+	spec, specPath := &slice.Spec, path.Child("spec")
+	o.checkKind(slice, path)
+	o.checkNodes(spec, specPath)
+	o.require(len(spec.Devices)+len(spec.SharedCounters) > 0, specPath.Child("devices"), "give at least one device")
+	if !o.require(spec.Driver != "", specPath.Child("driver"), exampleDriver) {
+		return
 	}
-	return NodeOverlayPriority + *o.spec.Weight
+	d := o.draftFor(spec, specPath)
+	d.incomplete = d.incomplete || o.misfits.Hides(path.String()) || o.misfits.Hides("spec.requirements")
+	o.addCounters(d, spec.SharedCounters, specPath.Child("sharedCounters"))
+	var devices []v1alpha1.DeviceTemplate
+	for i := range spec.Devices {
+		devices = append(devices, o.device(&spec.Devices[i], spec.Driver, specPath.Child("devices").Index(i)))
+	}
+	if len(devices) > 0 {
+		o.adapter.addSlice(d, devices, specPath)
+	}
+}
+
+func (o *nodeOverlay) checkKind(slice *overlaySlice, path *field.Path) {
+	version, kind := resourcev1.SchemeGroupVersion.String(), "ResourceSlice"
+	if slice.APIVersion != "" && slice.APIVersion != version {
+		o.refuse(field.NotSupported(path.Child("apiVersion"), slice.APIVersion, []string{version}))
+	}
+	if slice.Kind != "" && slice.Kind != kind {
+		o.refuse(field.NotSupported(path.Child("kind"), slice.Kind, []string{kind}))
+	}
+}
+
+// checkNodes refuses slices of several nodes, and leaves out what is made up for each.
+func (o *nodeOverlay) checkNodes(spec *overlaySliceSpec, path *field.Path) {
+	o.forbid(map[string]bool{
+		"nodeSelector":           spec.NodeSelector != nil,
+		"allNodes":               spec.AllNodes,
+		"perDeviceNodeSelection": spec.PerDeviceNodeSelection,
+	}, path, "each node that meets the requirements has slices of its own; a pool that nodes share needs a ResourcePoolTemplate with sharedWith")
+	if spec.Pool != nil {
+		o.change("%s is left out, since each node has a pool of its own", path.Child("pool"))
+	}
+	if spec.NodeName != nil {
+		o.change("%s is left out, since each node that meets the requirements has slices of its own", path.Child("nodeName"))
+	}
+}
+
+// device checks a device's driver, and names the attributes as they are published.
+func (o *nodeOverlay) device(given *overlayDevice, driver string, path *field.Path) v1alpha1.DeviceTemplate {
+	if given.Driver != nil && *given.Driver != driver {
+		o.refuse(field.Invalid(path.Child("driver"), *given.Driver, fmt.Sprintf("must be the driver of the slice, %q, or left out", driver)))
+	}
+	device := given.DeviceTemplate
+	device.Attributes = map[resourcev1.QualifiedName]v1alpha1.Attribute{}
+	for name, published := range o.attributeNames(maps.Keys(given.Attributes), path.Child("attributes")) {
+		device.Attributes[published] = given.Attributes[name]
+	}
+	return device
+}
+
+// draftFor finds or makes the draft for a slice's driver. What all slices of a
+// pool have in common must be the same in all of them.
+func (o *nodeOverlay) draftFor(spec *overlaySliceSpec, path *field.Path) *draft {
+	driver := o.driverName(spec.Driver, path.Child("driver").String())
+	for _, d := range o.drafts {
+		if d.template.Spec.Driver != driver {
+			continue
+		}
+		if !apiequality.Semantic.DeepEqual(d.template.Spec.PartitionTypeAttribute, spec.PartitionTypeAttribute) {
+			o.refuse(field.Invalid(path.Child("partitionTypeAttribute"), field.OmitValueType{}, "must be the same in all slices of the driver "+driver))
+		}
+		if !slices.Equal(d.template.Spec.SkipNodeOperations, spec.SkipNodeOperations) {
+			o.refuse(field.Invalid(path.Child("skipNodeOperations"), field.OmitValueType{}, "must be the same in all slices of the driver "+driver))
+		}
+		return d
+	}
+	d := newDraft(templateName("nodeoverlay-"+o.name, driver), driver, nodeOverlayPriority+o.spec.Weight)
+	for _, name := range []string{"driver", "devices", "partitionTypeAttribute", "skipNodeOperations"} {
+		d.from(field.NewPath("spec", name), path.Child(name))
+	}
+	d.template.Spec.PartitionTypeAttribute, d.template.Spec.SkipNodeOperations = spec.PartitionTypeAttribute, spec.SkipNodeOperations
+	for i, requirement := range o.spec.Requirements {
+		o.requireOverlaid(d, requirement, field.NewPath("spec", "requirements").Index(i))
+	}
+	o.drafts = append(o.drafts, d)
+	return d
+}
+
+func (o *nodeOverlay) addCounters(d *draft, given []resourcev1.CounterSet, path *field.Path) {
+	for i, set := range given {
+		o.checkName(set.Name, path.Index(i).Child("name"))
+		spec := &d.template.Spec
+		d.from(field.NewPath("spec", "sharedCounters").Index(len(spec.SharedCounters)), path.Index(i))
+		spec.SharedCounters = append(spec.SharedCounters, v1alpha1.CounterSetTemplate{Name: set.Name, Counters: set.Counters})
+	}
 }

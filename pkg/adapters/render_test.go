@@ -40,7 +40,10 @@ func pools(t testing.TB, node *corev1.Node, templates ...v1alpha1.ResourcePoolTe
 	}
 	found := map[string]devices.Pool{}
 	for _, chosen := range devices.ForDriver(compiled, node) {
-		made, err := devices.Pools(chosen, lifecycle.NodeObject(node))
+		made, refusals, err := devices.Standing(chosen, lifecycle.NodeObject(node), nil)
+		if len(refusals) > 0 {
+			err = refusals[0].Err
+		}
 		if err != nil {
 			return nil, err
 		}

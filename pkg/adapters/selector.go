@@ -9,29 +9,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 var (
 	terms = field.NewPath("spec", "nodeSelector", "nodeSelectorTerms")
-	// expressions are those of the one term that a template has where the document
-	// knows no terms.
+	// expressions are those of the one term where the document knows no terms.
 	expressions = terms.Index(0).Child("matchExpressions")
 )
 
 // fake is what all nodes are that kwok-dra acts for.
 var fake = labels.Set{"kwok.x-k8s.io/node": "fake"}
 
-// require adds a requirement for the labels of nodes.
-func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *field.Path) {
+// require adds a requirement for the labels of nodes, and returns where it is.
+func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *field.Path) (at *field.Path) {
 	spec := &d.template.Spec
 	if spec.NodeSelector == nil {
 		spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
 	}
 	term := &spec.NodeSelector.NodeSelectorTerms[0]
-	d.from(expressions.Index(len(term.MatchExpressions)), origin)
+	at = expressions.Index(len(term.MatchExpressions))
+	d.from(at, origin)
 	term.MatchExpressions = append(term.MatchExpressions, requirement)
+	return at
 }
 
 // requireLabels adds the requirements of a label selector. A requirement of the
@@ -39,28 +39,22 @@ func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *fiel
 // acts for: KWOK itself has it as an annotation, and so do nodes that have no
 // such label.
 func (a *adapter) requireLabels(d *draft, selector *metav1.LabelSelector, path *field.Path) {
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		a.refuse(field.Required(path, "matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node"))
-	}
+	a.require(len(selector.MatchLabels)+len(selector.MatchExpressions) > 0, path,
+		"matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node")
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
-		origin, at := path.Child("matchLabels").Key(key), d.nextExpression()
-		requirement := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{selector.MatchLabels[key]}}
-		if isFake(requirement) {
-			continue
+		expression := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{selector.MatchLabels[key]}}
+		origin := path.Child("matchLabels").Key(key)
+		if at := d.requireLabel(expression, origin); at != nil {
+			d.from(at.Child("key"), origin)
+			d.from(at.Child("values").Index(0), origin)
 		}
-		d.require(requirement, origin)
-		d.from(at.Child("key"), origin)
-		d.from(at.Child("values").Index(0), origin)
 	}
 	for i, expression := range selector.MatchExpressions {
 		origin := path.Child("matchExpressions").Index(i)
 		if !slices.Contains(labelOperators, expression.Operator) {
 			a.refuse(field.NotSupported(origin.Child("operator"), expression.Operator, labelOperators))
 		}
-		requirement := corev1.NodeSelectorRequirement{Key: expression.Key, Operator: corev1.NodeSelectorOperator(expression.Operator), Values: expression.Values}
-		if !isFake(requirement) {
-			d.require(requirement, origin)
-		}
+		d.requireLabel(expression, origin)
 	}
 }
 
@@ -68,26 +62,16 @@ var labelOperators = []metav1.LabelSelectorOperator{
 	metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
 }
 
-// nextExpression is the path of the requirement that is added next.
-func (d *draft) nextExpression() *field.Path {
-	if d.template.Spec.NodeSelector == nil {
-		return expressions.Index(0)
+// requireLabel adds a requirement of a label selector, and returns where it is, or
+// nil where every fake node meets it.
+func (d *draft) requireLabel(expression metav1.LabelSelectorRequirement, origin *field.Path) (at *field.Path) {
+	alone, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression}})
+	if fake.Has(expression.Key) && err == nil && alone.Matches(fake) {
+		return nil
 	}
-	return expressions.Index(len(d.template.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions))
-}
-
-var operators = map[corev1.NodeSelectorOperator]selection.Operator{
-	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
-	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-}
-
-// isFake reports whether a requirement is one that every fake node meets.
-func isFake(requirement corev1.NodeSelectorRequirement) bool {
-	if !fake.Has(requirement.Key) {
-		return false
-	}
-	compiled, err := labels.NewRequirement(requirement.Key, operators[requirement.Operator], requirement.Values)
-	return err == nil && compiled.Matches(fake)
+	return d.require(corev1.NodeSelectorRequirement{
+		Key: expression.Key, Operator: corev1.NodeSelectorOperator(expression.Operator), Values: expression.Values,
+	}, origin)
 }
 
 // Karpenter has two operators more than Kubernetes has for nodes.

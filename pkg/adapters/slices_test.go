@@ -51,8 +51,9 @@ func published(t *testing.T, name string, adapt func(text string) (*adapters.Ada
 	}
 	var made []*resourcev1.ResourceSlice
 	for _, chosen := range devices.ForDriver(templates, node) {
-		pools, err := devices.Pools(chosen, lifecycle.NodeObject(node))
+		pools, refusals, err := devices.Standing(chosen, lifecycle.NodeObject(node), nil)
 		require.NoError(t, err)
+		require.Empty(t, refusals)
 		needs, err := plan.New(t.Context(), resourceslice.NewProber(fake.NewClientset()), node, pools, nil)
 		require.NoError(t, err)
 		made = append(made, needs.Create...)

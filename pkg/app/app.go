@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -24,6 +25,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
@@ -47,32 +49,30 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-
+	objects, err := dynamic.NewForConfig(found)
+	if err != nil {
+		return fmt.Errorf("make a client for custom resources: %w", err)
+	}
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	defer events.Shutdown()
 	events.StartRecordingToSink(onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}})
 
-	owner, err := newOwner(o)
+	owner, err := newOwner(o, found)
 	if err != nil {
 		return err
 	}
-	s := &sidecar{options: o, client: client, store: store, owner: owner}
-	if err := s.build(events); err != nil {
-		return err
-	}
-	registry.MustRegister(s.collectors()...)
-	return s.run(ctx, registry)
+	s := &sidecar{options: o, client: client, objects: objects, store: store, owner: owner}
+	s.build(events)
+	return s.run(ctx)
 }
 
 // newStore makes the store with the configuration files in it.
 func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 	carriers := []string{config.FilesCarrier}
-	if o.configMap != nil {
-		carriers = append(carriers, config.ConfigMapCarrier(*o.configMap))
-	}
-	if o.draKwokConfigMap != nil {
-		carriers = append(carriers, config.ConfigMapCarrier(*o.draKwokConfigMap))
+	for _, name := range []*types.NamespacedName{o.configMap, o.draKwokConfigMap} {
+		if name != nil {
+			carriers = append(carriers, config.ConfigMapCarrier(*name))
+		}
 	}
 	if len(o.kinds) > 0 {
 		carriers = append(carriers, config.ObjectsCarrier)
@@ -101,9 +101,11 @@ func tune(c *rest.Config, qps float32) *rest.Config {
 type sidecar struct {
 	options   *Options
 	client    kubernetes.Interface
+	objects   dynamic.Interface
 	store     *config.Store
 	owner     *shard.Owner
 	publisher *resourceslice.Publisher
+	kubelets  *kubelet.Kubelets
 	claims    *claims.Controller
 	parts     []part
 }
@@ -117,48 +119,37 @@ type part struct {
 	check func() error
 }
 
-// build makes the parts.
-func (s *sidecar) build(events record.EventBroadcaster) error {
+func (s *sidecar) build(events record.EventBroadcaster) {
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 	caches := observe.New(s.client, &s.options.Managed)
 	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
-	selecting := selection.Options{Config: s.store, Nodes: caches.Nodes, Owner: s.owner}
+	report := func(map[string]string) {}
 	if len(s.options.kinds) > 0 {
-		writer, err := s.addCustomResources(recorder)
-		if err != nil {
-			return err
-		}
-		publishing.Outcomes, selecting.Report = writer.Outcomes, writer.Unselected
+		writer := s.addCustomResources(recorder)
+		publishing.Outcomes, report = writer.Outcomes, writer.Unselected
 	}
 	s.addConfigMaps(recorder)
 	s.publisher = resourceslice.New(publishing)
-	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events})
-	unselected := selection.NewWatcher(selecting)
+	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay})
+	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets})
+	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
 		part{run: caches.Run, synced: caches.Synced()},
 		part{run: unselected.Run},
 		part{run: func(ctx context.Context) { s.publisher.Run(ctx, s.options.Workers) }, check: s.publisher.CheckHealth},
+		part{run: func(ctx context.Context) { s.kubelets.Run(ctx, s.options.Workers) }, check: s.kubelets.CheckHealth},
 		part{run: func(ctx context.Context) { s.claims.Run(ctx, s.options.Workers) }, check: s.claims.CheckHealth},
 	)
-	return nil
 }
 
 // addCustomResources reads templates from the cluster, and writes their status.
-func (s *sidecar) addCustomResources(recorder record.EventRecorder) (*status.Writer, error) {
-	rest, err := s.options.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(rest)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for custom resources: %w", err)
-	}
-	writer := status.New(client, s.owner, s.store.Acceptance, s.options.kinds...)
+func (s *sidecar) addCustomResources(recorder record.EventRecorder) *status.Writer {
+	writer := status.New(s.objects, s.owner, s.store.Acceptance, s.options.kinds...)
 	objects := config.NewObjects(s.store, s.owner.Recorder(recorder), writer.Changed)
-	watched := config.NewCustomResources(client, s.client.Discovery(), objects, s.options.kinds...)
+	watched := config.NewCustomResources(s.objects, s.client.Discovery(), objects, s.options.kinds...)
 	s.parts = append(s.parts, part{run: watched.Run}, part{run: writer.Run, check: writer.CheckHealth})
-	return writer, nil
+	return writer
 }
 
 // addConfigMaps reads the ConfigMaps that are watched for configuration, and keeps the
@@ -177,25 +168,16 @@ func (s *sidecar) addConfigMaps(recorder record.EventRecorder) {
 
 // Collectors returns the collectors that a sidecar registers, of one that never
 // runs: the documentation lists their metrics.
-func Collectors() ([]prometheus.Collector, error) {
-	client, err := kubernetes.NewForConfig(&rest.Config{})
-	if err != nil {
-		return nil, err
-	}
-	options := NewOptions()
-	store, err := newStore(context.Background(), options)
-	if err != nil {
-		return nil, err
-	}
-	s := &sidecar{options: options, client: client, store: store, owner: shard.New(shard.Options{Mode: shard.Lease, Client: client})}
-	if err := s.build(record.NewBroadcaster()); err != nil {
-		return nil, err
-	}
-	return s.collectors(), nil
+func Collectors() []prometheus.Collector {
+	client := kubernetes.NewForConfigOrDie(&rest.Config{})
+	owner := shard.New(shard.Options{Mode: shard.Lease, Client: client})
+	s := &sidecar{options: NewOptions(), client: client, store: config.NewStore(config.FilesCarrier), owner: owner}
+	s.build(record.NewBroadcaster())
+	return s.collectors()
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.claims.Metrics(), inventory.NewCollector(s.source())}
+	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), inventory.NewCollector(s.source())}
 }
 
 // source is the source of the page and of the metrics of devices.
@@ -208,9 +190,10 @@ func (s *sidecar) source() *inventory.Source {
 	}
 }
 
-// run runs all parts until ctx ends.
-func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error {
+func (s *sidecar) run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.collectors()...)
 	site := &site{registry: registry, synced: s.store.Synced(), page: page.New(s.source()), profiling: s.options.Profiling}
 	for _, part := range s.parts {
 		site.synced = append(site.synced, part.synced...)
@@ -241,7 +224,6 @@ func (s *sidecar) run(ctx context.Context, registry *prometheus.Registry) error 
 	return nil
 }
 
-// listen begins to serve.
 func (s *sidecar) listen(ctx context.Context, site *site) (*server, error) {
 	secure, guard, err := s.options.secure(s.client)
 	if err != nil {
@@ -258,15 +240,11 @@ const askAgain = 5 * time.Second
 // once. Without it the caches would wait in silence: client-go does not report
 // connections that are refused.
 func (s *sidecar) tellUnreachable(ctx context.Context) {
-	for ctx.Err() == nil {
+	for more := true; more; more = pause(ctx, askAgain) {
 		_, err := s.client.Discovery().ServerVersionWithContext(ctx)
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 			return
 		}
 		klog.FromContext(ctx).Error(err, "The API server does not answer")
-		select {
-		case <-ctx.Done():
-		case <-time.After(askAgain):
-		}
 	}
 }

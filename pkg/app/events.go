@@ -2,7 +2,6 @@ package app
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,7 @@ type onceSink struct{ record.EventSink }
 func (s onceSink) Create(event *corev1.Event) (*corev1.Event, error) {
 	if isOnce(event) {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", event.InvolvedObject.UID, event.Reason, event.Message))
-		event.Name = event.InvolvedObject.Name + "." + hex.EncodeToString(sum[:8])
+		event.Name = fmt.Sprintf("%s.%x", event.InvolvedObject.Name, sum[:8])
 	}
 	return s.EventSink.Create(event)
 }

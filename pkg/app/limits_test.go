@@ -59,7 +59,7 @@ func listen(t *testing.T, handler http.Handler) *pipes {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		newServer(ctx, listener, handler, nil).run(ctx)
+		(&server{listener: listener, handler: handler}).run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -20,6 +21,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/access"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
@@ -39,7 +41,7 @@ type Options struct {
 
 	// ShardMode is how replicas share the work. LeaderNamespace and LeaderName are
 	// those of the Lease that their leader holds.
-	ShardMode       string
+	ShardMode       shard.Mode
 	LeaderNamespace string
 	LeaderName      string
 	// Host is the name of the Pod, by which the leases of its kwok begin. It has no
@@ -54,8 +56,8 @@ type Options struct {
 	// DRAKwokConfigMap and Adapters are where other people's configuration is.
 	DRAKwokConfigMap string
 	Adapters         []string
+	PluginsDir       string
 
-	shardMode                   shard.Mode
 	configMap, draKwokConfigMap *types.NamespacedName
 	// kinds are those of the custom resources to be read.
 	kinds []config.Kind
@@ -67,7 +69,7 @@ func NewOptions() *Options {
 		KubeAPIQPS:    -1,
 		Workers:       16,
 		ServerAddress: ":10246",
-		ShardMode:     string(shard.None),
+		ShardMode:     shard.None,
 		LeaderName:    v1alpha1.ManagedByValue,
 	}
 }
@@ -99,9 +101,10 @@ func (o *Options) Flags() *pflag.FlagSet {
 		"act for nodes with these annotations; with the next option too, for nodes that match both; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
+	flags.StringVar(&o.PluginsDir, "plugins-dir", o.PluginsDir, "directory in which each fake node has a folder for the plugins of real DRA drivers, as below a kubelet's root directory; default: pluginsDir of the configuration, or none")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; a negative number means no limit")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "number of nodes that are processed at the same time, and of Pods, and of claims")
-	flags.StringVar(&o.ShardMode, "shard-mode", o.ShardMode,
+	flags.StringVar((*string)(&o.ShardMode), "shard-mode", string(o.ShardMode),
 		"how several replicas share the work. none: there is one replica; leader: one replica acts, the others stand by; lease: each acts for the nodes whose lease is held by the kwok in its Pod")
 	flags.StringVar(&o.LeaderNamespace, "leader-elect-resource-namespace", o.LeaderNamespace, "namespace of the Lease that elects the leader; default: that of the Pod")
 	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; give all replicas the same")
@@ -122,11 +125,16 @@ func (o *Options) Flags() *pflag.FlagSet {
 
 // Complete checks the options against each other and fills in the rest.
 func (o *Options) Complete() error {
-	if len(o.Config) == 0 && o.ConfigMap == "" && !o.EnableCRDs && o.DRAKwokConfigMap == "" && len(o.Adapters) == 0 {
-		return errors.New("nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; or, for Karpenter's, --dra-kwok-configmap or --adapters")
+	if len(o.Config) == 0 && o.ConfigMap == "" && !o.EnableCRDs && o.DRAKwokConfigMap == "" && len(o.Adapters) == 0 && o.PluginsDir == "" {
+		return errors.New("nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; for Karpenter's, --dra-kwok-configmap or --adapters; for real drivers, --plugins-dir DIR")
 	}
 	if err := o.completeCarriers(); err != nil {
 		return err
+	}
+	if o.PluginsDir != "" {
+		if _, err := root.OpenDirectory(o.PluginsDir); err != nil {
+			return fmt.Errorf("parse --plugins-dir: %w", err)
+		}
 	}
 	if o.Workers < 1 {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
@@ -140,8 +148,7 @@ func (o *Options) Complete() error {
 	if !o.SecureServing && o.Certificate.CertFile+o.Certificate.KeyFile != "" {
 		return errors.New("--tls-cert-file and --tls-private-key-file are for --secure-serving: give it as well")
 	}
-	var err error
-	if o.shardMode, err = shard.ParseMode(o.ShardMode); err != nil {
+	if _, err := shard.ParseMode(string(o.ShardMode)); err != nil {
 		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, err)
 	}
 	return o.Managed.Complete()
@@ -206,4 +213,30 @@ func (o *Options) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("find the API server: %w: correct --kubeconfig", err)
 	}
 	return tune(found, o.KubeAPIQPS), nil
+}
+
+// newOwner makes the Owner, which decides which nodes this replica acts for.
+func newOwner(o *Options, found *rest.Config) (*shard.Owner, error) {
+	if o.ShardMode == shard.None {
+		return shard.New(shard.Options{Mode: shard.None}), nil
+	}
+	host := o.Host
+	if host == "" {
+		var err error
+		if host, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("find the name of this Pod: %w", err)
+		}
+	}
+	// The client is one for leases only: no other request can hold up an election.
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(found), "leader-election"))
+	if err != nil {
+		return nil, err
+	}
+	namespace := o.LeaderNamespace
+	if namespace == "" {
+		if namespace, _, err = o.clientConfig().Namespace(); err != nil {
+			return nil, fmt.Errorf("find the namespace of this Pod, or give --leader-elect-resource-namespace: %w", err)
+		}
+	}
+	return shard.New(shard.Options{Mode: o.ShardMode, Client: client, Host: host, Namespace: namespace, Name: o.LeaderName}), nil
 }

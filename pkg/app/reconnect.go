@@ -29,7 +29,7 @@ func reconnect(next http.RoundTripper) http.RoundTripper { return reconnecting{n
 func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 	for first := true; ; first = false {
 		response, err := t.RoundTripper.RoundTrip(request)
-		if !fillsCache(request) || !away(response, err) || !pause(request.Context()) {
+		if !fillsCache(request) || !away(response, err) || !pause(request.Context(), wait.Jitter(reconnectPeriod, 1)) {
 			return response, err
 		}
 		status := ""
@@ -64,12 +64,12 @@ func isTooLarge(response *http.Response) bool {
 	return response.StatusCode == http.StatusGatewayTimeout && response.Header.Get(auditID) != "" && response.Header.Get("Retry-After") != ""
 }
 
-// pause reports whether the context lasts.
-func pause(ctx context.Context) bool {
+// pause reports whether the context outlasts a time.
+func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(wait.Jitter(reconnectPeriod, 1)):
+	case <-time.After(d):
 		return true
 	}
 }

@@ -38,7 +38,9 @@ const (
 // server serves health, metrics and the page. A nil server serves nothing.
 type server struct {
 	listener net.Listener
-	http     *http.Server
+	handler  http.Handler
+	// secure is nil for plain HTTP.
+	secure *tls.Config
 }
 
 // site is what is served. The page gets all paths that nothing else has.
@@ -79,8 +81,7 @@ func (s *site) guarded(handler http.Handler) http.Handler {
 }
 
 // serve listens on the address, so that a port that is taken is an error at
-// once. Requests end with ctx, also those that wait for a change. Without a TLS
-// configuration it is plain HTTP.
+// once.
 func serve(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (*server, error) {
 	if address == "" {
 		return nil, nil
@@ -91,25 +92,7 @@ func serve(ctx context.Context, address string, handler http.Handler, secure *tl
 		return nil, fmt.Errorf("listen on --server-address: %w", err)
 	}
 	klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String(), "secure", secure != nil)
-	return newServer(ctx, listener, handler, secure), nil
-}
-
-// newServer makes a server that slow and silent clients cannot hold up for long.
-// Profiles extend the limit of their answers by themselves.
-func newServer(ctx context.Context, listener net.Listener, handler http.Handler, secure *tls.Config) *server {
-	return &server{
-		listener: listener,
-		http: &http.Server{
-			Handler:           handler,
-			TLSConfig:         secure,
-			ReadHeaderTimeout: headerLimit,
-			ReadTimeout:       requestLimit,
-			WriteTimeout:      requestLimit,
-			IdleTimeout:       idleLimit,
-			MaxHeaderBytes:    headerBytes,
-			BaseContext:       func(net.Listener) context.Context { return ctx },
-		},
-	}
+	return &server{listener, handler, secure}, nil
 }
 
 // healthy answers 200, or 500 if a check fails.
@@ -126,9 +109,7 @@ func healthy(w http.ResponseWriter, checks []func() error) {
 // ready answers 200 once all caches have synced.
 func ready(w http.ResponseWriter, synced []cache.DoneChecker) {
 	for _, checker := range synced {
-		select {
-		case <-checker.Done():
-		default:
+		if !cache.IsDone(checker) {
 			http.Error(w, "waiting for the cache of "+checker.Name(), http.StatusServiceUnavailable)
 			return
 		}
@@ -136,29 +117,38 @@ func ready(w http.ResponseWriter, synced []cache.DoneChecker) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
+// run serves until ctx ends, and so do requests, also those that wait for a change.
+// Slow and silent clients cannot hold it up for long; profiles extend the limit of
+// their answers by themselves.
 func (s *server) run(ctx context.Context) {
 	if s == nil {
 		return
 	}
+	server := &http.Server{
+		Handler:           s.handler,
+		TLSConfig:         s.secure,
+		ReadHeaderTimeout: headerLimit,
+		ReadTimeout:       requestLimit,
+		WriteTimeout:      requestLimit,
+		IdleTimeout:       idleLimit,
+		MaxHeaderBytes:    headerBytes,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
 	stopped := make(chan struct{})
-	go func() {
+	context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		<-ctx.Done()
 		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 		defer cancel()
-		if err := s.http.Shutdown(deadline); err != nil {
+		if err := server.Shutdown(deadline); err != nil {
 			klog.FromContext(ctx).Error(err, "Stopping the HTTP server")
 		}
-	}()
-	if err := s.serve(); !errors.Is(err, http.ErrServerClosed) {
+	})
+	serve := server.Serve
+	if s.secure != nil {
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		klog.FromContext(ctx).Error(err, "Serving health and metrics")
 	}
 	<-stopped
-}
-
-func (s *server) serve() error {
-	if s.http.TLSConfig != nil {
-		return s.http.ServeTLS(s.listener, "", "")
-	}
-	return s.http.Serve(s.listener)
 }

@@ -277,15 +277,15 @@ func TestSidecar(t *testing.T) {
 		require.NoError(t, store.Replace(config.FilesCarrier, documents))
 		events := record.NewBroadcaster()
 		defer events.Shutdown()
-		owner, err := newOwner(o)
+		owner, err := newOwner(o, nil)
 		require.NoError(t, err)
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 		s := &sidecar{options: o, client: client, store: store, owner: owner}
-		require.NoError(t, s.build(events))
+		s.build(events)
 
 		ended := make(chan error)
-		go func() { ended <- s.run(ctx, prometheus.NewRegistry()) }()
+		go func() { ended <- s.run(ctx) }()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		published, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})

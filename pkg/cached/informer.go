@@ -16,12 +16,23 @@ type Informer[T cache.Object] struct {
 }
 
 // NewInformer makes an Informer of one that has not been started. The transform, if
-// there is one, makes a T of an object, and may be passed its own result.
+// there is one, makes a T of an object.
 func NewInformer[T cache.Object](shared cache.SharedIndexInformer, transform cache.TransformFunc) Informer[T] {
 	if err := shared.SetTransform(transform); err != nil {
 		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
 	}
 	return Informer[T]{cache.NewTypedSharedIndexInformer[T](shared), []cache.DoneChecker{shared.HasSyncedChecker()}}
+}
+
+// Transform is the transform that keeps a To of each object. An informer may pass it
+// its own result.
+func Transform[From, To any](keep func(From) To) cache.TransformFunc {
+	return func(object any) (any, error) {
+		if received, ok := object.(From); ok {
+			return keep(received), nil
+		}
+		return object, nil
+	}
 }
 
 // Handle calls a handler with what there is and with each change. Call it before Run.

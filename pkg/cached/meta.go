@@ -1,8 +1,10 @@
+// Package cached has what all caches of API objects share.
 package cached
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Meta is what a cache needs to know of an object, for types that keep part of
@@ -27,4 +29,11 @@ func (m *Meta) GetName() string { return m.Name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor, with a copy.
 func (m *Meta) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
+}
+
+// Older reports whether one resource version is older than another. Those that
+// are not numbers, as no API server's, count as equal.
+func Older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }

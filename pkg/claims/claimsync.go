@@ -5,9 +5,12 @@ import (
 	"errors"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
@@ -18,11 +21,16 @@ type claimReconciler struct {
 	loop     *loop.Loop[types.NamespacedName]
 }
 
-// reconcile writes at most once: the event of the write brings the claim back.
+// reconcile looks at a claim again as long as others write it meanwhile, a few times.
 func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
+	return retryConflicts(func() error { return r.sync(ctx, key) })
+}
+
+// sync writes at most once: the event of the write brings the claim back.
+func (r *claimReconciler) sync(ctx context.Context, key types.NamespacedName) error {
 	o := r.observer
-	claim, err := o.caches.Claims.Get(key)
-	set := o.config.Current()
+	claim, err := o.Caches.Claims.Get(key)
+	set := o.Config.Current()
 	if err != nil || set == nil {
 		return nil
 	}
@@ -30,20 +38,20 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	state.Lock()
 	defer state.Unlock()
 	node := plan.NodeOf(claim)
-	fake := o.caches.Nodes.Has(node)
+	fake := o.Caches.Nodes.Has(node)
 	if fake {
-		state.node = node
+		state.memory.Node = node
 	}
-	if !o.owner.Acts(node, fake) {
+	if !o.Owner.Acts(node, fake) {
 		return nil
 	}
-	view := o.claimView(set, r.writer.latest(state, claim), state)
+	view := o.claimView(set, r.writer.latest(state, claim), state.memory)
 	next, planErr := plan.ForClaim(ctx, view, time.Now())
 	if next.Confirm {
 		if view.Unknown, err = o.unknown(ctx, view.Claim); err != nil {
 			return errors.Join(planErr, err)
 		}
-		view.Live, view.Memory = true, next.Memory
+		view.Memory = next.Memory
 		next, planErr = plan.ForClaim(ctx, view, time.Now())
 	}
 	state.memory = next.Memory
@@ -54,4 +62,19 @@ func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 		return planErr
 	}
 	return errors.Join(planErr, r.writer.apply(ctx, state, view.Claim, next.Write))
+}
+
+// claimView is what the caches say of a claim.
+func (o *observer) claimView(set *config.Set, claim *resourcev1.ResourceClaim, memory plan.ClaimMemory) *plan.ClaimView {
+	consumers := o.Caches.Pods.Consumers(claim)
+	v := &plan.ClaimView{
+		Claim: claim, Set: set, Nodes: o.Caches.Nodes, Memory: memory,
+		Consumers: consumers, Users: o.users(claim, consumers, ""),
+	}
+	if len(v.Users) > 0 && templates.NamePods(set) {
+		if node := o.Caches.Nodes.Get(v.Users[0].Spec.NodeName); node != nil {
+			v.Driver = o.driver(nil, node, set, templates.Slices{})
+		}
+	}
+	return v
 }

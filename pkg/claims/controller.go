@@ -3,14 +3,19 @@ package claims
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -19,13 +24,11 @@ import (
 // Controller prepares and unprepares the claims of Pods on fake nodes.
 type Controller struct {
 	observer *observer
-	ledger   *ledger
-	metrics  *metrics
 	pods     *podReconciler
 	claims   *claimReconciler
 }
 
-// Options are what a Controller works with. All but Owner are required.
+// Options are what a Controller works with. All but Owner and Kubelets are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -33,33 +36,33 @@ type Options struct {
 	Caches *observe.Caches
 	Owner  *shard.Owner
 	Events record.EventBroadcaster
+	// Kubelets know the real drivers, if there can be any. They are run by the caller.
+	Kubelets Kubelets
 }
 
 // New makes a Controller; Run starts it.
 func New(o Options) *Controller {
-	states := newStates()
-	metrics := newMetrics(states.prepared)
-	observer := &observer{client: o.Client, config: o.Config, caches: o.Caches, owner: o.Owner, states: states}
-	ledger := &ledger{states: states, metrics: metrics}
-	writer := &writer{client: o.Client, observer: observer, ledger: ledger, metrics: metrics}
+	observer := &observer{o, newStates()}
+	writer := &writer{observer, observer.states.metrics}
 	c := &Controller{
 		observer: observer,
-		ledger:   ledger,
-		metrics:  metrics,
-		pods:     &podReconciler{observer: observer, writer: writer, ledger: ledger, metrics: metrics, events: o.Events},
+		pods:     &podReconciler{observer: observer, writer: writer},
 		claims:   &claimReconciler{observer: observer, writer: writer},
 	}
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", c.claims.reconcile)
 	o.Config.OnChange(c.enqueueAll)
 	o.Owner.OnChange(c.take, c.enqueueAll)
+	if o.Kubelets != nil {
+		o.Kubelets.OnChange(c.enqueueNode, c.pods.loop.Add)
+	}
 	c.addHandlers()
 	return c
 }
 
 // Metrics is the collector of the Controller's metrics.
 func (c *Controller) Metrics() prometheus.Collector {
-	return c.metrics.all
+	return c.observer.states.metrics.all
 }
 
 // CheckHealth returns an error if a loop of the Controller is stuck.
@@ -71,9 +74,60 @@ func (c *Controller) CheckHealth() error {
 // ctx ends, and returns when all that it started has stopped. It begins when all
 // caches are complete: what is not known to be published would be asked for, Pod by Pod.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	cache.WaitFor(ctx, "", c.observer.caches.Synced()...)
+	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
 	c.pods.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
+}
+
+// Allocations are the devices that claims have, by what the cache says.
+func (c *Controller) Allocations() []inventory.Allocation {
+	var all []inventory.Allocation
+	for observed := range c.observer.Caches.Claims.All() {
+		claim := observed.Decode()
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		used, ours, pods := len(c.observer.states.usersOf(claim.UID)) > 0, plan.ManagedBy(claim, plan.Manager), c.podNames(claim)
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
+			id := plan.ResultID(result)
+			all = append(all, inventory.Allocation{Driver: id.Driver, Pool: id.Pool, Device: id.Device, Claim: inventory.Claim{
+				Namespace:   claim.Namespace,
+				Name:        claim.Name,
+				Prepared:    used || ours && plan.EntryOf(claim, id) != nil,
+				ShareID:     id.Share,
+				AdminAccess: result.AdminAccess != nil && *result.AdminAccess,
+				Pods:        pods,
+			}})
+		}
+	}
+	return all
+}
+
+// Changes counts what changes Allocations.
+func (c *Controller) Changes() uint64 {
+	return c.observer.states.changes.Load()
+}
+
+// podNames are the names of the Pods that a claim is reserved for. Of a group of
+// Pods, those that use the claim and are bound are known.
+func (c *Controller) podNames(claim *resourcev1.ResourceClaim) []string {
+	var pods []*corev1.Pod
+	var names []string
+	for _, consumer := range claim.Status.ReservedFor {
+		if plan.IsPod(consumer) {
+			names = append(names, consumer.Name)
+		} else if pods == nil {
+			pods = c.observer.Caches.Pods.Consumers(claim)
+		}
+	}
+	for _, pod := range pods {
+		if c.observer.Caches.Nodes.Has(pod.Spec.NodeName) {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

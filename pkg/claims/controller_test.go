@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -128,7 +129,7 @@ func TestSharedClaimIsWrittenOnce(t *testing.T) {
 		w.counted(want)
 		w.settled()
 		require.Equal(t, 1, w.controller.observer.states.prepared())
-		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.prepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.prepares), 0)
 	})
 }
 
@@ -244,9 +245,9 @@ func TestNoConfigurationNoWrites(t *testing.T) {
 		w := newWorld(t, "", newNode("n"), pod, allocated("c", pod))
 		w.settled()
 		w.read("")
-		replace(t, w.store, template("d", ""))
+		configtest.Replace(t, w.store, template("d", ""))
 		w.wrote("prepare c, ready p")
-		replace(t, w.store, "")
+		configtest.Replace(t, w.store, "")
 		w.settled()
 	})
 }

@@ -5,8 +5,4 @@
 // claims of a Pod, all or none, and reports it in the Pod's condition
 // PodReadyToStartContainers. The one for claims withdraws entries that are no
 // longer used, updates entries that name their Pods, and sets binding conditions.
-//
-// All state is in the API objects: a claim is prepared if kwok-dra has
-// entries in its status.devices, a Pod if PodReadyToStartContainers is True. So a
-// restart prepares what is owed and writes nothing else.
 package claims

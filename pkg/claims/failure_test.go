@@ -104,14 +104,14 @@ func TestFailWhen(t *testing.T) {
 		w := newWorld(t, template("d", "")+configuration(failWhen), newNode("n"), pod, allocated("c", pod))
 		w.wrote("waiting p")
 		w.failures("NodePrepareResources failed for ResourceClaim c: GPU has fallen off the bus")
-		require.InDelta(t, 0, testutil.ToFloat64(w.controller.metrics.prepares), 0, "nothing was prepared")
+		require.InDelta(t, 0, testutil.ToFloat64(w.controller.observer.states.metrics.prepares), 0, "nothing was prepared")
 		require.Zero(t, w.controller.observer.states.prepared())
 		time.Sleep(91 * time.Second)
 		w.failures("NodePrepareResources failed for ResourceClaim c: GPU has fallen off the bus")
 		w.editPod("p", say(corev1.ConditionTrue, ""))
 		w.wrote("prepare c, ready p")
 		w.settled()
-		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.prepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.prepares), 0)
 	})
 }
 

@@ -8,30 +8,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 func (c *Controller) addHandlers() {
-	caches := c.observer.caches
+	caches := c.observer.Caches
 	caches.Nodes.Handle(c.nodeChanged)
 	caches.Pods.Handle(cache.TypedResourceEventHandlerDetailedFuncs[*observe.Pod]{
-		AddFunc: func(pod *observe.Pod, isInInitialList bool) {
-			if !pod.HasClaims() {
-				return
-			}
-			if !isInInitialList {
-				c.observer.states.bound(observe.Key(pod), pod.UID, time.Now())
-			}
-			c.podChanged(pod)
-		},
-		UpdateFunc: func(_, pod *observe.Pod) {
-			if pod.HasClaims() {
-				c.podChanged(pod)
-			}
-		},
+		AddFunc:    func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
+		UpdateFunc: func(_, pod *observe.Pod) { c.podChanged(pod, false) },
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
-			c.ledger.changes.Add(1)
+			c.observer.states.changes.Add(1)
 			c.pods.loop.Add(types.NamespacedName(deleted.GetObjectName()))
 			if pod := deleted.OptionalObj; pod != nil {
 				c.enqueueClaims(pod)
@@ -50,17 +38,24 @@ func (c *Controller) addHandlers() {
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Claim]) {
-			c.ledger.changes.Add(1)
+			c.observer.states.changes.Add(1)
 			if deleted.OptionalObj != nil {
-				c.observer.states.forgetClaim(deleted.OptionalObj.UID)
+				c.observer.states.claims.Delete(deleted.OptionalObj.UID)
 			}
 		},
 	})
 }
 
-// podChanged queues a Pod, and its claims where it no longer uses them.
-func (c *Controller) podChanged(pod *observe.Pod) {
-	c.ledger.changes.Add(1)
+// podChanged queues a Pod with claims, which may just have been bound, and the claims
+// where it no longer uses them.
+func (c *Controller) podChanged(pod *observe.Pod, bound bool) {
+	if !pod.HasClaims() {
+		return
+	}
+	if bound {
+		c.observer.states.bound.Store(observe.Key(pod), boundPod{pod.UID, time.Now()})
+	}
+	c.observer.states.changes.Add(1)
 	c.pods.loop.Add(observe.Key(pod))
 	if pod.Terminal {
 		c.enqueueClaims(pod)
@@ -69,7 +64,7 @@ func (c *Controller) podChanged(pod *observe.Pod) {
 
 // claimChanged queues a claim that there may be something to do about.
 func (c *Controller) claimChanged(claim *observe.Claim) {
-	c.ledger.changes.Add(1)
+	c.observer.states.changes.Add(1)
 	if claim.Ours {
 		c.claims.loop.Add(observe.Key(claim))
 	}
@@ -79,7 +74,7 @@ func (c *Controller) claimChanged(claim *observe.Claim) {
 // what is allocated decides which replica prepares it. The Pods may have been seen
 // before it.
 func (c *Controller) enqueueUsers(claim *observe.Claim) {
-	for _, pod := range c.observer.caches.Pods.Using(observe.Key(claim)) {
+	for _, pod := range c.observer.Caches.Pods.Using(observe.Key(claim)) {
 		c.pods.loop.Add(observe.Key(pod))
 	}
 }
@@ -94,8 +89,8 @@ func (c *Controller) nodeChanged(name string, old, now *observe.Node) {
 
 // sameToPods reports whether a change of a node matters to none of its Pods.
 func (c *Controller) sameToPods(old, node *corev1.Node) bool {
-	return old.UID == node.UID && c.observer.caches.Nodes.Fake(old) == c.observer.caches.Nodes.Fake(node) &&
-		templates.PluginOf(old) == templates.PluginOf(node) &&
+	return old.UID == node.UID && c.observer.Caches.Nodes.Fake(old) == c.observer.Caches.Nodes.Fake(node) &&
+		lifecycle.PluginOf(old) == lifecycle.PluginOf(node) &&
 		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
 }
 
@@ -107,12 +102,10 @@ func (c *Controller) enqueueClaims(pod *observe.Pod) {
 
 // enqueueAll queues everything, since the configuration has changed.
 func (c *Controller) enqueueAll() {
-	for pod := range c.observer.caches.Pods.All() {
-		if pod.HasClaims() {
-			c.podChanged(pod)
-		}
+	for pod := range c.observer.Caches.Pods.All() {
+		c.podChanged(pod, false)
 	}
-	for claim := range c.observer.caches.Claims.All() {
+	for claim := range c.observer.Caches.Claims.All() {
 		c.claimChanged(claim)
 	}
 }
@@ -121,15 +114,15 @@ func (c *Controller) enqueueAll() {
 // including claims that no Pod uses.
 func (c *Controller) take(node string) {
 	c.enqueueNode(node)
-	for _, claim := range c.observer.caches.Claims.On(node) {
+	for _, claim := range c.observer.Caches.Claims.On(node) {
 		c.claimChanged(claim)
 	}
 }
 
 // enqueueNode queues the Pods of a node, and their claims.
 func (c *Controller) enqueueNode(name string) {
-	for _, pod := range c.observer.caches.Pods.On(name) {
-		c.podChanged(pod)
+	for _, pod := range c.observer.Caches.Pods.On(name) {
+		c.podChanged(pod, false)
 		c.enqueueClaims(pod)
 	}
 }

@@ -46,7 +46,7 @@ func TestPodsThatAreNotBound(t *testing.T) {
 		pod := newPod("p", "c")
 		pod.Spec.NodeName = ""
 		w := newWorld(t, template("d", ""), newNode("n"), pod)
-		require.Empty(t, slices.Collect(w.controller.observer.caches.Pods.All()))
+		require.Empty(t, slices.Collect(w.controller.observer.Caches.Pods.All()))
 	})
 }
 
@@ -84,17 +84,38 @@ func TestPodThatIsNotSeen(t *testing.T) {
 	})
 }
 
+// outdated makes a world whose cache does not see that the claim c has changed, and adds
+// the Pod p, which uses it.
+func outdated(t *testing.T) *world {
+	t.Helper()
+	pod := newPod("p", "c")
+	w := newWorld(t, template("d", ""), newNode("n"), allocated("c", pod))
+	w.Lags["resourceclaims"] = time.Hour
+	w.reserve("c", newPod("q", "c"))
+	w.Add(pod)
+	return w
+}
+
 // TestConflictWhileTheWatchLags: after a conflict the claim is read, for the cache may
 // be late for long.
 func TestConflictWhileTheWatchLags(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		pod := newPod("p", "c")
-		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", pod))
-		w.Lags["resourceclaims"] = time.Hour
-		w.reserve("c", newPod("q", "c"))
-		w.Add(pod)
+		w := outdated(t)
 		time.Sleep(time.Second)
 		require.True(t, w.ready("p"))
 		w.read("get resourceclaims c")
+	})
+}
+
+// TestConflictsOneAfterTheOther: where another one writes a claim all the time, only a
+// version that was just read can be written.
+func TestConflictsOneAfterTheOther(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := outdated(t)
+		for range 60 {
+			time.Sleep(16 * time.Millisecond)
+			w.reserve("c", newPod("q", "c"))
+		}
+		require.True(t, w.ready("p"))
 	})
 }

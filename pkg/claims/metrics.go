@@ -1,16 +1,11 @@
 package claims
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
 // metrics are the metrics of preparing.
 type metrics struct {
-	// all collects them.
 	all *prometheus.Registry
 
 	prepares, unprepares prometheus.Counter
@@ -55,19 +50,4 @@ func newMetrics(prepared func() int) *metrics {
 	}, func() float64 { return float64(prepared()) })
 	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse)
 	return m
-}
-
-// ready notes that a Pod's containers can be started.
-func (m *metrics) ready(bound time.Time) {
-	if !bound.IsZero() {
-		m.latency.Observe(time.Since(bound).Seconds())
-	}
-}
-
-func (m *metrics) wroteClaim(operation string, err error) {
-	m.claimWrites.WithLabelValues(operation, loop.Result(err)).Inc()
-}
-
-func (m *metrics) wrotePod(operation string, err error) {
-	m.podWrites.WithLabelValues(operation, loop.Result(err)).Inc()
 }

@@ -3,20 +3,22 @@ package claims
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
@@ -28,9 +30,6 @@ const retryJitter = 0.5
 type podReconciler struct {
 	observer *observer
 	writer   *writer
-	ledger   *ledger
-	metrics  *metrics
-	events   record.EventBroadcaster
 	loop     *loop.Loop[types.NamespacedName]
 	// healthDropped says that the API server drops allocatedResourcesStatus, since its
 	// feature gate ResourceHealthStatus is off.
@@ -47,29 +46,54 @@ type podSync struct {
 // reconcile does for a Pod all that can be done now.
 func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
 	o := r.observer
-	pod := o.caches.Pods.Get(key)
+	pod := o.Caches.Pods.Get(key)
 	if pod == nil {
-		r.ledger.markUnprepared(o.states.forgetPod(key))
+		o.states.forgetPod(key)
 		return nil
 	}
-	state, former := o.states.pod(key, pod.UID)
-	r.ledger.markUnprepared(former)
-	set, node := o.config.Current(), o.caches.Nodes.Get(pod.Spec.NodeName)
+	state := o.states.pod(key, pod.UID)
+	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil {
-		r.ledger.markUnprepared(state)
+		o.states.markUnprepared(state)
 	}
 	if set == nil || node == nil || state.unseen.Behind(pod.ResourceVersion) {
 		return nil
 	}
-	s := &podSync{key, state, o.podView(ctx, set, node, pod, state)}
+	s := &podSync{key, state, o.podView(ctx, &plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
 	return r.report(ctx, s, r.sync(ctx, s))
+}
+
+// podView adds what the caches say to a view.
+func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
+	v.Claims.Known = map[string]*resourcev1.ResourceClaim{}
+	for _, key := range plan.ClaimKeys(v.Pod) {
+		if claim, err := o.Caches.Claims.Get(key); err == nil {
+			v.Claims.Known[key.Name] = claim
+		}
+	}
+	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
+		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
+	}
+	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
+	v.Driver = o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
+		if published := o.Caches.Slices.OfDriver(v.Set, v.Node, driver); published || v.Claims.Live == nil {
+			return published, nil
+		}
+		return o.publishedLive(ctx, v.Set, v.Node, driver)
+	}})
+	return v
 }
 
 // sync plans, applies the plan, and plans again from what the API server answers, until
 // there is nothing to write.
 func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
-		next, err := r.plan(ctx, s)
+		s.view.HealthDropped = r.healthDropped.Load()
+		next, err := plan.ForPod(ctx, s.view, time.Now())
+		if next.Confirm {
+			s.view.Claims.Live = r.observer.liveClaims(ctx, s.key.Namespace)
+			next, err = plan.ForPod(ctx, s.view, time.Now())
+		}
 		r.mark(s, &next)
 		if err != nil {
 			return err
@@ -84,27 +108,15 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	}
 }
 
-// plan asks the API server where the caches may lag.
-func (r *podReconciler) plan(ctx context.Context, s *podSync) (plan.PodPlan, error) {
-	s.view.HealthDropped = r.healthDropped.Load()
-	next, err := plan.ForPod(ctx, s.view, time.Now())
-	if err != nil || !next.Confirm {
-		return next, err
-	}
-	r.observer.live(ctx, s.view)
-	return plan.ForPod(ctx, s.view, time.Now())
-}
-
 // mark keeps the account of what is prepared.
 func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 	s.state.standby = next.Standby
-	r.ledger.markPrepared(s.state, next.Prepared...)
-	if !next.Unprepared {
-		return
-	}
-	r.ledger.markUnprepared(s.state)
-	if !next.Standby {
-		s.state.ended = plan.Terminal(s.view.Pod)
+	r.observer.states.markPrepared(s.state, next.Prepared...)
+	if next.Unprepared {
+		r.observer.states.markUnprepared(s.state)
+		if !next.Standby {
+			s.state.memory.Ended = plan.Terminal(s.view.Pod)
+		}
 	}
 }
 
@@ -115,9 +127,12 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 			return err
 		}
 	}
+	if next.Call != nil {
+		r.observer.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
+	}
 	switch {
 	case next.Failure != nil:
-		r.loop.AddAfter(s.key, r.failed(ctx, s, next.Failure, next.Wait))
+		r.failed(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
 	case next.Wait > 0:
 		r.loop.AddAfter(s.key, next.Wait)
 	}
@@ -125,45 +140,39 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 		return nil
 	}
 	err := r.writer.patchPod(ctx, s, next.Patch)
-	if next.Patch.Operation == plan.PatchHealth && apierrors.IsInvalid(err) {
+	switch operation := next.Patch.Operation; {
+	case operation == plan.PatchHealth && apierrors.IsInvalid(err):
 		klog.FromContext(ctx).V(2).Info("The containers of the pod have changed", "pod", s.key, "err", err)
 		return nil // the change comes as an event
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	switch next.Patch.Operation {
-	case plan.PatchReady:
-		s.state.last, s.view.Last = nil, nil
-		r.metrics.ready(r.observer.states.boundAt(s.state))
+	case operation == plan.PatchReady:
+		s.state.memory.Last, s.view.Memory.Last = nil, nil
+		r.observer.states.noteReady(s.key, s.state.uid)
 		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
-	case plan.PatchHealth:
-		r.learnHealth(ctx, s.view.Pod)
+	case operation == plan.PatchHealth:
+		r.learnHealth(ctx, s.view.Pod.Status.ContainerStatuses)
 	}
 	return nil
 }
 
 // learnHealth notes whether the API server keeps what was written.
-func (r *podReconciler) learnHealth(ctx context.Context, pod *corev1.Pod) {
-	for _, status := range pod.Status.ContainerStatuses {
-		if len(status.AllocatedResourcesStatus) > 0 {
-			return
-		}
-	}
-	if len(pod.Status.ContainerStatuses) > 0 {
+func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.ContainerStatus) {
+	shown := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
+	if len(statuses) > 0 && !slices.ContainsFunc(statuses, shown) {
 		r.healthDropped.Store(true)
 		klog.FromContext(ctx).Info("The API server does not keep allocatedResourcesStatus of Pods: its feature gate ResourceHealthStatus is off")
 	}
 }
 
-// failed tells of a failure, and returns when the Pod is to be tried again.
-func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, interval time.Duration) time.Duration {
-	r.metrics.failures.WithLabelValues(failure.Reason).Inc()
+// failed tells of a failure. The Pod is tried again after a while.
+func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
+	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.event(s, failure)
-	retry := wait.Jitter(interval, retryJitter)
-	s.state.last = plan.NewLastFailure(s.view, failure, time.Now().Add(retry))
-	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
-	return retry
+	s.state.memory.Last = plan.NewLastFailure(s.view, failure, time.Now().Add(retry))
+	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",
+		"pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
+	r.loop.AddAfter(s.key, retry)
 }
 
 // report reports that the API server has refused something, or does not answer.
@@ -171,30 +180,22 @@ func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error
 	failure, failed := errors.AsType[*plan.Failure](err)
 	switch {
 	case failed: // found while writing
-		next, err := s.view.Fail(failure, time.Now())
-		if err != nil {
-			return err
-		}
+		next := s.view.Fail(failure, time.Now())
 		return r.apply(ctx, s, &next)
 	case err == nil, loop.LostRace(err): // the Pod or the claim is gone, or another one has its name
 		return err
 	}
-	r.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
-	if forbidden(err) || r.loop.Failures(s.key) >= loop.Patience {
+	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()
+	// The API server refuses as invalid what a status may not contain for lack of permission.
+	forbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
+	if forbidden || r.loop.Failures(s.key) >= loop.Patience {
 		r.event(s, err)
 	}
 	return err
 }
 
-// forbidden reports whether an answer remains the same however often the request
-// is repeated. The API server refuses as invalid what a status may not contain for
-// lack of permission.
-func forbidden(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
-}
-
 // event tells of a failure in the name of the node's kubelet.
 func (r *podReconciler) event(s *podSync, err error) {
-	recorder := r.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
+	recorder := r.observer.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
 	recorder.Event(s.view.Pod, corev1.EventTypeWarning, v1alpha1.ReasonFailedPrepare, v1alpha1.EventMessage(plan.EventMessage(err)))
 }

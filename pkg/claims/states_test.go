@@ -3,66 +3,96 @@ package claims
 import (
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+func named(uids ...types.UID) []*resourcev1.ResourceClaim {
+	var claims []*resourcev1.ResourceClaim
+	for _, uid := range uids {
+		claims = append(claims, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+	}
+	return claims
+}
 
 func TestUses(t *testing.T) {
 	t.Parallel()
 	s := newStates()
-	require.True(t, s.use("c", "p"), "the first Pod")
-	require.False(t, s.use("c", "q"))
-	require.True(t, s.use("b", "p"))
+	prepares, unprepares := s.metrics.prepares, s.metrics.unprepares
+	p, q, r := &podState{uid: "p"}, &podState{uid: "q"}, &podState{uid: "r"}
+	s.markPrepared(p, named("c", "b")...)
+	require.InDelta(t, 2, testutil.ToFloat64(prepares), 0)
+	s.markPrepared(p, named("c")...)
+	s.markPrepared(q, named("c")...)
+	require.InDelta(t, 2, testutil.ToFloat64(prepares), 0, "the first Pod counts")
 	require.Equal(t, 2, s.prepared())
-	require.True(t, s.uses("c", "p"))
-	require.False(t, s.uses("b", "q"))
+	require.Equal(t, []types.UID{"p", "q"}, s.usersOf("c"))
+	require.Equal(t, []types.UID{"p"}, s.usersOf("b"))
 
-	require.False(t, s.unuse("c", "p"))
-	require.False(t, s.unuse("c", "p"), "once is enough")
-	require.False(t, s.unuse("c", "r"))
-	require.True(t, s.unuse("c", "q"), "the last Pod")
-	require.False(t, s.unuse("c", "q"))
-	require.Equal(t, 1, s.prepared())
-	require.True(t, s.use("c", "q"), "the first one again")
+	s.markUnprepared(p)
+	s.markUnprepared(p)
+	s.markUnprepared(r)
+	require.InDelta(t, 1, testutil.ToFloat64(unprepares), 0, "of b it was the last Pod")
+	require.Equal(t, []types.UID{"q"}, s.usersOf("c"))
+	s.markUnprepared(q)
+	require.InDelta(t, 2, testutil.ToFloat64(unprepares), 0)
+	require.Zero(t, s.prepared())
+	s.markPrepared(q, named("c")...)
+	require.InDelta(t, 3, testutil.ToFloat64(prepares), 0, "the first one again")
+	require.EqualValues(t, 5, s.changes.Load())
 }
 
+// TestPodsOfOneName: each Pod that had the name is released.
 func TestPodsOfOneName(t *testing.T) {
 	t.Parallel()
 	s := newStates()
 	key := types.NamespacedName{Namespace: "default", Name: "p"}
-	first, former := s.pod(key, "1")
-	require.Nil(t, former)
-	first.claims = []types.UID{"c"}
-	again, former := s.pod(key, "1")
-	require.Same(t, first, again)
-	require.Nil(t, former)
+	first := s.pod(key, "1")
+	s.markPrepared(first, named("b")...)
+	require.Same(t, first, s.pod(key, "1"))
+	require.Equal(t, 1, s.prepared())
 
-	s.bound(key, "2", noon) // the informer may tell of it before the worker looks
-	current, former := s.pod(key, "2")
-	require.Same(t, first, former, "so that its claims can be released")
-	require.Equal(t, noon, s.boundAt(current))
-	_, former = s.pod(key, "2")
-	require.Nil(t, former, "once")
-
-	s.bound(key, "3", noon)
-	forgotten := s.forgetPod(key)
-	require.EqualValues(t, "3", forgotten.uid)
-	require.Same(t, current, forgotten.former)
-	require.Nil(t, s.forgetPod(key))
+	second := s.pod(key, "2")
+	require.NotSame(t, first, second)
+	require.Zero(t, s.prepared())
+	s.markPrepared(second, named("c")...)
+	s.forgetPod(key)
+	require.Zero(t, s.prepared())
+	s.forgetPod(key)
+	require.NotSame(t, second, s.pod(key, "2"))
 }
 
-// TestReleaseOfSeveral: each Pod that had the name is released.
-func TestReleaseOfSeveral(t *testing.T) {
+// TestLatency is from when a Pod is bound, which the informer may tell of before the
+// worker looks, and is not known of one that was there at the start.
+func TestLatency(t *testing.T) {
 	t.Parallel()
 	s := newStates()
-	l := &ledger{states: s, metrics: newMetrics(s.prepared)}
-	first := &podState{uid: "1", claims: []types.UID{"b"}}
-	second := &podState{uid: "2", claims: []types.UID{"c"}, former: first}
-	s.use("b", "1")
-	s.use("c", "2")
-	l.markUnprepared(second)
-	require.Zero(t, s.prepared())
-	l.markUnprepared(nil)
+	key := types.NamespacedName{Namespace: "default", Name: "p"}
+	observed := func() uint64 {
+		families, err := s.metrics.all.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			if family.GetName() == "kwok_dra_prepare_duration_seconds" {
+				return family.GetMetric()[0].GetHistogram().GetSampleCount()
+			}
+		}
+		return 0
+	}
+	s.pod(key, "1")
+	s.noteReady(key, "1")
+	require.Zero(t, observed())
+	s.bound.Store(key, boundPod{"2", noon})
+	s.noteReady(key, "1")
+	require.Zero(t, observed(), "another Pod of that name")
+	s.pod(key, "2")
+	s.noteReady(key, "2")
+	require.EqualValues(t, 1, observed())
+	s.forgetPod(key)
+	s.noteReady(key, "2")
+	require.EqualValues(t, 1, observed())
 }
 
 func TestClaimStates(t *testing.T) {
@@ -70,6 +100,6 @@ func TestClaimStates(t *testing.T) {
 	s := newStates()
 	state := s.claim("c")
 	require.Same(t, state, s.claim("c"))
-	s.forgetClaim("c")
+	s.claims.Delete(types.UID("c"))
 	require.NotSame(t, state, s.claim("c"))
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // prepared is a Pod p, and a Pod q if it is shared, with the claim c, which is
@@ -75,7 +76,7 @@ func TestDeallocatedClaimIsNotWritten(t *testing.T) {
 		w.deallocate("c")
 		w.settled()
 		require.Zero(t, w.controller.observer.states.prepared())
-		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.unprepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.unprepares), 0)
 	})
 }
 
@@ -248,8 +249,8 @@ func TestEndedPodIsCountedOnce(t *testing.T) {
 			w.editPod("p", func(pod *corev1.Pod) { pod.Annotations = map[string]string{"edit": strconv.Itoa(i)} })
 		}
 		synctest.Wait()
-		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.prepares), 0)
-		require.InDelta(t, 1, testutil.ToFloat64(w.controller.metrics.unprepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.prepares), 0)
+		require.InDelta(t, 1, testutil.ToFloat64(w.controller.observer.states.metrics.unprepares), 0)
 	})
 }
 
@@ -283,7 +284,7 @@ func TestEndBeforeThePodWasPrepared(t *testing.T) {
 func TestConfigurationWithoutTheTemplate(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
-		replace(t, w.store, "")
+		configtest.Replace(t, w.store, "")
 		w.settled()
 		w.Remove(newPod("p"))
 		time.Sleep(plan.WithdrawDelay)

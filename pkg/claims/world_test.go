@@ -18,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -61,7 +62,7 @@ func idleWorld(t *testing.T, documents string, objects ...runtime.Object) *world
 		w.Add(newSlice("e", node))
 	}
 	if documents != "" {
-		replace(t, w.store, documents)
+		configtest.Replace(t, w.store, documents)
 	}
 	return w
 }

@@ -2,64 +2,81 @@ package claims
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // writer writes to Pods and claims what a plan says.
 type writer struct {
-	client   kubernetes.Interface
 	observer *observer
-	ledger   *ledger
 	metrics  *metrics
+}
+
+// conflict is a lost race for a claim of which the winner's version is known by now.
+type conflict struct{ error }
+
+func (c conflict) Unwrap() error { return c.error }
+
+// retryConflicts calls sync again after a conflict, a few times. Others may write
+// a claim so often that only a version that was just read can be written: kube-controller-manager
+// 1.36 does where its caches of Pods and claims are not equally late.
+func retryConflicts(sync func() error) error {
+	known := func(err error) bool { _, known := errors.AsType[conflict](err); return known }
+	return retry.OnError(wait.Backoff{Steps: 5}, known, sync)
 }
 
 // prepare brings a claim to what is wanted for a Pod. Pods that share a claim write it
 // one after the other, so the second finds it written, and names the first.
 func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) error {
-	state := w.observer.states.claim(want.Claim.UID)
+	states := w.observer.states
+	state := states.claim(want.Claim.UID)
 	state.Lock()
 	defer state.Unlock()
-	state.memory = state.memory.Used()
-	want.Claim = w.latest(state, want.Claim)
-	if err := w.show(ctx, s, state, want); err != nil {
+	state.memory.Unused = time.Time{}
+	if err := retryConflicts(func() error { return w.show(ctx, s, state, want) }); err != nil {
 		return err
 	}
-	w.ledger.markPrepared(s.state, want.Claim)
+	states.markPrepared(s.state, want.Claim)
 	return nil
 }
 
 // show writes entries unless the claim shows them.
-func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries) error {
-	claim := want.Claim
+func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries) (err error) {
+	claim := w.latest(state, want.Claim)
+	want.Claim = claim
 	if claim.Status.Allocation == nil {
 		return nil
 	}
 	if want.NamePods { // other Pods may have joined since it was planned
-		var err error
-		if want, err = s.view.Driver.Entries(claim, s.view.Users(claim)); err != nil {
-			return plan.CannotRender(claim, err)
+		if want, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
+			return err
 		}
 	}
 	if want.Shown() {
 		return nil
 	}
-	if err := w.apply(ctx, state, claim, &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices}); err != nil {
+	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices}
+	if err := w.apply(ctx, state, claim, write); err != nil {
 		return err
 	}
-	state.node = plan.NodeOf(claim)
+	state.memory.Node = plan.NodeOf(claim)
 	return nil
 }
 
@@ -75,10 +92,10 @@ func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1
 		status.WithDevices(applyEntry(claim, &write.Entries[i], now))
 	}
 	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
-	stored, err := w.client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
-	w.metrics.wroteClaim(write.Operation, err)
-	if apierrors.IsConflict(err) {
-		w.refresh(ctx, state, claim)
+	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
+	w.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
+	if apierrors.IsConflict(err) && w.refresh(ctx, state, claim) {
+		err = conflict{err}
 	}
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
@@ -87,15 +104,18 @@ func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1
 	return nil
 }
 
-// refresh reads a claim whose known version is out of date. Where it cannot be read,
+// refresh reads a claim, and reports whether it has changed. Where it cannot be read,
 // the next try waits for the cache.
-func (w *writer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) {
-	live, err := w.client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
-	if err == nil && live.UID == claim.UID {
-		state.unseen.Answer = observe.SlimClaim(live)
+func (w *writer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
+	live, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	if err != nil || live.UID != claim.UID {
+		return false
 	}
+	state.unseen.Answer = observe.SlimClaim(live)
+	return cached.Older(claim.ResourceVersion, live.ResourceVersion)
 }
 
+// applyEntry is an entry to apply. A condition that the claim shows keeps its time.
 func applyEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus, now metav1.Time) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
 	config := resourcev1ac.AllocatedDeviceStatus().WithDriver(entry.Driver).WithPool(entry.Pool).WithDevice(entry.Device)
 	if entry.ShareID != nil {
@@ -127,11 +147,22 @@ func notEmpty(text string) *string {
 	return &text
 }
 
+// since is when a condition of an entry came to have its status: by what the
+// claim shows, or else now.
+func since(claim *resourcev1.ResourceClaim, id plan.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
+	if entry := plan.EntryOf(claim, id); entry != nil {
+		if former := meta.FindStatusCondition(entry.Conditions, condition.Type); former != nil && former.Status == condition.Status {
+			return former.LastTransitionTime
+		}
+	}
+	return now
+}
+
 // latest returns the newest known version of a claim. What was read before the
 // state was locked may be out of date by now, as may be the cache: then the API
 // server's answer to the last write is newer.
 func (w *writer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	seen := w.observer.caches.Claims.Observed(observe.Key(claim))
+	seen := w.observer.Caches.Claims.Observed(observe.Key(claim))
 	if seen != nil && !state.unseen.Behind(seen.ResourceVersion) && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
 		return seen.Decode()
 	}
@@ -143,9 +174,13 @@ func (w *writer) latest(state *claimState, claim *resourcev1.ResourceClaim) *res
 
 // patchPod writes a part of a Pod's status, and goes on with the Pod as it is then.
 func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
+	encoded, err := json.Marshal(patch.Content)
+	if err != nil {
+		return fmt.Errorf("encode status of pod %s: %w", s.key, err)
+	}
 	pod := s.view.Pod
-	stored, err := w.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, patch.Data, metav1.PatchOptions{}, "status")
-	w.metrics.wrotePod(patch.Operation, err)
+	stored, err := w.observer.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, metav1.PatchOptions{}, "status")
+	w.metrics.podWrites.WithLabelValues(patch.Operation, loop.Result(err)).Inc()
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
@@ -153,18 +188,4 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 	s.state.unseen.Answer = expectations.Version(stored.ResourceVersion)
 	s.view.Pod = stored
 	return nil
-}
-
-// since is when a condition of an entry came to have its status: by what the
-// claim shows, or else now.
-func since(claim *resourcev1.ResourceClaim, id plan.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
-	entry := plan.EntryOf(claim, id)
-	if entry == nil {
-		return now
-	}
-	former := slices.IndexFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type && c.Status == condition.Status })
-	if former < 0 {
-		return now
-	}
-	return entry.Conditions[former].LastTransitionTime
 }

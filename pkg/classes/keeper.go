@@ -117,7 +117,7 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 	next := plan(want, existing, time.Since(k.asked[name]) >= askAgain)
 	switch {
 	case want == nil:
-		k.tell(nil, name, "", nil)
+		delete(k.told, name)
 	case next.verb == leave:
 		k.tell(want, name, v1alpha1.ReasonDeviceClassNotManaged, fmt.Errorf("DeviceClass %s was not created by kwok-dra, which leaves it alone: Pods get what it selects; delete it, and kwok-dra creates its own", name))
 	}
@@ -138,7 +138,9 @@ func (k *Keeper) apply(ctx context.Context, want *config.Class, next step) error
 	case update:
 		stored, err = k.client.Update(ctx, next.class, metav1.UpdateOptions{})
 	case remove:
-		err = k.client.Delete(ctx, next.class.Name, metav1.DeleteOptions{Preconditions: preconditions(next.class)})
+		// The class is deleted as long as it is what the cache says.
+		unchanged := &metav1.Preconditions{UID: new(next.class.UID), ResourceVersion: new(next.class.ResourceVersion)}
+		err = k.client.Delete(ctx, next.class.Name, metav1.DeleteOptions{Preconditions: unchanged})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -155,15 +157,10 @@ func (k *Keeper) apply(ctx context.Context, want *config.Class, next step) error
 	return nil
 }
 
-// preconditions hold as long as the class is what the cache says.
-func preconditions(class *resourcev1.DeviceClass) *metav1.Preconditions {
-	return &metav1.Preconditions{UID: new(class.UID), ResourceVersion: new(class.ResourceVersion)}
-}
-
 // checkStored reports a field that the API server drops, and asks again later.
 func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.DeviceClass) {
 	if !dropped(sent, stored) {
-		k.tell(nil, sent.Name, "", nil)
+		delete(k.told, sent.Name)
 		return
 	}
 	k.asked[sent.Name] = time.Now()
@@ -174,12 +171,7 @@ func (k *Keeper) checkStored(want *config.Class, sent, stored *resourcev1.Device
 }
 
 // tell writes an event about a problem on the object that needs the class, once.
-// Without a problem, the next one is reported again.
 func (k *Keeper) tell(want *config.Class, name, reason string, problem error) {
-	if problem == nil {
-		delete(k.told, name)
-		return
-	}
 	if message := v1alpha1.EventMessage(problem); message != k.told[name] {
 		k.told[name] = message
 		k.recorder.Event(want.For, corev1.EventTypeWarning, reason, message)

@@ -5,6 +5,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -31,14 +32,15 @@ type step struct {
 // plan compares the class that is wanted, or nil, with the one there is, or nil. It
 // plans an update for nothing but a field that the API server has dropped only if ask.
 func plan(want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
+	ours := existing != nil && existing.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 	switch {
-	case want == nil && (existing == nil || !ours(existing)):
-		return step{}
-	case want == nil:
+	case want == nil && ours:
 		return step{remove, existing}
+	case want == nil:
+		return step{}
 	case existing == nil:
 		return step{create, labelled(&want.DeviceClass)}
-	case !ours(existing):
+	case !ours:
 		return step{leave, existing}
 	}
 	wanted := labelled(&want.DeviceClass)
@@ -55,17 +57,9 @@ func plan(want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
 	return step{update, changed}
 }
 
-// ours reports whether kwok-dra has made a class.
-func ours(class *resourcev1.DeviceClass) bool {
-	return class.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
-}
-
 func labelled(class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
 	made := class.DeepCopy()
-	if made.Labels == nil {
-		made.Labels = map[string]string{}
-	}
-	made.Labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
+	metav1.SetMetaDataLabel(&made.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
 	return made
 }
 

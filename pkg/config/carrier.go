@@ -25,7 +25,7 @@ type carrier struct {
 	sources map[key]*source
 	// refusals counts the versions that were refused.
 	refusals int
-	// known is closed by setKnown once that is known.
+	// known is closed by setKnown once it is known which sources there are.
 	known    chan struct{}
 	setKnown func()
 	logger   klog.Logger
@@ -48,8 +48,7 @@ type object interface {
 // version is a version of a source.
 type version struct {
 	key key
-	// id tells the versions of a source apart. It is nil where the source is known to
-	// be missing.
+	// id tells the versions of a source apart. It is nil where the source is missing.
 	id any
 	// object has the version, or is nil where it is in none.
 	object object
@@ -87,28 +86,23 @@ func newCarrier(name string) *carrier {
 }
 
 // Name and Done implement cache.DoneChecker.
-func (c *carrier) Name() string { return c.name }
-
-// Done implements cache.DoneChecker.
+func (c *carrier) Name() string          { return c.name }
 func (c *carrier) Done() <-chan struct{} { return c.known }
 
-// take takes all versions that there are now, and reports whether anything of them is
-// new.
+// take takes all versions that there are now, and reports whether any is new.
 func (c *carrier) take(versions []version) bool {
 	before := c.sources
 	c.sources = make(map[key]*source, len(versions))
-	changed := before == nil
+	changed := before == nil || len(versions) != len(before)
 	for _, v := range versions {
 		one, had := before[v.key]
 		if !had {
 			one = &source{early: before == nil}
 		}
-		if one.take(v) {
-			changed = true
-		}
+		changed = one.take(v) || changed
 		c.sources[v.key] = one
 	}
-	return changed || len(c.sources) != len(before)
+	return changed
 }
 
 // take takes the newest version, and reports whether it is another one. What differs
@@ -127,8 +121,7 @@ func (s *source) take(v version) bool {
 	return true
 }
 
-// ordered are the sources by age: of two that contradict each other the older one
-// wins.
+// ordered are the sources by age: the older of two that contradict each other wins.
 func (c *carrier) ordered() []*source {
 	return slices.SortedFunc(maps.Values(c.sources), func(a, b *source) int {
 		one, other := a.object.GetCreationTimestamp(), b.object.GetCreationTimestamp()
@@ -136,58 +129,39 @@ func (c *carrier) ordered() []*source {
 	})
 }
 
-// settle notes what has been decided of the sources, and returns what tells the news.
-func (c *carrier) settle(d *decision) (told []func()) {
-	for _, one := range c.ordered() {
-		if one.changed && d.refused[one] != nil {
-			c.refusals++
-		}
-		if tell := c.note(one, d.chosen[one], d.refused[one]); tell != nil {
-			told = append(told, tell)
-		}
-	}
-	return told
-}
-
-// note notes what has been decided of a source. Where that is news, it returns what
-// tells it.
-func (c *carrier) note(one *source, chosen *Documents, refused error) (tell func()) {
+// settle notes what has been decided of a source, and tells it where it is news.
+func (c *carrier) settle(one *source, chosen *Documents, refused error) {
 	isNews := one.changed || fmt.Sprint(one.refused) != fmt.Sprint(refused)
+	if one.changed && refused != nil {
+		c.refusals++
+	}
+	before := one.good
 	one.refused, one.changed = refused, false
-	object, before := one.object, one.good
 	if chosen != nil {
 		one.good, one.early = chosen, false
 	}
 	switch {
 	case c.recorder == nil:
-		return nil
 	case refused != nil && isNews:
-		return c.tellRefused(object, refused)
+		c.tellRefused(one.object, refused)
 	case one.good != before:
-		return c.tellTaken(object, chosen, before)
+		c.tellTaken(one.object, chosen, before)
 	}
-	return nil
 }
 
 // tellRefused tells that a version is not in force.
-func (c *carrier) tellRefused(object object, err error) (tell func()) {
-	logger := c.logger.WithValues("carrier", c.name, "object", klog.KObj(object))
-	return func() {
-		logger.Error(err, "Cannot take the configuration, the last good one stays in force")
-		if object != nil {
-			c.recorder.Event(object, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(err))
-		}
+func (c *carrier) tellRefused(object object, err error) {
+	c.logger.Error(err, "Cannot take the configuration, the last good one stays in force", "carrier", c.name, "object", klog.KObj(object))
+	if object != nil {
+		c.recorder.Event(object, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, v1alpha1.EventMessage(err))
 	}
 }
 
 // tellTaken tells that a version has come into force, and what is not taken as it is
 // written, unless that was told of the version before.
-func (c *carrier) tellTaken(object object, documents, before *Documents) (tell func()) {
-	logger := c.logger.WithValues("carrier", c.name, "object", klog.KObj(object))
-	return func() {
-		logger.Info("Took the configuration", "templates", len(documents.templates))
-		if changes := documents.normalized(); changes != "" && changes != before.normalized() {
-			c.recorder.Event(object, corev1.EventTypeWarning, v1alpha1.ReasonNormalized, changes)
-		}
+func (c *carrier) tellTaken(object object, documents, before *Documents) {
+	c.logger.Info("Took the configuration", "carrier", c.name, "object", klog.KObj(object), "templates", len(documents.templates))
+	if changes := documents.changes; changes != "" && (before == nil || changes != before.changes) {
+		c.recorder.Event(object, corev1.EventTypeWarning, v1alpha1.ReasonNormalized, changes)
 	}
 }

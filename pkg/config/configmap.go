@@ -17,7 +17,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
 // ConfigMap watches one ConfigMap and hands its versions to a Store.
@@ -90,8 +93,7 @@ func (c *ConfigMap) Run(ctx context.Context) {
 	c.informer.Run(ctx)
 }
 
-// versionOf is the newest version, of a ConfigMap or of none. What differs in its
-// metadata only is not another one.
+// versionOf is the newest version, of a ConfigMap or of none. Its data alone counts.
 func (c *ConfigMap) versionOf(configMap *corev1.ConfigMap) version {
 	if configMap == nil {
 		return version{read: func() content { return c.absent }}
@@ -102,8 +104,7 @@ func (c *ConfigMap) versionOf(configMap *corev1.ConfigMap) version {
 	}}
 }
 
-// CheckConfigMap reports whether a ConfigMap of kwok-dra's own documents would be
-// taken by itself.
+// CheckConfigMap reports whether a ConfigMap of own documents would be taken by itself.
 func CheckConfigMap(configMap *corev1.ConfigMap) error {
 	documents, err := decodeConfigMap(configMap)
 	if err == nil {
@@ -114,19 +115,34 @@ func CheckConfigMap(configMap *corev1.ConfigMap) error {
 
 // decodeConfigMap reads a ConfigMap of kwok-dra's own documents.
 func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
-	carrier := ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name})
-	documents := &Documents{}
+	documents := &Documents{carrier: referToConfigMap(configMap)}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
-		read, err := Decode(fmt.Sprintf("%s, key %s", carrier, key), []byte(configMap.Data[key]))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		documents.merge(read)
+		source := fmt.Sprintf("%s, key %s", carrierOf(configMap), key)
+		errs = append(errs, documents.read(source, []byte(configMap.Data[key])))
 	}
-	documents.carriedBy(referToConfigMap(configMap))
 	return documents, errors.Join(errs...)
+}
+
+// adaptedKey is the key of the ConfigMap dra-kwok-configmap that has its text.
+const adaptedKey = "config.yaml"
+
+// decodeAdaptedConfigMap reads dra-kwok-configmap. One without data asks for nothing.
+func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
+	origin := devices.Origin{Document: carrierOf(configMap), Carrier: referToConfigMap(configMap)}
+	text, has := configMap.Data[adaptedKey]
+	if !has && len(configMap.Data) > 0 {
+		return nil, fmt.Errorf("%s: data: Required value: the key %s, with driver and mappings", origin.Document, adaptedKey)
+	}
+	adapted, err := adapters.ConfigMap(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s, key %s: %w", origin.Document, adaptedKey, err)
+	}
+	return adopt(origin, adapted, func(template *v1alpha1.ResourcePoolTemplate) string { return "template " + template.Name })
+}
+
+func carrierOf(configMap *corev1.ConfigMap) string {
+	return ConfigMapCarrier(types.NamespacedName{Namespace: configMap.Namespace, Name: configMap.Name})
 }
 
 func referToConfigMap(configMap *corev1.ConfigMap) *corev1.ObjectReference {

@@ -13,14 +13,66 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 )
+
+// ObjectsCarrier is the carrier of the custom resources.
+const ObjectsCarrier = "custom resources"
+
+// Objects are the custom resources of a cluster, as they come and go. Each
+// stands for itself: where a version is refused, that object's last good version
+// stays in force, and the others are as they are.
+type Objects struct {
+	store   *Store
+	carrier *carrier
+	// onChange is called when what was accepted may have changed.
+	onChange func()
+}
+
+// NewObjects makes the carrier of a Store, which Replace fills.
+func NewObjects(store *Store, recorder record.EventRecorder, onChange func()) *Objects {
+	o := &Objects{store: store, carrier: store.carrier(ObjectsCarrier), onChange: onChange}
+	o.carrier.recorder = recorder
+	return o
+}
+
+// Replace takes all objects there are now. They are listed while nobody else takes
+// any. Nothing is in force before the first Replace.
+func (o *Objects) Replace(ctx context.Context, list func() []*unstructured.Unstructured) {
+	o.store.sync(klog.FromContext(ctx), o.carrier, func() []version {
+		var all []version
+		for _, object := range list() {
+			all = append(all, versionOf(object))
+		}
+		return all
+	})
+	o.onChange()
+}
+
+// versionOf is an object's newest version. What differs in its status only is not
+// another one; the slices in the annotation of a NodeOverlay count as its spec does.
+func versionOf(object *unstructured.Unstructured) version {
+	return version{
+		key:    key{object.GetKind(), object.GetName(), object.GetUID()},
+		id:     fmt.Sprint(object.GetGeneration(), " ", object.GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]),
+		object: object,
+		read: func() content {
+			documents, err := decodeObject(object)
+			// What says when is not replaced by its defaults. One that contradicts an older
+			// one was not in force before either.
+			return content{newest: documents, broken: err, required: err != nil && object.GetKind() == v1alpha1.KwokDRAConfigurationKind}
+		},
+	}
+}
 
 // lookForKinds is how often it is looked whether the custom resource definitions
 // have come or gone. To watch them would take the right to read all there are.
@@ -70,17 +122,11 @@ func NewCustomResources(client dynamic.Interface, discovery discovery.ServerReso
 // Run watches until ctx ends.
 func (c *CustomResources) Run(ctx context.Context) {
 	defer c.running.Wait()
-	ticker := time.NewTicker(lookForKinds)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.look(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Cannot tell which custom resources there are", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		}
-	}
+	}, lookForKinds)
 }
 
 // look starts and ends watches as the definitions come and go.

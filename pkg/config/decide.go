@@ -1,10 +1,12 @@
 package config
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // decision is what is in force.
 type decision struct {
-	decided
 	set *Set
 	// chosen are the versions in force, of the sources that have one, and refused says
 	// why the newest ones are not.
@@ -14,16 +16,6 @@ type decision struct {
 	waits bool
 }
 
-// decided tells decisions apart.
-type decided struct {
-	versions  []*Documents
-	unsettled int
-}
-
-func (d *decided) equal(other *decided) bool {
-	return d.unsettled == other.unsettled && slices.Equal(d.versions, other.versions)
-}
-
 // decide decides which version of each source is in force: the newest, or else the
 // one that was good last. Where two contradict each other, the earlier source wins,
 // whenever either of them has changed. It depends on nothing but the sources.
@@ -31,11 +23,8 @@ func decide(sources []*source) decision {
 	d := decision{chosen: map[*source]*Documents{}, refused: map[*source]error{}}
 	var all []*Documents
 	for _, one := range sources {
-		version := one.newest
-		if version == nil {
-			version, d.refused[one] = one.good, one.broken
-		}
-		if version != nil {
+		d.refused[one] = one.broken
+		if version := cmp.Or(one.newest, one.good); version != nil {
 			d.chosen[one] = version
 			all = append(all, version)
 		}
@@ -45,18 +34,14 @@ func decide(sources []*source) decision {
 		d.oneByOne(sources)
 	}
 	for _, one := range sources {
-		version, has := d.chosen[one]
-		switch {
-		case has:
-			d.versions = append(d.versions, version)
-		case one.early:
-			d.waits = d.waits || one.required
-			if d.refused[one] != nil {
-				d.set.Unsettled = append(d.set.Unsettled, d.refused[one])
-			}
+		if d.chosen[one] != nil || !one.early {
+			continue
+		}
+		d.waits = d.waits || one.required
+		if d.refused[one] != nil {
+			d.set.Unsettled = append(d.set.Unsettled, d.refused[one])
 		}
 	}
-	d.unsettled = len(d.set.Unsettled)
 	return d
 }
 

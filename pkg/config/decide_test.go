@@ -234,7 +234,7 @@ func newestOrBroken(newest, good *Documents) *source {
 func decideTwice(t *testing.T, sources ...*source) decision {
 	once := decide(sources)
 	for _, one := range sources {
-		newCarrier("").note(one, once.chosen[one], once.refused[one])
+		newCarrier("").settle(one, once.chosen[one], once.refused[one])
 	}
 	again := decide(sources)
 	require.Equal(t, once.chosen, again.chosen)

@@ -1,11 +1,15 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -19,56 +23,72 @@ type Documents struct {
 	templates      []sourced[*devices.Template]
 	configurations []sourced[*v1alpha1.KwokDRAConfiguration]
 	classes        []Class
-	// changes says what of other people's documents is not taken as it is written.
-	changes []string
-	// owned tells that they are objects in the cluster, which own what is made from
-	// them.
-	owned bool
-}
-
-// merge adds the documents of another source of the same carrier.
-func (d *Documents) merge(other *Documents) {
-	d.templates = append(d.templates, other.templates...)
-	d.configurations = append(d.configurations, other.configurations...)
-	d.classes = append(d.classes, other.classes...)
-	d.changes = append(d.changes, other.changes...)
-}
-
-// carriedBy notes the object that has the documents.
-func (d *Documents) carriedBy(carrier *corev1.ObjectReference) {
-	for i := range d.templates {
-		d.templates[i].value.Origin.Carrier = carrier
-	}
+	// changes says, for an event, what is not taken as it is written.
+	changes string
+	// carrier is the object that has the documents that are added, if there is one.
+	carrier *corev1.ObjectReference
 }
 
 // sourced remembers where a document is from, for errors.
 type sourced[T any] struct {
-	value  T
-	source string
+	place
+	value T
 }
 
-// place is where the document is, for the errors of others.
-func (s sourced[T]) place(kind, name string) string {
-	if s.source == customResource {
-		return s.source + " " + objectName(kind, name)
+// templateNames are those of the documents' templates. There may be no documents.
+func (d *Documents) templateNames() (names []string) {
+	if d == nil {
+		return nil
 	}
-	return s.source
+	for _, t := range d.templates {
+		names = append(names, t.value.Name)
+	}
+	return names
+}
+
+// FilesCarrier is the carrier of the configuration files.
+const FilesCarrier = "files"
+
+// ReadFiles reads the documents of all files, and warns of a file that has none.
+// The error names every problem of every file.
+func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
+	documents := &Documents{}
+	var errs []error
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read configuration: %w", err))
+			continue
+		}
+		before := len(documents.templates) + len(documents.configurations)
+		err = documents.read(path, data)
+		if err == nil && len(documents.templates)+len(documents.configurations) == before {
+			klog.FromContext(ctx).Error(nil, "A configuration file has no documents, so it configures nothing", "file", path)
+		}
+		errs = append(errs, err)
+	}
+	return documents, errors.Join(errs...)
 }
 
 // Decode reads all YAML or JSON documents of one source, a file or the key of a
 // ConfigMap. The error names every problem, each with the source, the object,
 // the field, the value and what would be valid.
 func Decode(source string, data []byte) (*Documents, error) {
+	documents := &Documents{}
+	return documents, documents.read(source, data)
+}
+
+// read adds the documents of a source.
+func (d *Documents) read(source string, data []byte) error {
 	texts, err := strict.Split(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return fmt.Errorf("%s: %w", source, err)
 	}
-	documents := &Documents{}
 	var errs []error
 	for i, text := range texts {
-		errs = append(errs, documents.add(fmt.Sprintf("%s, document %d", source, i+1), text))
+		errs = append(errs, d.add(fmt.Sprintf("%s, document %d", source, i+1), text))
 	}
-	return documents, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // add decodes one document. One with nothing but comments is skipped.
@@ -76,26 +96,45 @@ func (d *Documents) add(source string, text []byte) error {
 	document, problems := strict.Parse(text)
 	object, isObject := document.Value.(map[string]any)
 	apiVersion, kind := object["apiVersion"], object["kind"]
-	name := named(object)
+	at := place{source, named(object)}
 	switch {
 	case len(problems) > 0:
-		return &Refusal{Source: source, Object: name, Problems: problems}
+		return at.refuseFor(problems)
 	case document.Value == nil:
 		return nil
 	case !isObject:
-		return refuse(source, "", "", "not an object with apiVersion and kind: %s", strict.Shown(document.Value))
+		return at.refuse("", "not an object with apiVersion and kind: %s", strict.Shown(document.Value))
 	case apiVersion == nil:
-		return refuse(source, name, "apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
+		return at.refuse("apiVersion", "Required value: must be %s", v1alpha1.APIVersion)
 	case isForeign(apiVersion, kind):
-		return refuse(source, name, "kind", "%s", whatToDo(kind.(string)))
+		return at.refuse("kind", "%s", whatToDo(kind.(string)))
 	case apiVersion != v1alpha1.APIVersion:
-		return refuse(source, name, "apiVersion", "Unsupported value: %s: must be %s", strict.Shown(apiVersion), v1alpha1.APIVersion)
+		return at.refuse("apiVersion", "Unsupported value: %s: must be %s", strict.Shown(apiVersion), v1alpha1.APIVersion)
 	case kind == v1alpha1.ResourcePoolTemplateKind:
 		return d.addTemplate(source, document)
 	case kind == v1alpha1.KwokDRAConfigurationKind:
 		return d.addConfiguration(source, document)
 	}
-	return refuse(source, name, "kind", "%s", wrongKind(kind))
+	return at.refuse("kind", "%s", wrongKind(kind))
+}
+
+// isForeign reports whether an object is of a kind of someone else's, rather than
+// one of kwok-dra's with a mistake in its apiVersion.
+func isForeign(apiVersion, kind any) bool {
+	name, _ := kind.(string)
+	return apiVersion != v1alpha1.APIVersion && name != "" && didYouMean(name, ownKindNames) == ""
+}
+
+// whatToDo says what to do with an object of someone else's kind.
+func whatToDo(kind string) string {
+	does := "kubectl apply it"
+	switch kind {
+	case "ConfigMap":
+		does += ", and name it with --config-map"
+	case DRAConfigKind, NodeOverlayKind:
+		does += ", and have it read with --adapters " + kind
+	}
+	return fmt.Sprintf("this is a %s: %s; kwok-dra reads %s here", kind, does, strings.Join(ownKindNames, " and "))
 }
 
 func wrongKind(kind any) string {
@@ -116,17 +155,16 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 		}
 	}
 	defaults.SetResourcePoolTemplate(template)
-	if !d.owned {
-		template.UID = "" // of the object that the document was copied from
+	if source != customResource { // they are of the object that the document was copied from
+		template.UID, template.CreationTimestamp = "", metav1.Time{}
 	}
 	compiled, errs := devices.Compile(template)
+	at := placeOf(source, v1alpha1.ResourcePoolTemplateKind, template.Name)
 	if problems = append(problems, independent(problems, errs)...); len(problems) > 0 {
-		return &Refusal{Source: source, Object: objectName(v1alpha1.ResourcePoolTemplateKind, template.Name), Problems: problems}
+		return at.refuseFor(problems)
 	}
-	if d.owned {
-		compiled.Origin.Created = template.CreationTimestamp.Time
-	}
-	d.templates = append(d.templates, sourced[*devices.Template]{compiled, source})
+	compiled.Origin.Carrier, compiled.Origin.Created = d.carrier, template.CreationTimestamp.Time
+	d.templates = append(d.templates, sourced[*devices.Template]{at, compiled})
 	return nil
 }
 
@@ -142,10 +180,11 @@ func (d *Documents) addConfiguration(source string, document strict.Document) er
 	configuration := &v1alpha1.KwokDRAConfiguration{}
 	problems := document.Decode(configuration, nil)
 	_, errs := newConfiguration(configuration)
+	at := placeOf(source, v1alpha1.KwokDRAConfigurationKind, configuration.Name)
 	if problems = append(problems, independent(problems, append(validation.ValidateKwokDRAConfiguration(configuration), errs...))...); len(problems) > 0 {
-		return &Refusal{Source: source, Object: objectName(v1alpha1.KwokDRAConfigurationKind, configuration.Name), Problems: problems}
+		return at.refuseFor(problems)
 	}
-	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{configuration, source})
+	d.configurations = append(d.configurations, sourced[*v1alpha1.KwokDRAConfiguration]{at, configuration})
 	return nil
 }
 
@@ -157,9 +196,5 @@ func named(object map[string]any) string {
 	if kind == "" || name == "" {
 		return ""
 	}
-	return objectName(kind, name)
-}
-
-func objectName(kind, name string) string {
 	return fmt.Sprintf("%s %q", kind, name)
 }

@@ -2,8 +2,10 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -18,10 +21,6 @@ import (
 type Kind struct {
 	Name     string
 	Resource schema.GroupVersionResource
-
-	decode func(source *unstructured.Unstructured) (*Documents, error)
-	// annotation is one that counts as the spec does, if there is one.
-	annotation string
 }
 
 // The kinds of Karpenter that configuration is read from.
@@ -32,21 +31,12 @@ const (
 
 var (
 	ownKinds = []Kind{
-		{Name: v1alpha1.ResourcePoolTemplateKind, Resource: v1alpha1.GroupVersion.WithResource("resourcepooltemplates"), decode: decodeOwn},
-		{Name: v1alpha1.KwokDRAConfigurationKind, Resource: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations"), decode: decodeOwn},
+		{v1alpha1.ResourcePoolTemplateKind, v1alpha1.GroupVersion.WithResource("resourcepooltemplates")},
+		{v1alpha1.KwokDRAConfigurationKind, v1alpha1.GroupVersion.WithResource("kwokdraconfigurations")},
 	}
 	adaptedKinds = []Kind{
-		{
-			Name:     DRAConfigKind,
-			Resource: schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"},
-			decode:   decodeAdapted(adapters.DRAConfig),
-		},
-		{
-			Name:       NodeOverlayKind,
-			Resource:   schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"},
-			decode:     decodeAdapted(adapters.NodeOverlay),
-			annotation: v1alpha1.ResourceSlicesAnnotation,
-		},
+		{DRAConfigKind, schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"}},
+		{NodeOverlayKind, schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"}},
 	}
 )
 
@@ -84,32 +74,68 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
-// kindNamed finds any kind.
-func kindNamed(name string) (Kind, bool) {
-	all := slices.Concat(ownKinds, adaptedKinds)
-	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name })
-	if i < 0 {
-		return Kind{}, false
-	}
-	return all[i], true
-}
-
 // customResource is the source of documents that are objects of their own.
 const customResource = "custom resource"
 
-// decodeOwn reads an object of kwok-dra's own kinds. It owns what is made from it,
-// so its UID counts.
-func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
-	encoded, err := json.Marshal(source.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %q: %w", source.GetKind(), source.GetName(), err)
+// decodeObject reads an object of any kind.
+func decodeObject(source *unstructured.Unstructured) (*Documents, error) {
+	switch source.GetKind() {
+	case DRAConfigKind:
+		return decodeAdapted(source, adapters.DRAConfig)
+	case NodeOverlayKind:
+		return decodeAdapted(source, adapters.NodeOverlay)
 	}
-	documents := &Documents{owned: true}
-	err = documents.add(customResource, encoded)
-	documents.carriedBy(referTo(source))
-	return documents, err
+	return decodeOwn(source)
+}
+
+// decodeOwn reads an object of kwok-dra's own kinds.
+func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
+	encoded, _ := json.Marshal(source.Object) // it has been JSON before
+	documents := &Documents{carrier: referTo(source)}
+	return documents, documents.add(customResource, encoded)
 }
 
 func referTo(source *unstructured.Unstructured) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: source.GetAPIVersion(), Kind: source.GetKind(), Name: source.GetName(), UID: source.GetUID()}
+}
+
+// decodeAdapted reads an object of someone else's kind.
+func decodeAdapted(source *unstructured.Unstructured, adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) (*Documents, error) {
+	origin := devices.Origin{Document: source.GetKind() + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
+	adapted, err := adapt(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", origin.Document, err)
+	}
+	return adopt(origin, adapted, poolOf)
+}
+
+// poolOf is the pool of a DRAConfig that a template is made of.
+func poolOf(template *v1alpha1.ResourcePoolTemplate) string {
+	if pool := template.Spec.SliceLabels[adapters.PoolLabel]; pool != "" {
+		return "pool " + pool
+	}
+	return ""
+}
+
+// adopt makes documents of what an adapter has made. Part tells of which part a template is.
+func adopt(origin devices.Origin, adapted *adapters.Adapted, part func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
+	documents := &Documents{}
+	if len(adapted.Changes) > 0 {
+		documents.changes = v1alpha1.EventMessage(errors.New("not taken as it is written: " + strings.Join(adapted.Changes, "; ")))
+	}
+	for i := range adapted.Templates {
+		template := &adapted.Templates[i]
+		compiled, errs := devices.Compile(template)
+		if len(errs) > 0 {
+			return nil, fmt.Errorf("%s: %s: %w", origin.Document, template.Name, errs.ToAggregate())
+		}
+		compiled.Origin = origin
+		compiled.Origin.Part = part(template)
+		at := placeOf(origin.Document, v1alpha1.ResourcePoolTemplateKind, template.Name)
+		documents.templates = append(documents.templates, sourced[*devices.Template]{at, compiled})
+	}
+	for _, class := range adapted.Classes {
+		documents.classes = append(documents.classes, Class{DeviceClass: class, For: origin.Carrier})
+	}
+	return documents, nil
 }

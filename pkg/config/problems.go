@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -29,25 +30,40 @@ func (r *Refusal) Error() string {
 	return r.Source + ": " + r.Object + ": " + r.Problems.Error()
 }
 
+// place is where a document is, for errors: its source, and its kind and name.
+type place struct{ source, object string }
+
+func placeOf(source, kind, name string) place {
+	return place{source, fmt.Sprintf("%s %q", kind, name)}
+}
+
+// String is the place for the errors of others.
+func (p place) String() string {
+	if p.source == customResource {
+		return p.source + " " + p.object
+	}
+	return p.source
+}
+
 // refuse is the error of a document with one problem.
-func refuse(source, object, path, format string, arguments ...any) error {
-	return &Refusal{Source: source, Object: object, Problems: strict.Problems{{Path: path, Text: fmt.Sprintf(format, arguments...)}}}
+func (p place) refuse(path, format string, arguments ...any) error {
+	return p.refuseFor(strict.Problems{{Path: path, Text: fmt.Sprintf(format, arguments...)}})
+}
+
+func (p place) refuseFor(problems strict.Problems) error {
+	return &Refusal{Source: p.source, Object: p.object, Problems: problems}
 }
 
 // Refusals are those that an error is made of, and the rest of it.
-func Refusals(err error) ([]*Refusal, error) {
-	var refusal *Refusal
-	joined, isJoined := err.(interface{ Unwrap() []error })
-	switch {
-	case isJoined:
-		var refusals []*Refusal
-		var rest []error
+func Refusals(err error) (refusals []*Refusal, rest error) {
+	if joined, isJoined := err.(interface{ Unwrap() []error }); isJoined {
 		for _, inner := range joined.Unwrap() {
 			found, other := Refusals(inner)
-			refusals, rest = append(refusals, found...), append(rest, other)
+			refusals, rest = append(refusals, found...), errors.Join(rest, other)
 		}
-		return refusals, errors.Join(rest...)
-	case errors.As(err, &refusal):
+		return refusals, rest
+	}
+	if refusal, is := errors.AsType[*Refusal](err); is {
 		return []*Refusal{refusal}, nil
 	}
 	return nil, err
@@ -61,17 +77,15 @@ var (
 	foundations = []string{"", "spec.driver", "spec.sharedWith", "spec.devices"}
 )
 
-// independent are the errors of validation that cannot be due to fields that could
-// not be decoded.
+// independent are the errors that cannot be due to fields that could not be decoded.
 func independent(decoding strict.Problems, errs field.ErrorList) strict.Problems {
-	var affected []string
+	affected := sets.New[string]()
 	for _, p := range decoding {
 		for _, path := range p.Paths() {
-			affected = append(affected, part.FindString(path))
+			affected.Insert(part.FindString(path))
 		}
 	}
-	unsure := slices.ContainsFunc(affected, func(part string) bool { return slices.Contains(foundations, part) })
 	return strict.Of(slices.DeleteFunc(errs, func(err *field.Error) bool {
-		return decoding.Hides(err.Field) || !devices.StandsAlone(err.Field) && (unsure || slices.Contains(affected, part.FindString(err.Field)))
+		return decoding.Hides(err.Field) || !devices.StandsAlone(err.Field) && (affected.HasAny(foundations...) || affected.Has(part.FindString(err.Field)))
 	}))
 }

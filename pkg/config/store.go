@@ -1,3 +1,8 @@
+// Package config reads the configuration kinds of kwok-dra from their carriers
+// and keeps one validated set of them.
+//
+// Decoding is strict and a carrier is taken whole or not at all: where one of
+// its documents is invalid, its last good version stays in force.
 package config
 
 import (
@@ -6,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -19,8 +25,6 @@ type Store struct {
 	mu sync.Mutex
 	// carriers are in the order in which they win over each other.
 	carriers []*carrier
-	// inForce are the versions that the set is made of.
-	inForce  decided
 	onChange []func()
 }
 
@@ -50,8 +54,7 @@ func (s *Store) Synced() []cache.DoneChecker {
 	return all
 }
 
-// OnChange has f called after each change of the set. Call it before the first
-// Replace.
+// OnChange has f called after each change of the set. Call it before the first Replace.
 func (s *Store) OnChange(f func()) {
 	s.onChange = append(s.onChange, f)
 }
@@ -86,15 +89,8 @@ func (s *Store) carrier(name string) *carrier {
 func (s *Store) sync(logger klog.Logger, c *carrier, list func() []version) {
 	s.mu.Lock()
 	c.logger = logger
-	var told []func()
-	changed := false
-	if c.take(list()) {
-		told, changed = s.settle()
-	}
+	changed := c.take(list()) && s.settle()
 	s.mu.Unlock()
-	for _, tell := range told {
-		tell()
-	}
 	if changed {
 		for _, f := range s.onChange {
 			f()
@@ -103,9 +99,8 @@ func (s *Store) sync(logger klog.Logger, c *carrier, list func() []version) {
 	c.setKnown()
 }
 
-// settle works out what is in force. It returns what is to be told of sources, and
-// whether there is a new set.
-func (s *Store) settle() (told []func(), changed bool) {
+// settle works out what is in force, and reports whether there is a new set.
+func (s *Store) settle() (changed bool) {
 	var all []*source
 	known := true
 	for _, c := range s.carriers {
@@ -113,19 +108,19 @@ func (s *Store) settle() (told []func(), changed bool) {
 		all = append(all, c.ordered()...)
 	}
 	d := decide(all)
-	inForce := known && !d.waits
-	if !inForce {
+	switch {
+	case !known || d.waits:
 		clear(d.chosen) // none comes into force, and another carrier may win
+	case !d.set.isAs(s.current.Load()):
+		s.current.Store(d.set)
+		changed = true
 	}
 	for _, c := range s.carriers {
-		told = append(told, c.settle(&d)...)
+		for _, one := range c.ordered() {
+			c.settle(one, d.chosen[one], d.refused[one])
+		}
 	}
-	if !inForce || s.current.Load() != nil && s.inForce.equal(&d.decided) {
-		return told, false
-	}
-	s.current.Store(d.set)
-	s.inForce = d.decided
-	return told, true
+	return changed
 }
 
 // Acceptance reports whether the newest version of a custom resource is in force.
@@ -153,4 +148,34 @@ func (s *Store) Acceptance(kind string) map[string]Acceptance {
 		}
 	}
 	return all
+}
+
+var (
+	refusedDesc    = prometheus.NewDesc("kwok_dra_config_refused_total", "Versions of the configuration that were refused because they are invalid, by carrier (files, a ConfigMap, custom resources).", []string{"carrier"}, nil)
+	successfulDesc = prometheus.NewDesc("kwok_dra_config_last_reload_successful", "1 if the newest version of the configuration is in force, 0 if it was refused, by carrier.", []string{"carrier"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *Store) Describe(ch chan<- *prometheus.Desc) {
+	ch <- refusedDesc
+	ch <- successfulDesc
+}
+
+// Collect implements prometheus.Collector. It tells of carriers that are known.
+func (s *Store) Collect(ch chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.carriers {
+		if c.sources == nil {
+			continue
+		}
+		successful := 1.0
+		for _, one := range c.sources {
+			if one.refused != nil {
+				successful = 0
+			}
+		}
+		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(c.refusals), c.name)
+		ch <- prometheus.MustNewConstMetric(successfulDesc, prometheus.GaugeValue, successful, c.name)
+	}
 }

@@ -80,17 +80,13 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatu
 		}
 	}
 	var errs field.ErrorList
-	c.walk(path, func(path *field.Path, value string) string {
-		if !v1alpha1.IsTemplate(value) {
-			return value
-		}
-		p := place{path: path, value: value}
-		errs = append(errs, check(sampleAllocated, &p)...)
+	c.walk(path, func(p place) string {
+		errs = append(errs, p.check(sampleAllocated)...)
 		c.programs = append(c.programs, p.program)
-		c.UsesDevice = c.UsesDevice || reads(value, "Device")
-		c.UsesPods = c.UsesPods || reads(value, "Pods")
-		c.usesNode = c.usesNode || reads(value, "Node")
-		return value
+		c.UsesDevice = c.UsesDevice || reads(p.value, "Device")
+		c.UsesPods = c.UsesPods || reads(p.value, "Pods")
+		c.usesNode = c.usesNode || reads(p.value, "Node")
+		return p.value
 	})
 	return c, errs
 }
@@ -105,9 +101,15 @@ func reads(template, name string) bool {
 	return strings.Contains(template, name) || everything.MatchString(template)
 }
 
-// walk goes through all strings that may be templates, always in the same order,
-// and returns the results.
-func (c *ClaimStatus) walk(path *field.Path, each func(path *field.Path, value string) string) (any, *resourcev1.NetworkDeviceData, []string) {
+// walk goes through all strings that are templates, always in the same order, and
+// returns the results.
+func (c *ClaimStatus) walk(path *field.Path, render func(place) string) (any, *resourcev1.NetworkDeviceData, []string) {
+	each := func(path *field.Path, value string) string {
+		if !v1alpha1.IsTemplate(value) {
+			return value
+		}
+		return render(place{path: path, value: value})
+	}
 	data := walkValue(c.data, path.Child("data"), each)
 	var network *resourcev1.NetworkDeviceData
 	if given := c.source.NetworkData; given != nil {
@@ -126,13 +128,13 @@ func walkValue(value any, path *field.Path, each func(path *field.Path, value st
 	case string:
 		return each(path, v)
 	case []any:
-		list := make([]any, len(v))
+		list := slices.Clone(v)
 		for i := range v {
 			list[i] = walkValue(v[i], path.Index(i), each)
 		}
 		return list
 	case map[string]any:
-		object := make(map[string]any, len(v))
+		object := maps.Clone(v)
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			object[key] = walkValue(v[key], path.Key(key), each)
 		}
@@ -142,12 +144,9 @@ func walkValue(value any, path *field.Path, each func(path *field.Path, value st
 }
 
 func walkList(values []string, path *field.Path, each func(path *field.Path, value string) string) []string {
-	if values == nil {
-		return nil
-	}
-	list := make([]string, len(values))
-	for i := range values {
-		list[i] = each(path.Index(i), values[i])
+	list := slices.Clone(values)
+	for i := range list {
+		list[i] = each(path.Index(i), list[i])
 	}
 	return list
 }
@@ -167,17 +166,14 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	var errs []error
 	number := 0
 	path := field.NewPath("spec", "claimStatus")
-	data, network, ids := c.walk(path, func(path *field.Path, value string) string {
-		if !v1alpha1.IsTemplate(value) {
-			return value
-		}
+	data, network, ids := c.walk(path, func(p place) string {
 		text, err := r.value(c.programs[number], given)
 		number++
 		if err != nil {
 			errs = append(errs, err)
 		}
 		if strings.Contains(text, noValue) {
-			errs = append(errs, field.Invalid(path, value, "reads a field that is not there; give a fallback with or"))
+			errs = append(errs, field.Invalid(p.path, p.value, "reads a field that is not there; give a fallback with or"))
 		}
 		return text
 	})

@@ -14,40 +14,42 @@ import (
 
 // expansion expands a template to every device and every counter set by name.
 type expansion struct {
-	template *Template
-	// devices and counterSets are the names in use.
-	devices, counterSets taken
-	// groups maps the names of groups to those of their devices, for slices.
-	groups map[string][]string
-	errs   field.ErrorList
+	*Template
+	// deviceNames and setNames are the names in use.
+	deviceNames, setNames taken
+	// members maps the names of groups to those of their devices, for slices.
+	members map[string][]string
+	errs    field.ErrorList
 }
 
 // expand fills in the template's groups and their order, and what they consume.
-func (t *Template) expand(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList {
-	e := &expansion{template: t, devices: taken{}, counterSets: taken{}, groups: map[string][]string{}}
-	for i := range spec.SharedCounters {
-		e.addCounterSets(&spec.SharedCounters[i], path.Child("sharedCounters").Index(i))
+func (t *Template) expand(path *field.Path) field.ErrorList {
+	t.byName = map[string]*device{}
+	e := &expansion{Template: t, deviceNames: taken{}, setNames: taken{}, members: map[string][]string{}}
+	for i := range t.SharedCounters {
+		e.addCounterSets(&t.SharedCounters[i], path.Child("sharedCounters").Index(i))
 	}
-	for i := range spec.Devices {
-		e.addDevices(&spec.Devices[i], path.Child("devices").Index(i))
+	for i := range t.Devices {
+		e.addDevices(&t.Devices[i], path.Child("devices").Index(i))
 	}
 	if len(e.errs) > 0 {
 		return e.errs
 	}
-	t.positions = map[string]position{}
-	for _, at := range t.order {
-		t.positions[t.device(at).Name] = at
-	}
-	e.checkCounters(spec, path.Child("devices"))
-	e.split(spec.Slices, path.Child("slices"))
+	e.checkCounters(path.Child("devices"))
+	e.divide(path.Child("slices"))
 	return e.errs
+}
+
+// refuse adds errors.
+func (e *expansion) refuse(errs ...*field.Error) {
+	e.errs = append(e.errs, errs...)
 }
 
 func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field.Path) {
 	names, errs := expandNames(set.Name, set.Count, path.Child("name"))
-	e.errs = append(append(e.errs, errs...), e.counterSets.add(names, path.Child("name"))...)
+	e.refuse(append(errs, e.setNames.add(names, path.Child("name"))...)...)
 	for _, name := range names {
-		e.template.pool.CounterSets = append(e.template.pool.CounterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
+		e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
 	}
 }
 
@@ -55,22 +57,24 @@ func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field
 func (e *expansion) addDevices(d *v1alpha1.DeviceTemplate, path *field.Path) {
 	names, errs := expandNames(d.Name, d.Count, path.Child("name"))
 	whole := newGroup(d, path)
-	whole.multiply(names)
-	errs = append(errs, e.addIndexed(d, &whole, path)...)
-	e.addOwnCounters(d, &whole, path)
-	groups := []group{whole}
+	for _, name := range names {
+		whole.addDevice(name)
+	}
+	errs = append(errs, whole.addIndexed(d, path)...)
+	e.addOwnCounters(d, whole, path)
+	groups := []*group{whole}
 	for i := range d.Partitions {
 		at := path.Child("partitions").Index(i)
-		partitions := newPartitions(d, &whole, &d.Partitions[i], at, path)
-		errs = append(errs, e.devices.add(partitions.names(), at.Child("name"))...)
+		partitions := newPartitions(d, whole, &d.Partitions[i], at, path)
+		errs = append(errs, e.deviceNames.add(partitions.names(), at.Child("name"))...)
 		groups = append(groups, partitions)
 	}
-	e.errs = append(append(e.errs, errs...), e.devices.add(names, path.Child("name"))...)
+	e.refuse(append(errs, e.deviceNames.add(names, path.Child("name"))...)...)
 	e.arrange(d.Name, groups)
 }
 
 // addIndexed sets what is rendered for each device but is the same on all nodes.
-func (e *expansion) addIndexed(d *v1alpha1.DeviceTemplate, g *group, path *field.Path) field.ErrorList {
+func (g *group) addIndexed(d *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
 	nodeNames, errs := renderIndexed(d.NodeName, len(g.devices), path.Child("nodeName"))
 	for i, name := range nodeNames {
 		if d.NodeName == "" {
@@ -87,78 +91,79 @@ func (e *expansion) addIndexed(d *v1alpha1.DeviceTemplate, g *group, path *field
 		sets, problems := renderIndexed(consumption.CounterSet, len(g.devices), at)
 		errs = append(errs, problems...)
 		for i, set := range sets {
-			own := consumption
-			own.CounterSet = set
-			g.devices[i].ConsumesCounters = append(g.devices[i].ConsumesCounters, own)
+			consumption.CounterSet = set
+			g.devices[i].ConsumesCounters = append(g.devices[i].ConsumesCounters, consumption)
 		}
 	}
 	return errs
 }
 
-// addOwnCounters gives each device a counter set of which it takes all.
+// addOwnCounters gives each device a counter set of which it takes all: its counters, and
+// one for each slot.
 func (e *expansion) addOwnCounters(d *v1alpha1.DeviceTemplate, whole *group, path *field.Path) {
-	counters := ownCounters(d)
+	var slots int32
+	if d.Slots != nil {
+		slots = d.Slots.Count
+	}
+	counters := countersOf(d.Counters, d.Slots, 0, slots)
 	if len(counters) == 0 {
 		return
 	}
 	var names []string
-	for i := range whole.devices {
-		device := &whole.devices[i]
+	for _, device := range whole.devices {
 		name := v1alpha1.CounterSetOf(device.Name)
 		names = append(names, name)
-		e.template.pool.CounterSets = append(e.template.pool.CounterSets, resourcev1.CounterSet{Name: name, Counters: counters})
+		e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: counters})
 		device.ConsumesCounters = append(device.ConsumesCounters, resourcev1.DeviceCounterConsumption{CounterSet: name, Counters: counters})
 	}
-	e.errs = append(e.errs, e.counterSets.add(names, path.Child("counters"))...)
+	e.refuse(e.setNames.add(names, path.Child("counters"))...)
 }
 
 // arrange puts groups in order: each device is followed by its partitions.
-func (e *expansion) arrange(stem string, groups []group) {
-	t := e.template
-	first := len(t.groups)
-	t.groups = append(t.groups, groups...)
-	for i := range groups[0].devices {
-		t.order = append(t.order, position{first, i})
-		for j := 1; j < len(groups); j++ {
-			for k := range groups[j].partitions {
-				t.order = append(t.order, position{first + j, i*groups[j].partitions + k})
-			}
+func (e *expansion) arrange(stem string, groups []*group) {
+	e.groups = append(e.groups, groups...)
+	for i, device := range groups[0].devices {
+		e.devices = append(e.devices, device)
+		for _, g := range groups[1:] {
+			e.devices = append(e.devices, g.devices[i*g.partitions:(i+1)*g.partitions]...)
 		}
 	}
-	for i := range groups {
-		e.groups[stem] = append(e.groups[stem], groups[i].names()...)
+	for _, g := range groups {
+		for _, device := range g.devices {
+			e.byName[device.Name] = device
+			e.members[stem] = append(e.members[stem], device.Name)
+		}
 	}
 }
 
 // checkCounters refuses devices that consume what does not exist: the scheduler
 // would treat the whole pool as invalid.
-func (e *expansion) checkCounters(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) {
+func (e *expansion) checkCounters(path *field.Path) {
 	sets := map[string]map[string]resourcev1.Counter{}
-	for _, set := range e.template.pool.CounterSets {
+	for _, set := range e.counterSets {
 		sets[set.Name] = set.Counters
 	}
 	group := 0
-	for i := range spec.Devices {
-		device := e.template.groups[group].devices
-		group += 1 + len(spec.Devices[i].Partitions)
-		for j := range spec.Devices[i].ConsumesCounters {
-			at := path.Index(i).Child("consumesCounters").Index(j)
-			e.errs = append(e.errs, checkConsumption(sets, device, j, at)...)
+	for i, d := range e.Devices {
+		devices := e.groups[group].devices
+		group += 1 + len(d.Partitions)
+		for j := range d.ConsumesCounters {
+			e.refuse(checkConsumption(sets, devices, j, path.Index(i).Child("consumesCounters").Index(j))...)
 		}
 	}
 }
 
 // checkConsumption checks one entry of consumesCounters of all devices of a group.
-func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []resourcev1.Device, entry int, path *field.Path) field.ErrorList {
-	for i := range devices {
-		consumption := devices[i].ConsumesCounters[entry]
+func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []*device, entry int, path *field.Path) field.ErrorList {
+	for _, device := range devices {
+		consumption := device.ConsumesCounters[entry]
 		counters, ok := sets[consumption.CounterSet]
 		if !ok {
 			return field.ErrorList{field.Invalid(path.Child("counterSet"), consumption.CounterSet,
 				"there is no such counter set in the template; it has "+listed(slices.Sorted(maps.Keys(sets))))}
 		}
-		for other := range devices[i].ConsumesCounters {
-			if other != entry && devices[i].ConsumesCounters[other].CounterSet == consumption.CounterSet {
+		for other := range device.ConsumesCounters {
+			if other != entry && device.ConsumesCounters[other].CounterSet == consumption.CounterSet {
 				return field.ErrorList{field.Duplicate(path.Child("counterSet"), consumption.CounterSet)}
 			}
 		}
@@ -170,4 +175,65 @@ func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []r
 		}
 	}
 	return nil
+}
+
+// divide resolves which device is in which slice, where the template says so.
+// Each device must be in exactly one.
+func (e *expansion) divide(path *field.Path) {
+	if len(e.Slices) == 0 {
+		return
+	}
+	placed := taken{}
+	for i, slice := range e.Slices {
+		var members []string
+		at := path.Index(i).Child("devices")
+		for j, name := range slice.Devices {
+			names := e.named(name)
+			if len(names) == 0 {
+				e.refuse(field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
+			}
+			e.refuse(placed.add(names, at.Index(j))...)
+			members = append(members, names...)
+		}
+		e.refuse(e.fits(members, at)...)
+		e.split = append(e.split, members)
+	}
+	if len(e.errs) > 0 {
+		return
+	}
+	var missing []string
+	for _, device := range e.devices {
+		if placed[device.Name] == nil {
+			missing = append(missing, device.Name)
+		}
+	}
+	if len(missing) > 0 {
+		e.refuse(field.Required(path, "every device must be in a slice, and "+listed(missing)+" is in none; add it, or leave slices out"))
+	}
+}
+
+// named are the devices that a name in slices stands for.
+func (e *expansion) named(name string) []string {
+	if names, isGroup := e.members[name]; isGroup || !e.has(name) {
+		return names
+	}
+	return []string{name}
+}
+
+// fits refuses a slice of more devices than the API server accepts. Rendering may
+// find further problems.
+func (e *expansion) fits(members []string, path *field.Path) field.ErrorList {
+	var list []resourcev1.Device
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(members))) {
+		list = append(list, e.byName[name].Device)
+	}
+	limit := maxDevices(list)
+	if len(list) <= limit {
+		return nil
+	}
+	why := ""
+	if limit < resourcev1.ResourceSliceMaxDevices {
+		why = ", since some have taints, lists or consumesCounters"
+	}
+	return field.ErrorList{field.Invalid(path, len(list), fmt.Sprintf("must be at most %d devices%s: make more slices", limit, why))}
 }

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -11,24 +12,30 @@ import (
 	"text/template/parse"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// checkFields refuses a template that reads a field which what it is given never
-// has, such as .Indx or .Node.metadata.labls. The types of the sample say which
-// fields there are. Keys of labels, annotations and other maps are the node's own,
+// checkFields says what is wrong with a template that reads a field which what it is
+// given never has, such as .Indx or .Node.metadata.labls. The types of the sample say
+// which fields there are. Keys of labels, annotations and other maps are the node's own,
 // so every key is fine. What has no known type, such as the result of a function,
 // is not checked.
-func checkFields(sample map[string]any, p place, tree *parse.Tree) field.ErrorList {
-	r := &reader{assigned: map[string]bool{}}
-	r.findAssigned(tree.Root)
-	r.list(tree.Root, given(sample), map[string]kind{"$": given(sample)})
-	if r.problem == "" {
-		return nil
+func checkFields(sample map[string]any, tree *parse.Tree) (problem string) {
+	given := kind{fields: map[string]reflect.Type{}}
+	for name, value := range sample {
+		given.fields[name] = reflect.TypeOf(value)
 	}
-	return field.ErrorList{field.Invalid(p.path, p.value, r.problem)}
+	r := &reader{assigned: map[string]bool{}}
+	visit(tree.Root, func(node parse.Node) {
+		if pipe, ok := node.(*parse.PipeNode); ok && pipe.IsAssign {
+			for _, variable := range pipe.Decl {
+				r.assigned[variable.Ident[0]] = true
+			}
+		}
+	})
+	r.list(tree.Root, given, map[string]kind{"$": given})
+	return r.problem
 }
 
 // kind is what is known of a value: its type, or, of what a template is given,
@@ -42,31 +49,11 @@ type kind struct {
 	keyed bool
 }
 
-// given is the kind of what a template is given.
-func given(sample map[string]any) kind {
-	k := kind{fields: map[string]reflect.Type{}}
-	for name, value := range sample {
-		k.fields[name] = reflect.TypeOf(value)
-	}
-	return k
-}
-
 // reader goes through a template and stops at the first field that cannot be.
 type reader struct {
-	// assigned are the variables whose value changes.
+	// assigned are the variables whose value changes; nothing is known of them.
 	assigned map[string]bool
 	problem  string
-}
-
-// findAssigned finds the variables whose value changes; nothing is known of them.
-func (r *reader) findAssigned(list *parse.ListNode) {
-	visit(list, func(node parse.Node) {
-		if pipe, ok := node.(*parse.PipeNode); ok && pipe.IsAssign {
-			for _, variable := range pipe.Decl {
-				r.assigned[variable.Ident[0]] = true
-			}
-		}
-	})
 }
 
 // list goes through nodes that see dot. Variables that they declare end with them.
@@ -88,34 +75,26 @@ func (r *reader) list(list *parse.ListNode, dot kind, variables map[string]kind)
 func (r *reader) branch(branch *parse.BranchNode, dot kind, variables map[string]kind) {
 	inner, inside := maps.Clone(variables), dot
 	value := r.pipe(branch.Pipe, dot, inner)
-	switch branch.NodeType {
-	case parse.NodeWith:
-		inside = value
-		r.declare(branch.Pipe, value, inner)
-	case parse.NodeRange:
-		inside = value.element()
-		r.declareRange(branch.Pipe, inside, inner)
-	default:
-		r.declare(branch.Pipe, value, inner)
+	if branch.NodeType == parse.NodeRange {
+		value = value.element()
 	}
+	if branch.NodeType != parse.NodeIf {
+		inside = value
+	}
+	r.declare(branch.Pipe, value, inner)
 	r.list(branch.List, inside, inner)
 	r.list(branch.ElseList, dot, variables)
 }
 
+// declare declares the variables of a pipeline. Where a loop has two, the last is the
+// element, and nothing is known of the first.
 func (r *reader) declare(pipe *parse.PipeNode, value kind, variables map[string]kind) {
-	for _, variable := range pipe.Decl {
-		variables[variable.Ident[0]] = value
-		if r.assigned[variable.Ident[0]] {
-			variables[variable.Ident[0]] = kind{}
+	for i, variable := range pipe.Decl {
+		name := variable.Ident[0]
+		variables[name] = kind{}
+		if i == len(pipe.Decl)-1 && !r.assigned[name] {
+			variables[name] = value
 		}
-	}
-}
-
-// declareRange declares the variables of a loop, of which the last is the element.
-func (r *reader) declareRange(pipe *parse.PipeNode, element kind, variables map[string]kind) {
-	r.declare(pipe, kind{}, variables)
-	if n := len(pipe.Decl); n > 0 && !r.assigned[pipe.Decl[n-1].Ident[0]] {
-		variables[pipe.Decl[n-1].Ident[0]] = element
 	}
 }
 
@@ -126,12 +105,9 @@ func (r *reader) pipe(pipe *parse.PipeNode, dot kind, variables map[string]kind)
 		for _, argument := range command.Args {
 			value = r.argument(argument, dot, variables)
 		}
-		if len(command.Args) > 1 {
+		if len(command.Args) > 1 || len(pipe.Cmds) > 1 {
 			value = kind{}
 		}
-	}
-	if len(pipe.Cmds) > 1 {
-		return kind{}
 	}
 	return value
 }
@@ -155,40 +131,33 @@ func (r *reader) argument(node parse.Node, dot kind, variables map[string]kind) 
 // fields follows names from a value.
 func (r *reader) fields(of kind, names []string) kind {
 	for _, name := range names {
-		next, problem := of.field(name)
-		if problem != "" && r.problem == "" {
-			r.problem = problem
-		}
-		of = next
+		var problem string
+		of, problem = of.field(name)
+		r.problem = cmp.Or(r.problem, problem)
 	}
 	return of
 }
 
 // field is the kind of a field, or why there is no such field.
 func (k kind) field(name string) (kind, string) {
-	typ := known(k.typ)
-	read := k.name + "." + name
-	switch {
-	case k.fields != nil:
-		if typ, ok := k.fields[name]; ok {
-			return kind{typ: typ, name: read}, ""
-		}
-		return kind{}, k.missing(name, slices.Collect(maps.Keys(k.fields)))
-	case typ == nil:
-		return kind{}, ""
-	case typ.Kind() == reflect.Struct:
-		fields := map[string]reflect.Type{}
+	fields, typ, read := k.fields, known(k.typ), k.name+"."+name
+	if typ != nil && typ.Kind() == reflect.Struct {
+		fields = map[string]reflect.Type{}
 		addFields(fields, typ)
+	}
+	switch {
+	case fields != nil:
 		if typ, ok := fields[name]; ok {
 			return kind{typ: typ, name: read}, ""
 		}
-		return kind{}, k.missing(name, slices.Collect(maps.Keys(fields)))
+		return kind{}, k.missing(name, slices.Sorted(maps.Keys(fields)))
+	case typ == nil:
+		return kind{}, ""
 	case typ.Kind() == reflect.Map:
 		return kind{typ: typ.Elem(), name: read, keyed: true}, ""
 	case typ.Kind() == reflect.Slice:
 		return kind{}, fmt.Sprintf("%s is a list, which has no field %s; use range or index", k.name, name)
-	}
-	if k.keyed {
+	case k.keyed:
 		return kind{}, fmt.Sprintf("%s has no field %s; read a key with dots by index, for example {{ index .Node.metadata.labels %q }}", k.name, name, corev1.LabelTopologyZone)
 	}
 	return kind{}, fmt.Sprintf("%s has no field %s", k.name, name)
@@ -196,7 +165,6 @@ func (k kind) field(name string) (kind, string) {
 
 // missing says that there is no such field, and which may be meant.
 func (k kind) missing(name string, fields []string) string {
-	slices.Sort(fields)
 	problem := fmt.Sprintf("there is no %s.%s here", k.name, name)
 	if nearest := suggest.Nearest(name, fields); nearest != "" {
 		return fmt.Sprintf("%s; did you mean %s.%s?", problem, k.name, nearest)
@@ -224,13 +192,8 @@ func known(typ reflect.Type) reflect.Type {
 	for typ != nil && typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
-	if typ == nil || typ.Kind() == reflect.Interface {
+	if typ == nil || typ.Kind() == reflect.Interface || slices.ContainsFunc(ownEncodings, reflect.PointerTo(typ).Implements) {
 		return nil
-	}
-	for _, own := range ownEncodings {
-		if typ.Implements(own) || reflect.PointerTo(typ).Implements(own) {
-			return nil
-		}
 	}
 	return typ
 }

@@ -16,9 +16,11 @@ import (
 
 // group is a group of like devices, or of like partitions of all devices of a
 // group: what is the same on every node, and the places that are rendered for
-// each device. Parts of the devices are shared, so they are not written to.
+// each device.
 type group struct {
-	devices []resourcev1.Device
+	// like is what is given for all devices.
+	like    resourcev1.Device
+	devices []*device
 	places  []place
 	// partitions is how many partitions each device of the group has, or 0 where
 	// the group is of whole devices.
@@ -27,32 +29,19 @@ type group struct {
 	placements []int32
 }
 
-// place is a rendered value's way into a device, or the label with a key.
-type place struct {
-	key   string
-	path  *field.Path
-	value string
-	// program is nil for a value that is no template.
-	program *program
-	set     func(device *resourcev1.Device, text string) error
+// device is a device as it is before it is rendered. Parts of it are shared with
+// others, so they are not written to.
+type device struct {
+	resourcev1.Device
+	group *group
+	// index is that in the group.
+	index int
 }
 
-// fill puts a rendered value in its place. It refuses what Go templates
-// print for a missing field, which would end up in a slice.
-func (p *place) fill(device *resourcev1.Device, text string) error {
-	if strings.Contains(text, noValue) {
-		return field.Invalid(p.path, p.value, "the Node lacks a field that this reads; give a fallback, for example {{ or .Node.metadata.labels.zone \"none\" }}")
-	}
-	if err := p.set(device, text); err != nil {
-		return field.Invalid(p.path, text, err.Error())
-	}
-	return nil
-}
-
-// newGroup makes a group of one device without a name of what is given for all, which
-// has been validated.
-func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) group {
-	g := group{devices: []resourcev1.Device{{
+// newGroup makes a group without devices of what is given for all, which has been
+// validated.
+func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) *group {
+	g := &group{like: resourcev1.Device{
 		Taints:                   d.Taints,
 		AllowMultipleAllocations: d.AllowMultipleAllocations,
 		BindsToNode:              d.BindsToNode,
@@ -61,78 +50,92 @@ func newGroup(d *v1alpha1.DeviceTemplate, path *field.Path) group {
 		NodeSelector:             d.NodeSelector,
 		AllNodes:                 d.AllNodes,
 		NodeAllocatableResources: d.NodeAllocatableResources,
-	}}}
+	}}
 	g.addAttributes(d.Attributes, path.Child("attributes"))
 	g.addCapacity(d.Capacity, path.Child("capacity"))
 	return g
 }
 
 func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, path *field.Path) {
-	addAll(g, attributes, path, func(device *resourcev1.Device, name resourcev1.QualifiedName, text string) error {
-		resolved, err := validation.ResolveAttribute(attributes[name], text)
-		put(&device.Attributes, name, resolved)
-		return err
-	}, func(a v1alpha1.Attribute) string { return a.Value })
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		g.addValue(attributes[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
+			resolved, err := validation.ResolveAttribute(attributes[name], text)
+			put(&device.Attributes, name, resolved)
+			return err
+		})
+	}
 }
 
-func (g *group) addCapacity(capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
-	addAll(g, capacities, path, func(device *resourcev1.Device, name resourcev1.QualifiedName, text string) error {
-		resolved, err := validation.ResolveCapacity(capacities[name], text)
-		device.Capacity = copyWithRoom(device.Capacity, 1) // few are rendered, so the others are shared
-		put(&device.Capacity, name, resolved)
-		return err
-	}, func(c v1alpha1.Capacity) string { return c.Value })
+func (g *group) addCapacity(capacity map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) {
+	for _, name := range slices.Sorted(maps.Keys(capacity)) {
+		g.addValue(capacity[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
+			resolved, err := validation.ResolveCapacity(capacity[name], text)
+			device.Capacity = maps.Clone(device.Capacity) // few are rendered, so the others are shared
+			put(&device.Capacity, name, resolved)
+			return err
+		})
+	}
 }
 
-// addAll adds values by name, each of which set sets: literals at once, and templates
-// later.
-func addAll[V any](g *group, given map[resourcev1.QualifiedName]V, path *field.Path,
-	set func(device *resourcev1.Device, name resourcev1.QualifiedName, text string) error, textOf func(V) string,
-) {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		text := textOf(given[name])
-		if !v1alpha1.IsTemplate(text) {
-			_ = set(&g.devices[0], name, text) // validation has told
-			continue
+// addValue sets a literal at once, and a template later.
+func (g *group) addValue(text string, path *field.Path, set func(device *resourcev1.Device, text string) error) {
+	if v1alpha1.IsTemplate(text) {
+		g.places = append(g.places, place{path: path, value: text, set: set})
+		return
+	}
+	_ = set(&g.like, text) // validation has told
+}
+
+func (g *group) addDevice(name string) *device {
+	made := &device{Device: g.like, group: g, index: len(g.devices)}
+	made.Name = name
+	g.devices = append(g.devices, made)
+	return made
+}
+
+// settle checks the places of a group. It leaves those that are to be rendered for each
+// node, since they read it; values of others are put into the devices.
+func (g *group) settle() (errs field.ErrorList) {
+	places := g.places
+	g.places = nil
+	seen := g.given(0)
+	seen["Node"] = sample
+	for _, p := range places {
+		problems := p.check(seen)
+		switch {
+		case len(problems) > 0:
+		case p.program != nil && reads(p.value, "Node"):
+			problems = p.checkAround()
+			g.places = append(g.places, p)
+		default:
+			problems = g.fix(&p)
 		}
-		g.places = append(g.places, place{path: path.Key(string(name)), value: text, set: func(device *resourcev1.Device, text string) error {
-			return set(device, name, text)
-		}})
+		errs = append(errs, problems...)
 	}
-}
-
-// multiply makes the group's one device many, one for each name.
-func (g *group) multiply(names []string) {
-	g.devices = slices.Repeat(g.devices, len(names))
-	for i := range g.devices {
-		g.devices[i].Name = names[i]
-	}
+	return errs
 }
 
 // fix puts what a place yields into the devices. It refuses a value that is wrong.
-func (g *group) fix(p place) field.ErrorList {
-	texts, err := renderEach(p, len(g.devices), g.given)
-	if err != nil {
-		return field.ErrorList{field.Invalid(p.path, p.value, "cannot be rendered: "+err.Error())}
-	}
+func (g *group) fix(p *place) field.ErrorList {
+	texts, errs := p.renderEach(len(g.devices), g.given)
 	for i, text := range texts {
-		device := &g.devices[i]
-		device.Attributes = copyWithRoom(device.Attributes, 1)
-		err := p.set(device, text)
+		device := g.devices[i]
+		device.Attributes = maps.Clone(device.Attributes)
+		err := p.set(&device.Device, text)
 		if strings.Contains(text, noValue) {
 			err = errors.New("reads what is not there; give a fallback with or")
 		}
 		if err != nil {
-			return field.ErrorList{field.Invalid(p.path, p.value, fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))}
+			return p.refuse(fmt.Sprintf("yields %q for device %s: %v", text, device.Name, err))
 		}
 	}
-	return nil
+	return errs
 }
 
 func (g *group) names() []string {
 	names := make([]string, len(g.devices))
-	for i := range g.devices {
-		names[i] = g.devices[i].Name
+	for i, device := range g.devices {
+		names[i] = device.Name
 	}
 	return names
 }
@@ -150,25 +153,26 @@ func (g *group) given(device int) map[string]any {
 	return given
 }
 
-// render makes a device of the group for a node. Maps are shared with the group, and
-// so between nodes, as long as nothing in them is rendered.
-func (g *group) render(i int, v *view) (resourcev1.Device, error) {
-	device := g.devices[i]
-	if len(g.places) == 0 {
-		return device, nil
+// render makes a device for a node. Maps are shared with the group, and so between
+// nodes, as long as nothing in them is rendered.
+func (d *device) render(r *rendering) (resourcev1.Device, error) {
+	made := d.Device
+	if len(d.group.places) == 0 {
+		return made, nil
 	}
-	device.Attributes = copyWithRoom(device.Attributes, len(g.places))
-	given := g.given(i)
-	for j := range g.places {
-		text, err := v.value(&g.places[j], given)
+	made.Attributes = copyWithRoom(made.Attributes, len(d.group.places))
+	given := d.group.given(d.index)
+	for i := range d.group.places {
+		p := &d.group.places[i]
+		text, err := p.text(r, given)
 		if err == nil {
-			err = g.places[j].fill(&device, text)
+			err = p.fill(&made, text)
 		}
 		if err != nil {
-			return device, fmt.Errorf("device %s: %w", device.Name, err)
+			return made, fmt.Errorf("device %s: %w", made.Name, err)
 		}
 	}
-	return device, nil
+	return made, nil
 }
 
 func put[V any](values *map[resourcev1.QualifiedName]V, name resourcev1.QualifiedName, value V) {

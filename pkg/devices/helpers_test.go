@@ -59,3 +59,16 @@ func deviceNames(devices []resourcev1.Device) []string {
 	}
 	return names
 }
+
+// Pools are the pools of a node, where no templates clash.
+func Pools(templates []*Template, node *lifecycle.Object) ([]Pool, error) {
+	taints, err := TaintsOf(node)
+	if err != nil {
+		return nil, err
+	}
+	pools, refusals, err := Standing(templates, node, taints)
+	if len(refusals) > 0 {
+		return nil, refusals[0].Err
+	}
+	return pools, err
+}

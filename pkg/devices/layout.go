@@ -1,10 +1,12 @@
 package devices
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Layout is how the API server wants counter sets.
@@ -36,17 +38,18 @@ type Slice struct {
 // the fewest slices within the API server's limits, which are 128 devices, or 64
 // where one has taints, counters or lists. Slices of counter sets come first.
 func (p *Pool) Slices(layout Layout) ([]Slice, error) {
-	parts := p.explicit()
-	if len(p.CounterSets) > 0 && layout == CountersWithDevices {
-		return p.withDevices(parts)
+	parts, explicit := p.parts()
+	counterSets := p.CounterSets()
+	if len(counterSets) > 0 && layout == CountersWithDevices {
+		return p.withDevices(parts, explicit)
 	}
 	var made []Slice
-	for chunk := range slices.Chunk(p.CounterSets, resourcev1.ResourceSliceMaxCounterSets) {
+	for chunk := range slices.Chunk(counterSets, resourcev1.ResourceSliceMaxCounterSets) {
 		made = append(made, Slice{CounterSets: chunk})
 	}
 	for i, part := range parts {
 		limit := maxDevices(part)
-		if len(part) > limit && i < len(p.split) {
+		if len(part) > limit && i < explicit {
 			return nil, fmt.Errorf("slices[%d] of pool %s has %d devices, at most %d are possible: divide it", i, p.Name, len(part), limit)
 		}
 		for chunk := range slices.Chunk(part, limit) {
@@ -56,30 +59,33 @@ func (p *Pool) Slices(layout Layout) ([]Slice, error) {
 	return made, nil
 }
 
-// explicit are the devices of each slice as the templates say, and then those of
+// parts are the devices of each slice as the templates say, so many, and then those of
 // which they say nothing.
-func (p *Pool) explicit() [][]resourcev1.Device {
-	if len(p.split) == 0 {
-		return [][]resourcev1.Device{p.Devices}
-	}
+func (p *Pool) parts() (parts [][]resourcev1.Device, explicit int) {
 	slice := map[string]int{}
-	for i, names := range p.split {
-		for _, name := range names {
-			slice[name] = i
+	for _, t := range p.Templates {
+		for _, names := range t.split {
+			for _, name := range names {
+				slice[name] = explicit
+			}
+			explicit++
 		}
 	}
-	parts := make([][]resourcev1.Device, len(p.split)+1)
+	if explicit == 0 {
+		return [][]resourcev1.Device{p.Devices}, 0
+	}
+	parts = make([][]resourcev1.Device, explicit+1)
 	for _, device := range p.Devices {
 		i, ok := slice[device.Name]
 		if !ok {
-			i = len(p.split)
+			i = explicit
 		}
 		parts[i] = append(parts[i], device)
 	}
-	if len(parts[len(p.split)]) == 0 {
-		parts = parts[:len(p.split)]
+	if len(parts[explicit]) == 0 {
+		parts = parts[:explicit]
 	}
-	return parts
+	return parts, explicit
 }
 
 func maxDevices(devices []resourcev1.Device) int {
@@ -90,10 +96,7 @@ func maxDevices(devices []resourcev1.Device) int {
 }
 
 func hasAdvancedFeatures(device resourcev1.Device) bool {
-	if len(device.Taints)+len(device.ConsumesCounters) > 0 {
-		return true
-	}
-	return HasListAttribute(&device)
+	return len(device.Taints)+len(device.ConsumesCounters) > 0 || HasListAttribute(&device)
 }
 
 // HasListAttribute reports whether an attribute of the device is a list.
@@ -113,20 +116,26 @@ func IsList(a resourcev1.DeviceAttribute) bool {
 
 // withDevices packs devices that consume from the same counter sets, with these,
 // into slices.
-func (p *Pool) withDevices(parts [][]resourcev1.Device) ([]Slice, error) {
-	sets := map[string]resourcev1.CounterSet{}
-	for _, set := range p.CounterSets {
-		sets[set.Name] = set
-	}
+func (p *Pool) withDevices(parts [][]resourcev1.Device, explicit int) ([]Slice, error) {
 	var made []Slice
 	for i, part := range parts {
-		packed, err := p.pack(units(part, sets), i < len(p.split))
+		packed, err := p.pack(p.units(part), i < explicit)
 		if err != nil {
 			return nil, err
 		}
 		made = append(made, packed...)
 	}
-	return made, eachSetOnce(p, made)
+	seen := sets.Set[string]{}
+	for _, slice := range made {
+		for _, set := range slice.CounterSets {
+			if seen.Has(set.Name) {
+				return made, fmt.Errorf("pool %s of driver %s: this API server (Kubernetes 1.34) wants all devices that consume from the counter set %s in one slice: change spec.slices",
+					p.Name, p.Driver, set.Name)
+			}
+			seen.Insert(set.Name)
+		}
+	}
+	return made, nil
 }
 
 // pack puts units into as few slices as hold them, or into one where that is
@@ -134,32 +143,38 @@ func (p *Pool) withDevices(parts [][]resourcev1.Device) ([]Slice, error) {
 func (p *Pool) pack(units []Slice, explicit bool) ([]Slice, error) {
 	var packed []Slice
 	for _, unit := range units {
-		if err := unit.check(p); err != nil {
+		if err := p.check(unit); err != nil {
 			return nil, err
 		}
-		if last := len(packed) - 1; last >= 0 && (explicit || packed[last].with(unit).fits()) {
-			packed[last] = packed[last].with(unit)
-			continue
+		if last := len(packed) - 1; last >= 0 {
+			joined := Slice{slices.Concat(packed[last].CounterSets, unit.CounterSets), slices.Concat(packed[last].Devices, unit.Devices)}
+			if explicit || p.check(joined) == nil {
+				packed[last] = joined
+				continue
+			}
 		}
 		packed = append(packed, unit)
 	}
 	if explicit {
-		return packed, packed[0].check(p)
+		return packed, p.check(packed[0])
 	}
 	return packed, nil
 }
 
 // units groups devices that must be in one slice because they consume from the
 // same counter sets. Units are in the order of their first devices.
-func units(devices []resourcev1.Device, sets map[string]resourcev1.CounterSet) []Slice {
+func (p *Pool) units(devices []resourcev1.Device) []Slice {
+	unplaced := map[string]resourcev1.CounterSet{}
+	for _, set := range p.CounterSets() {
+		unplaced[set.Name] = set
+	}
 	joined := joinSets(devices)
 	var made []Slice
 	unitOf := map[string]int{}
-	placed := map[string]bool{}
 	for _, device := range devices {
 		unit := len(made)
 		if len(device.ConsumesCounters) > 0 {
-			first := joined.find(device.ConsumesCounters[0].CounterSet)
+			first := joined[device.ConsumesCounters[0].CounterSet]
 			if known, ok := unitOf[first]; ok {
 				unit = known
 			}
@@ -170,85 +185,50 @@ func units(devices []resourcev1.Device, sets map[string]resourcev1.CounterSet) [
 		}
 		made[unit].Devices = append(made[unit].Devices, device)
 		for _, consumption := range device.ConsumesCounters {
-			if name := consumption.CounterSet; !placed[name] {
-				placed[name] = true
-				made[unit].CounterSets = append(made[unit].CounterSets, sets[name])
+			if set, ok := unplaced[consumption.CounterSet]; ok {
+				made[unit].CounterSets = append(made[unit].CounterSets, set)
+				delete(unplaced, set.Name)
 			}
 		}
 	}
 	return made
 }
 
-// joinedSets maps counter sets to others that some device consumes from as well.
-type joinedSets map[string]string
-
-func joinSets(devices []resourcev1.Device) joinedSets {
-	joined := joinedSets{}
+// joinSets maps counter sets to the one that stands for all that devices consume from
+// together.
+func joinSets(devices []resourcev1.Device) map[string]string {
+	joined := map[string]string{}
 	for i := range devices {
 		for _, consumption := range devices[i].ConsumesCounters {
-			first, other := joined.find(devices[i].ConsumesCounters[0].CounterSet), joined.find(consumption.CounterSet)
-			if first != other {
-				joined[other] = first
+			set, first := consumption.CounterSet, devices[i].ConsumesCounters[0].CounterSet
+			joined[set] = cmp.Or(joined[set], set)
+			if replaced := joined[set]; replaced != joined[first] {
+				for other := range joined {
+					if joined[other] == replaced {
+						joined[other] = joined[first]
+					}
+				}
 			}
 		}
 	}
 	return joined
 }
 
-// find finds the one that stands for all that a set is joined with.
-func (j joinedSets) find(set string) string {
-	for next, ok := j[set]; ok; next, ok = j[set] {
-		set = next
-	}
-	return set
-}
-
-// with joins two slices.
-func (s Slice) with(other Slice) Slice {
-	return Slice{
-		CounterSets: slices.Concat(s.CounterSets, other.CounterSets),
-		Devices:     slices.Concat(s.Devices, other.Devices),
-	}
-}
-
-// fits reports whether Kubernetes 1.34 takes the slice.
-func (s Slice) fits() bool {
-	counters, consumed := s.counters()
-	return counters <= maxCounters && consumed <= maxConsumed && len(s.Devices) <= maxDevices(s.Devices)
-}
-
-func (s Slice) counters() (sets, consumed int) {
+// check refuses a slice that Kubernetes 1.34 does not take.
+func (p *Pool) check(s Slice) error {
+	counters, consumed := 0, 0
 	for _, set := range s.CounterSets {
-		sets += len(set.Counters)
+		counters += len(set.Counters)
 	}
 	for i := range s.Devices {
 		for _, consumption := range s.Devices[i].ConsumesCounters {
 			consumed += len(consumption.Counters)
 		}
 	}
-	return sets, consumed
-}
-
-func (s Slice) check(p *Pool) error {
-	if s.fits() {
+	most := maxDevices(s.Devices)
+	if counters <= maxCounters && consumed <= maxConsumed && len(s.Devices) <= most {
 		return nil
 	}
-	counters, consumed := s.counters()
 	return fmt.Errorf("pool %s of driver %s: this API server (Kubernetes 1.34) wants the %d devices from %s on in one slice with the counter sets that they consume from, %d counters, consumed %d times; it takes %d devices, %d counters, consumed %d times: use fewer partitions, slots or counters for each device",
-		p.Name, p.Driver, len(s.Devices), s.Devices[0].Name, counters, consumed, maxDevices(s.Devices), maxCounters, maxConsumed)
-}
-
-// eachSetOnce refuses slices that would have to share a counter set.
-func eachSetOnce(p *Pool, made []Slice) error {
-	seen := map[string]bool{}
-	for _, slice := range made {
-		for _, set := range slice.CounterSets {
-			if seen[set.Name] {
-				return fmt.Errorf("pool %s of driver %s: this API server (Kubernetes 1.34) wants all devices that consume from the counter set %s in one slice: change spec.slices",
-					p.Name, p.Driver, set.Name)
-			}
-			seen[set.Name] = true
-		}
-	}
-	return nil
+		p.Name, p.Driver, len(s.Devices), s.Devices[0].Name, counters, consumed, most, maxCounters, maxConsumed)
 }

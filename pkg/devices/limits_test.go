@@ -157,7 +157,7 @@ func TestUnsupported(t *testing.T) {
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	within := functionsWithin(&budget{}, supported)
-	of := strings.Fields(ofGo)
+	of := strings.Fields("and eq ge gt index le len lt ne not or")
 	for _, name := range supported {
 		function, ok := within[name]
 		if !ok {
@@ -169,7 +169,7 @@ func TestFunctions(t *testing.T) {
 		require.NotContains(t, []reflect.Kind{reflect.Func, reflect.Pointer, reflect.Struct, reflect.Chan}, kind.Kind(), name)
 	}
 	for name := range sprig.TxtFuncMap() {
-		if isUnstable[name] || changesValues[name] {
+		if isUnstable.Has(name) || changesValues.Has(name) {
 			require.NotContains(t, functions, name)
 		}
 	}

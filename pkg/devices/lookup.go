@@ -2,7 +2,6 @@ package devices
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,8 @@ import (
 
 // Lookup finds the devices of a node. It is for one worker.
 type Lookup struct {
-	node *lifecycle.Object
+	// Node is the node as templates see it.
+	Node *lifecycle.Object
 	// templates chooses those of the node, which many users of a Lookup never need.
 	templates func() map[string][]*Template
 	taints    func() (Taints, error)
@@ -24,7 +24,7 @@ type Lookup struct {
 func NewLookup(templates []*Template, node *corev1.Node) *Lookup {
 	object := lifecycle.NodeObject(node)
 	return &Lookup{
-		node:      object,
+		Node:      object,
 		templates: sync.OnceValue(func() map[string][]*Template { return ForDriver(templates, node) }),
 		taints:    sync.OnceValues(func() (Taints, error) { return TaintsOf(object) }),
 		pools:     map[string][]Pool{},
@@ -50,57 +50,35 @@ func (l *Lookup) Device(result *resourcev1.DeviceRequestAllocationResult) (*reso
 	if err != nil {
 		return nil, err
 	}
-	alone := Pool{Driver: result.Driver, Devices: make([]resourcev1.Device, 1)}
-	err = t.within(l.node, func(v *view) error {
-		alone.Devices[0], err = t.renderDevice(t.positions[result.Device], v)
-		return err
-	})
+	device, err := t.byName[result.Device].render(t.newRendering(l.Node))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf(cannotRender, t.Name, err)
 	}
+	alone := Pool{Driver: result.Driver, Devices: []resourcev1.Device{device}}
 	return &alone.Devices[0], taints.addTo(&alone)
-}
-
-// Node is the node as templates see it.
-func (l *Lookup) Node() *lifecycle.Object {
-	return l.node
 }
 
 // owner finds the template by the pool as well.
 func (l *Lookup) owner(result *resourcev1.DeviceRequestAllocationResult) (*Template, error) {
+	templates := l.templates()[result.Driver]
 	pools, known := l.pools[result.Driver]
 	if !known {
 		var err error
-		if pools, err = l.unrendered(l.templates()[result.Driver]); err != nil {
+		if pools, _, err = unrendered(templates, l.Node); err != nil {
 			return nil, err
 		}
 		l.pools[result.Driver] = pools
 	}
-	i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == result.Pool && p.owner(result.Device) != nil })
-	if i < 0 {
-		return nil, notAllocatable(result)
-	}
-	return pools[i].owner(result.Device), nil
-}
-
-// unrendered are the pools of the node, and those that it shares, without devices.
-func (l *Lookup) unrendered(templates []*Template) ([]Pool, error) {
-	pools, _, err := unrendered(templates, l.node)
-	for _, t := range templates {
-		if t.SharedPool() != "" {
-			pools = append(pools, Pool{Name: t.SharedPool(), Templates: []*Template{t}})
+	for _, pool := range pools {
+		if t := pool.owner(result.Device); t != nil && pool.Name == result.Pool {
+			return t, nil
 		}
 	}
-	return pools, err
-}
-
-// notAllocatable is the answer of drivers for a device that they do not have.
-func notAllocatable(result *resourcev1.DeviceRequestAllocationResult) error {
-	return fmt.Errorf("requested device is not allocatable: %s in pool %s of driver %s", result.Device, result.Pool, result.Driver)
-}
-
-// has reports whether a device of that name is made from the template.
-func (t *Template) has(device string) bool {
-	_, has := t.positions[device]
-	return has
+	for _, t := range templates {
+		if t.SharedWith != nil && t.PoolName == result.Pool && t.has(result.Device) {
+			return t, nil
+		}
+	}
+	// This is the answer of drivers for a device that they do not have.
+	return nil, fmt.Errorf("requested device is not allocatable: %s in pool %s of driver %s", result.Device, result.Pool, result.Driver)
 }

@@ -98,7 +98,7 @@ func TestLookupOfDevice(t *testing.T) {
 	rack, err := shared.NewSharedPool()
 	require.NoError(t, err)
 	lookup := lookupFor(node, append(templates, shared)...)
-	require.Equal(t, "n", lookup.Node().Name())
+	require.Equal(t, "n", lookup.Node.GetName())
 	for _, pool := range append(pools, *rack) {
 		for _, published := range pool.Devices {
 			device, err := lookup.Device(allocationOf(pool.Driver, pool.Name, published.Name))

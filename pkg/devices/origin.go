@@ -28,21 +28,15 @@ type Origin struct {
 
 // title is how users know the template.
 func (t *Template) title() string {
-	switch {
-	case t.Origin.Document == "":
-		return "template " + t.Name
-	case t.Origin.Part == "":
-		return t.Origin.Document
+	if t.Origin.Part == "" {
+		return t.document()
 	}
-	return t.Origin.Part + " of " + t.Origin.Document
+	return t.Origin.Part + " of " + t.document()
 }
 
 // document is how users know the document that the template is from.
 func (t *Template) document() string {
-	if t.Origin.Document == "" {
-		return t.title()
-	}
-	return t.Origin.Document
+	return cmp.Or(t.Origin.Document, "template "+t.Name)
 }
 
 // Refusal is a document whose templates have no place on a node, since they
@@ -52,11 +46,14 @@ type Refusal struct {
 	Err       error
 }
 
-// Standing makes a driver's pools on a node, as Pools does. Of templates that clash
-// it leaves out all of the document that was created later; the others remain. The
-// older document is the one that was created first; those that are no objects of their
-// own count as older than any, and of two that are of the same age the one whose
-// template has the first name. Taints are those of the node.
+// Standing makes a driver's pools on a node from the templates that ForDriver chose, but
+// for those that nodes share. Templates with the same pool name form one pool, their
+// devices in the order of the templates' names. Taints are those of the node.
+//
+// Of templates that clash it leaves out all of the document that was created later; the
+// others remain. The older document is the one that was created first; those that are no
+// objects of their own count as older than any, and of two that are of the same age the
+// one whose template has the first name.
 func Standing(templates []*Template, node *lifecycle.Object, taints Taints) ([]Pool, []Refusal, error) {
 	pools, refusals, err := unrendered(templates, node)
 	for i := 0; err == nil && i < len(pools); i++ {
@@ -70,85 +67,58 @@ func Standing(templates []*Template, node *lifecycle.Object, taints Taints) ([]P
 	return pools, refusals, nil
 }
 
-// placed is a template with the name of its pool on a node.
-type placed struct {
-	*Template
-	in string
-}
-
-// unrendered are the pools without devices and labels.
-func unrendered(templates []*Template, node *lifecycle.Object) ([]Pool, []Refusal, error) {
-	var all []placed
-	for _, t := range templates {
-		if t.SharedPool() != "" {
-			continue
-		}
-		name, err := t.poolName(node)
-		if err != nil {
+// unrendered are the pools without devices and labels. It goes from the oldest document
+// to the newest, and leaves out each that clashes with what stands.
+func unrendered(templates []*Template, node *lifecycle.Object) (pools []Pool, refusals []Refusal, err error) {
+	names := map[*Template]string{}
+	own := slices.DeleteFunc(slices.Clone(templates), func(t *Template) bool { return t.SharedWith != nil })
+	for _, t := range own {
+		if names[t], err = t.poolOn(node); err != nil {
 			return nil, nil, err
 		}
-		all = append(all, placed{t, name})
 	}
-	pools, clash := assemble(all)
-	if clash == nil {
-		return pools, nil, nil
+	var standing []*Template
+	for _, document := range byAge(own) {
+		together := slices.Concat(standing, document)
+		slices.SortFunc(together, compareNames)
+		made, clash := assemble(together, names)
+		if clash != nil {
+			refusals = append(refusals, Refusal{document, fmt.Errorf("%w; %s is left out on this node", clash, document[0].document())})
+			continue
+		}
+		pools, standing = made, together
 	}
-	standing, refusals := leaveOut(all)
-	pools, _ = assemble(standing)
 	return pools, refusals, nil
 }
 
 // assemble puts templates together. The error names two that clash.
-func assemble(all []placed) ([]Pool, error) {
+func assemble(templates []*Template, names map[*Template]string) ([]Pool, error) {
 	var pools []Pool
-	for _, one := range all {
-		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == one.in })
+	for _, t := range templates {
+		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == names[t] })
 		if i < 0 {
 			i = len(pools)
-			pools = append(pools, Pool{Driver: one.Driver, Name: one.in})
+			pools = append(pools, t.newPool(names[t]))
 		}
-		if err := pools[i].add(one.Template); err != nil {
+		if err := pools[i].add(t); err != nil {
 			return nil, err
 		}
 	}
 	return pools, nil
 }
 
-// leaveOut goes from the oldest document to the newest, and leaves out each that
-// clashes with what stands.
-func leaveOut(all []placed) (standing []placed, refusals []Refusal) {
-	for _, document := range byAge(all) {
-		together := append(slices.Clone(standing), document...)
-		slices.SortFunc(together, func(a, b placed) int { return cmp.Compare(a.Name, b.Name) })
-		_, clash := assemble(together)
-		if clash == nil {
-			standing = together
-			continue
-		}
-		refusal := Refusal{Err: fmt.Errorf("%w; %s is left out on this node", clash, document[0].document())}
-		for _, one := range document {
-			refusal.Templates = append(refusal.Templates, one.Template)
-		}
-		refusals = append(refusals, refusal)
-	}
-	return standing, refusals
-}
-
 // byAge groups by document, the oldest first.
-func byAge(all []placed) [][]placed {
-	var documents [][]placed
-	places := map[string]int{}
-	for _, one := range all {
-		key := one.document()
-		place, known := places[key]
-		if !known {
-			place = len(documents)
-			places[key] = place
+func byAge(templates []*Template) [][]*Template {
+	var documents [][]*Template
+	for _, t := range templates {
+		i := slices.IndexFunc(documents, func(d []*Template) bool { return d[0].document() == t.document() })
+		if i < 0 {
+			i = len(documents)
 			documents = append(documents, nil)
 		}
-		documents[place] = append(documents[place], one)
+		documents[i] = append(documents[i], t)
 	}
-	slices.SortStableFunc(documents, func(a, b []placed) int {
+	slices.SortStableFunc(documents, func(a, b []*Template) int {
 		return a[0].Origin.Created.Compare(b[0].Origin.Created)
 	})
 	return documents

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"fmt"
 	"maps"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -11,30 +12,26 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// ownCounters are what the counter set of a device holds: its counters, and one
-// for each slot.
-func ownCounters(d *v1alpha1.DeviceTemplate) map[string]resourcev1.Counter {
+// countersOf are counters by name, and those of slots that lie side by side.
+func countersOf(quantities map[string]resource.Quantity, slots *v1alpha1.Slots, first, size int32) map[string]resourcev1.Counter {
 	counters := map[string]resourcev1.Counter{}
-	for name, quantity := range d.Counters {
+	for name, quantity := range quantities {
 		counters[name] = resourcev1.Counter{Value: quantity}
 	}
-	if d.Slots != nil {
-		takeSlots(counters, d.Slots, 0, d.Slots.Count)
+	for slot := first; slot < first+size; slot++ {
+		counters[slots.Counter(slot)] = resourcev1.Counter{Value: *resource.NewQuantity(1, resource.DecimalSI)}
 	}
 	return counters
 }
 
-// takeSlots adds the counters of slots that lie side by side.
-func takeSlots(counters map[string]resourcev1.Counter, slots *v1alpha1.Slots, first, size int32) {
-	for slot := first; slot < first+size; slot++ {
-		counters[slots.Counter(slot)] = resourcev1.Counter{Value: *resource.NewQuantity(1, resource.DecimalSI)}
-	}
-}
-
 // newPartitions makes the group of one kind of partition of all devices.
-func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.PartitionTemplate, path, devicePath *field.Path) group {
+func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.PartitionTemplate, path, devicePath *field.Path) *group {
 	inherited := *d
-	inherited.Attributes = withoutOwn(d.Attributes, p.Attributes)
+	inherited.Attributes = maps.Clone(d.Attributes)
+	maps.DeleteFunc(inherited.Attributes, func(name resourcev1.QualifiedName, _ v1alpha1.Attribute) bool {
+		_, replaced := p.Attributes[name]
+		return replaced || name == v1alpha1.AttributeUUID // which is of the device alone
+	})
 	inherited.Capacity = nil
 	g := newGroup(&inherited, devicePath)
 	uuid, has := d.Attributes[v1alpha1.AttributeUUID]
@@ -44,28 +41,20 @@ func newPartitions(d *v1alpha1.DeviceTemplate, whole *group, p *v1alpha1.Partiti
 	g.addAttributes(p.Attributes, path.Child("attributes"))
 	g.addCapacity(p.Capacity, path.Child("capacity"))
 	g.partitions, g.placements = p.Number(), p.Placements
-	var names []string
-	for i := range whole.devices {
-		names = append(names, numbered(whole.devices[i].Name+"-"+p.Name, g.partitions)...)
-	}
-	g.multiply(names)
-	for i := range g.devices {
-		parent, partition := &whole.devices[i/g.partitions], i%g.partitions
-		g.devices[i].NodeName = parent.NodeName
-		g.devices[i].ConsumesCounters = []resourcev1.DeviceCounterConsumption{consumption(d, p, parent.Name, partition)}
+	for _, parent := range whole.devices {
+		for i := range g.partitions {
+			var first, size int32
+			if len(p.Placements) > 0 {
+				first, size = p.Placements[i], p.Slots()
+			}
+			made := g.addDevice(fmt.Sprintf("%s-%s-%d", parent.Name, p.Name, i))
+			made.NodeName = parent.NodeName
+			made.ConsumesCounters = []resourcev1.DeviceCounterConsumption{{
+				CounterSet: v1alpha1.CounterSetOf(parent.Name), Counters: countersOf(p.Consumes, d.Slots, first, size),
+			}}
+		}
 	}
 	return g
-}
-
-// withoutOwn are the attributes that a partition inherits: those that it does
-// not give itself, and not what identifies the device.
-func withoutOwn(inherited, own map[resourcev1.QualifiedName]v1alpha1.Attribute) map[resourcev1.QualifiedName]v1alpha1.Attribute {
-	kept := maps.Clone(inherited)
-	maps.DeleteFunc(kept, func(name resourcev1.QualifiedName, _ v1alpha1.Attribute) bool {
-		_, replaced := own[name]
-		return replaced || name == v1alpha1.AttributeUUID
-	})
-	return kept
 }
 
 // derivedUUIDs derives the UUIDs of a partition from the device's, unless the
@@ -84,20 +73,8 @@ func derivedUUIDs(own map[resourcev1.QualifiedName]v1alpha1.Attribute, uuid v1al
 		if hasOwn {
 			return nil
 		}
-		derived, err := deterministicUUID(text, device.Name)
+		derived, err := UUID(text, device.Name)
 		put(&device.Attributes, v1alpha1.AttributeUUID, resourcev1.DeviceAttribute{StringValue: &derived})
 		return err
 	}}
-}
-
-// consumption is what a partition takes of its device's counter set.
-func consumption(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate, device string, partition int) resourcev1.DeviceCounterConsumption {
-	counters := map[string]resourcev1.Counter{}
-	for name, quantity := range p.Consumes {
-		counters[name] = resourcev1.Counter{Value: quantity}
-	}
-	if len(p.Placements) > 0 {
-		takeSlots(counters, d.Slots, p.Placements[partition], p.Slots())
-	}
-	return resourcev1.DeviceCounterConsumption{CounterSet: v1alpha1.CounterSetOf(device), Counters: counters}
 }

@@ -2,14 +2,18 @@ package devices
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"time"
 
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -20,23 +24,39 @@ type program struct {
 	calls []string
 }
 
-// newProgram makes a program of a template that has a name in errors.
+// newProgram makes a program of a template that has a name in errors. It has loops call
+// round, and refuses what is not supported.
 func newProgram(name, source string) (*program, error) {
-	tree, err := parseTemplate(name, source)
-	if err != nil {
-		return nil, err
+	p := &program{tree: parse.New(name)}
+	p.tree.Mode = parse.SkipFuncCheck
+	trees := map[string]*parse.Tree{}
+	if _, err := p.tree.Parse(source, "", "", trees); err != nil {
+		return nil, errors.New("line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
 	}
-	p := &program{tree: tree}
-	visit(tree.Root, func(node parse.Node) {
-		if n, ok := node.(*parse.IdentifierNode); ok && !slices.Contains(p.calls, n.Ident) {
-			p.calls = append(p.calls, n.Ident)
+	if len(trees) != 1 || trees[name] != p.tree {
+		return nil, errNamed
+	}
+	var unsupported error
+	visit(p.tree.Root, func(node parse.Node) {
+		switch n := node.(type) {
+		case *parse.TemplateNode:
+			unsupported = errNamed
+		case *parse.IdentifierNode:
+			unsupported = cmp.Or(unsupported, checkFunction(n.Ident))
+			if !slices.Contains(p.calls, n.Ident) {
+				p.calls = append(p.calls, n.Ident)
+			}
+		case *parse.RangeNode:
+			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callRound)
 		}
 	})
-	return p, nil
+	return p, unsupported
 }
 
-// rendering renders values for one object.
+// rendering renders values for one object, within one budget.
 type rendering struct {
+	// node is nil where the values are for none.
+	node   *lifecycle.Object
 	budget budget
 	// templates are those of the programs that were rendered.
 	templates map[*program]*template.Template
@@ -44,7 +64,11 @@ type rendering struct {
 
 // newRendering is for that many values.
 func newRendering(values int) *rendering {
-	return &rendering{newBudget(values), map[*program]*template.Template{}}
+	return &rendering{templates: map[*program]*template.Template{}, budget: budget{
+		all:      renderBudget + float64(values)*budgetPerValue,
+		outputs:  outputBudget + float64(values)*outputPerValue,
+		deadline: time.Now().Add(renderTime + time.Duration(values)*timePerValue),
+	}}
 }
 
 // value renders a program.
@@ -54,13 +78,14 @@ func (r *rendering) value(p *program, data any) (string, error) {
 		made, _ = template.New(p.tree.Name).Funcs(functionsWithin(&r.budget, p.calls)).AddParseTree(p.tree.Name, p.tree)
 		r.templates[p] = made
 	}
-	r.budget.next()
+	r.budget.value = valueBudget
+	r.budget.output.Reset()
 	if err := made.Execute(&r.budget, data); err != nil {
 		return "", err
 	}
 	text := r.budget.output.String()
 	if strings.Contains(text, "\x00") {
-		return "", errNUL
+		return "", errors.New("a value rendered a NUL character")
 	}
 	return text, nil
 }
@@ -83,56 +108,23 @@ func asJSON(value any) (any, error) {
 
 // asData is what templates see of values by name.
 func asData(values map[string]any) (map[string]any, error) {
-	data := map[string]any{}
+	data := maps.Clone(values)
 	for name, value := range values {
-		if number, ok := value.(int); ok {
-			data[name] = number
+		if _, isNumber := value.(int); isNumber {
 			continue
 		}
-		decoded, err := asJSON(value)
-		if err != nil {
+		var err error
+		if data[name], err = asJSON(value); err != nil {
 			return nil, err
 		}
-		data[name] = decoded
 	}
 	return data, nil
 }
 
-var (
-	errNamed = errors.New("define, block and template are not supported")
-	errNUL   = errors.New("a value rendered a NUL character")
-)
-
-// parseTemplate parses a template, has its loops call round, and refuses what is
-// not supported.
-func parseTemplate(name, source string) (*parse.Tree, error) {
-	trees := map[string]*parse.Tree{}
-	tree := parse.New(name)
-	tree.Mode = parse.SkipFuncCheck
-	if _, err := tree.Parse(source, "", "", trees); err != nil {
-		return nil, errors.New("line " + strings.TrimPrefix(err.Error(), "template: "+name+":"))
-	}
-	if len(trees) != 1 || trees[name] != tree {
-		return nil, errNamed
-	}
-	var unsupported error
-	visit(tree.Root, func(node parse.Node) {
-		switch n := node.(type) {
-		case *parse.TemplateNode:
-			unsupported = errNamed
-		case *parse.IdentifierNode:
-			if unsupported == nil {
-				unsupported = checkFunction(n.Ident)
-			}
-		case *parse.RangeNode:
-			n.List.Nodes = append([]parse.Node{callRound}, n.List.Nodes...)
-		}
-	})
-	return tree, unsupported
-}
+var errNamed = errors.New("define, block and template are not supported")
 
 // callRound calls round.
-var callRound = &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{
+var callRound parse.Node = &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{
 	{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(round)}},
 }}}
 
@@ -183,9 +175,9 @@ func checkFunction(name string) error {
 	switch _, ok := functions[name]; {
 	case ok:
 		return nil
-	case isUnstable[name]:
+	case isUnstable.Has(name):
 		return errUnstable
-	case changesValues[name]:
+	case changesValues.Has(name):
 		return fmt.Errorf("function %q is not supported, since values do not change; make a new one with dict, pick, omit or append", name)
 	}
 	if nearest := suggest.Nearest(name, supported); nearest != "" {

@@ -23,24 +23,23 @@ type nodeTaint struct {
 	taint          resourcev1.DeviceTaint
 }
 
-// TaintsOf reads the annotation v1alpha1.DeviceTaintsAnnotation of a Node.
+// TaintsOf reads the annotation v1alpha1.DeviceTaintsAnnotation of a Node: device taints
+// in kubectl's syntax, separated by commas. As with kubectl, a taint that is given twice
+// is a mistake.
 func TaintsOf(node *lifecycle.Object) (Taints, error) {
-	return parseTaints(node.Annotations()[v1alpha1.DeviceTaintsAnnotation])
-}
-
-// parseTaints reads device taints in kubectl's syntax, separated by commas. As
-// with kubectl, a taint that is given twice is a mistake.
-func parseTaints(text string) (Taints, error) {
+	text := node.GetAnnotations()[v1alpha1.DeviceTaintsAnnotation]
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	var taints Taints
 	var problems []string
-	seen := map[nodeTaint]bool{}
+	seen := map[nodeTaint]bool{} // without values
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)
 		taint, err := parseTaint(entry)
-		if err == nil && seen[taint.place()] {
+		place := taint
+		place.taint.Value = ""
+		if err == nil && seen[place] {
 			err = errors.New("has the device, key and effect of another entry")
 		}
 		if err != nil {
@@ -49,7 +48,7 @@ func parseTaints(text string) (Taints, error) {
 		if len(problems) > mostProblems {
 			break // it takes as long as all that is right on a thousand nodes
 		}
-		seen[taint.place()] = true
+		seen[place] = true
 		taints = append(taints, taint)
 	}
 	return taints, taintsError(problems)
@@ -107,19 +106,9 @@ func (t nodeTaint) String() string {
 	return text + ":" + string(t.taint.Effect)
 }
 
-// place is what no two entries may share.
-func (t nodeTaint) place() nodeTaint {
-	return nodeTaint{driver: t.driver, device: t.device, taint: resourcev1.DeviceTaint{Key: t.taint.Key, Effect: t.taint.Effect}}
-}
-
-// sameTaint reports whether one taint replaces the other, by the rule of kubectl and
-// the scheduler: key and effect decide.
-func sameTaint(a, b resourcev1.DeviceTaint) bool {
-	return a.Key == b.Key && a.Effect == b.Effect
-}
-
 // addTo taints the devices of a pool. The taints of a device may be shared with
-// others, and with the template, so they are copied.
+// others, and with the template, so they are copied. One taint replaces another by the
+// rule of kubectl and the scheduler: key and effect decide.
 func (t Taints) addTo(pool *Pool) error {
 	if len(t) == 0 {
 		return nil
@@ -129,12 +118,14 @@ func (t Taints) addTo(pool *Pool) error {
 		places[pool.Devices[i].Name] = i
 	}
 	for _, entry := range t {
-		place, has := places[entry.device]
+		i, has := places[entry.device]
 		if !has || entry.driver != "" && entry.driver != pool.Driver {
 			continue
 		}
-		device := &pool.Devices[place]
-		device.Taints = slices.DeleteFunc(slices.Clone(device.Taints), func(own resourcev1.DeviceTaint) bool { return sameTaint(own, entry.taint) })
+		device := &pool.Devices[i]
+		device.Taints = slices.DeleteFunc(slices.Clone(device.Taints), func(own resourcev1.DeviceTaint) bool {
+			return own.Key == entry.taint.Key && own.Effect == entry.taint.Effect
+		})
 		device.Taints = append(device.Taints, entry.taint)
 		if len(device.Taints) > resourcev1.DeviceTaintsMaxLength {
 			return taintsError([]string{fmt.Sprintf("device %s of driver %s has more than %d taints, those of its template counted",
@@ -158,21 +149,18 @@ func (t Taints) Missing(pools []Pool, held map[string]error) error {
 			known[[2]string{pools[i].Driver, name}], known[[2]string{"", name}] = true, true
 		}
 	}
+	example := "; it has none"
+	if len(pools) > 0 {
+		example = fmt.Sprintf("; it has, for example, %s/%s", pools[0].Driver, pools[0].Devices[0].Name)
+	}
 	var problems []string
 	for _, entry := range t {
 		unsure := held[entry.driver] != nil || entry.driver == "" && len(held) > 0
 		if !unsure && !known[[2]string{entry.driver, entry.device}] {
-			problems = append(problems, fmt.Sprintf("entry %q: the node has no such device%s", entry, example(pools)))
+			problems = append(problems, fmt.Sprintf("entry %q: the node has no such device%s", entry, example))
 		}
 	}
 	return taintsError(problems)
-}
-
-func example(pools []Pool) string {
-	if len(pools) == 0 {
-		return "; it has none"
-	}
-	return fmt.Sprintf("; it has, for example, %s/%s", pools[0].Driver, pools[0].Devices[0].Name)
 }
 
 // Healthy reports whether a device has no taint that repels or evicts Pods.

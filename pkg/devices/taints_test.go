@@ -25,6 +25,10 @@ func taint(key, value string, effect resourcev1.DeviceTaintEffect) resourcev1.De
 	return resourcev1.DeviceTaint{Key: key, Value: value, Effect: effect}
 }
 
+func parseTaints(text string) (Taints, error) {
+	return TaintsOf(lifecycle.NodeObject(annotated(text)))
+}
+
 func TestParseTaints(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Taints{

@@ -1,86 +1,100 @@
+// Package devices turns templates and a node into the resource pools that
+// should exist. Everything in it is pure: the same templates and node always
+// give the same pools, so that a restart finds nothing to write.
 package devices
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
+
+// cannotRender is the error of a template.
+const cannotRender = "render template %s: %w"
 
 // Template is a ResourcePoolTemplate made ready for use: selectors compiled,
 // Go templates parsed, values that need no node resolved.
 type Template struct {
 	// Name is the name of the ResourcePoolTemplate.
 	Name string
-	// Driver is the DRA driver's name.
-	Driver string
-	// Priority ranks the template among those of its driver.
-	Priority int32
+	// The spec is as it is written. It is not to be changed.
+	*v1alpha1.ResourcePoolTemplateSpec
 	// PublishWhen and RetireWhen are nil where the template leaves them to the
 	// KwokDRAConfiguration.
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus says what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
-	// ReportsHealth reports whether Pods show the health of the devices.
-	ReportsHealth bool
 	// Origin is the document that the template is from.
 	Origin Origin
 
 	nodes *nodeaffinity.NodeSelector
-	// nodeSelector is what nodes was made from.
-	nodeSelector *corev1.NodeSelector
-
-	text *text
-	// labels are those of the slices, in the order of their keys.
-	labels []place
-	// pool is what all pools of the template have, and the name where they are
-	// one that nodes share.
-	pool   Pool
-	groups []group
-	// order is that of the devices of all groups, and positions has them by name.
-	order     []position
-	positions map[string]position
+	contents
 }
 
-// position finds a device in the groups.
-type position struct{ group, device int }
+// contents is what the pools of a template have, before it is rendered for a node.
+type contents struct {
+	// uid is that of the template's object in the cluster, if there is one.
+	uid  types.UID
+	name place
+	// labels are those of the slices, in the order of their keys.
+	labels      []place
+	counterSets []resourcev1.CounterSet
+	groups      []*group
+	// devices are those of all groups in the order of the pool, and byName has them
+	// by name.
+	devices []*device
+	byName  map[string]*device
+	// split are the names of the devices in each slice, where the template says so.
+	split [][]string
+}
 
 // Compile validates a defaulted template and makes it ready for use. It returns
 // all that is wrong with it, but for what may only follow from that.
-func Compile(t *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
-	compiled := &Template{Name: t.Name, Driver: t.Spec.Driver, Priority: t.Spec.Priority, ReportsHealth: t.Spec.Health == v1alpha1.HealthReport}
+func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	spec := field.NewPath("spec")
-	compiled.pool = Pool{
-		Driver: t.Spec.Driver, SharedWith: t.Spec.SharedWith, Owner: ownerOf(t),
-		PartitionTypeAttribute: t.Spec.PartitionTypeAttribute, SkipNodeOperations: t.Spec.SkipNodeOperations,
+	t := &Template{Name: source.Name, ResourcePoolTemplateSpec: &source.Spec, contents: contents{
+		uid: source.UID, name: place{path: spec.Child("poolName"), value: source.Spec.PoolName},
+	}}
+	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
+		t.labels = append(t.labels, place{key: key, path: spec.Child("sliceLabels").Key(key), value: t.SliceLabels[key]})
 	}
-	errs := validation.ValidateResourcePoolTemplate(t)
+	errs := validation.ValidateResourcePoolTemplate(source)
 	if len(errs) == 0 {
-		errs = compiled.expand(&t.Spec, spec)
+		errs = t.expand(spec)
 	} else {
-		compiled.groups = unexpanded(t.Spec.Devices, spec.Child("devices"))
+		// Values can be checked, by one device of each group, where the devices cannot be told.
+		for i := range t.Devices {
+			g := newGroup(&t.Devices[i], spec.Child("devices").Index(i))
+			g.addDevice(t.Devices[i].Name)
+			t.groups = append(t.groups, g)
+		}
 	}
-	compiled.labels = labelPlaces(t.Spec.SliceLabels, spec.Child("sliceLabels"))
-	var more field.ErrorList
-	if t.Spec.SharedWith != nil {
-		compiled.pool.Name = t.Spec.PoolName
-		more = checkShared(compiled)
+	var more, problems field.ErrorList
+	if t.SharedWith != nil {
+		more = t.checkShared()
 	}
-	more = append(more, compiled.compileText(&t.Spec, spec)...)
-	status, problems := newClaimStatus(t.Spec.ClaimStatus, spec.Child("claimStatus"))
-	compiled.ClaimStatus = status
-	more = append(append(more, problems...), compiled.compileSelectors(t, spec)...)
-	return compiled, append(errs, unknown(errs, more)...)
+	more = append(more, t.checkTexts()...)
+	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, spec.Child("claimStatus"))
+	more = append(append(more, problems...), t.compileSelectors(spec)...)
+	hidden := strict.Of(errs)
+	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
 }
 
 // alone is a part that is right or wrong whatever the others say.
@@ -93,68 +107,22 @@ func StandsAlone(path string) bool {
 	return alone.MatchString(path)
 }
 
-// unexpanded are groups of one device each, whose values can be checked where the
-// devices cannot be told.
-func unexpanded(devices []v1alpha1.DeviceTemplate, path *field.Path) []group {
-	groups := make([]group, len(devices))
-	for i := range devices {
-		groups[i] = newGroup(&devices[i], path.Index(i))
-		groups[i].devices[0].Name = devices[i].Name
+func (t *Template) compileSelectors(spec *field.Path) (errs field.ErrorList) {
+	if selector := t.ResourcePoolTemplateSpec.PublishWhen; selector != nil {
+		t.PublishWhen, errs = lifecycle.CompileForNode(selector, spec.Child("publishWhen"))
 	}
-	return groups
-}
-
-// unknown are the errors of fields of which nothing wrong is known.
-func unknown(known, errs field.ErrorList) field.ErrorList {
-	return slices.DeleteFunc(errs, func(err *field.Error) bool {
-		return strict.Of(known).Hides(err.Field)
-	})
-}
-
-func (t *Template) compileText(source *v1alpha1.ResourcePoolTemplateSpec, spec *field.Path) field.ErrorList {
-	poolName := place{path: spec.Child("poolName"), value: source.PoolName}
-	text, errs := newText(poolName, t.labels, t.groups)
-	t.text = text
-	if len(errs) == 0 {
-		errs = checkPoolName(source, poolName)
-	}
-	return errs
-}
-
-func (t *Template) compileSelectors(source *v1alpha1.ResourcePoolTemplate, spec *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if selector := source.Spec.PublishWhen; selector != nil {
-		compiled, problems := lifecycle.CompileForNode(selector, spec.Child("publishWhen"))
-		t.PublishWhen, errs = compiled, append(errs, problems...)
-	}
-	if selector := source.Spec.RetireWhen; selector != nil {
+	if selector := t.ResourcePoolTemplateSpec.RetireWhen; selector != nil {
 		compiled, problems := lifecycle.CompileForNode(selector, spec.Child("retireWhen"))
 		t.RetireWhen, errs = compiled, append(errs, problems...)
 	}
-	if selector := source.Spec.NodeSelector; selector != nil {
-		nodes, err := nodeaffinity.NewNodeSelector(selector)
+	if t.NodeSelector != nil {
+		nodes, err := nodeaffinity.NewNodeSelector(t.NodeSelector)
 		if err != nil {
 			errs = append(errs, field.Invalid(spec.Child("nodeSelector"), field.OmitValueType{}, err.Error()))
 		}
-		t.nodes, t.nodeSelector = nodes, selector
+		t.nodes = nodes
 	}
 	return errs
-}
-
-// ownerOf refers to a template that is an object in the cluster.
-func ownerOf(t *v1alpha1.ResourcePoolTemplate) *metav1.OwnerReference {
-	if t.UID == "" {
-		return nil
-	}
-	return &metav1.OwnerReference{
-		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ResourcePoolTemplateKind, Name: t.Name, UID: t.UID, Controller: new(true),
-	}
-}
-
-// NodeSelector is the selector as it is written, or nil if the template selects
-// every node. It is not to be changed.
-func (t *Template) NodeSelector() *corev1.NodeSelector {
-	return t.nodeSelector
 }
 
 // Selects reports whether the template is for the node.
@@ -165,9 +133,9 @@ func (t *Template) Selects(node *corev1.Node) bool {
 // Uses reports whether used finds what it looks for in the template's pools, in
 // fields that are not rendered.
 func (t *Template) Uses(used func(pool *Pool) bool) bool {
-	pool := t.pool
-	for _, at := range t.order {
-		pool.Devices = append(pool.Devices, *t.device(at))
+	pool := t.newPool(t.SharedPool())
+	for _, d := range t.devices {
+		pool.Devices = append(pool.Devices, d.Device)
 	}
 	return used(&pool)
 }
@@ -175,39 +143,111 @@ func (t *Template) Uses(used func(pool *Pool) bool) bool {
 // SharedPool names the pool that the template's nodes share. It is empty where
 // each node has a pool of its own.
 func (t *Template) SharedPool() string {
-	return t.pool.Name
-}
-
-// Devices counts the devices that a pool has from the template.
-func (t *Template) Devices() int {
-	return len(t.order)
-}
-
-// device is a device as it is before it is rendered.
-func (t *Template) device(at position) *resourcev1.Device {
-	return &t.groups[at.group].devices[at.device]
-}
-
-// poolName renders the name of the pool on a node.
-func (t *Template) poolName(node *lifecycle.Object) (name string, err error) {
-	err = t.within(node, func(v *view) error {
-		if name, err = v.value(&t.text.poolName, map[string]any{}); err != nil {
-			return err
-		}
-		return validation.ValidatePoolName(name, t.text.poolName.path).ToAggregate()
-	})
-	return name, err
-}
-
-// renderDevice renders one device for a node, or for none.
-func (t *Template) renderDevice(at position, v *view) (resourcev1.Device, error) {
-	return t.groups[at.group].render(at.device, v)
-}
-
-// within renders what is rendered for a node at once, which has one budget.
-func (t *Template) within(node *lifecycle.Object, render func(v *view) error) error {
-	if err := render(&view{node, newRendering(t.text.values)}); err != nil {
-		return fmt.Errorf("render template %s: %w", t.Name, err)
+	if t.SharedWith == nil {
+		return ""
 	}
-	return nil
+	return t.PoolName
+}
+
+// Size counts the devices that a pool has from the template.
+func (t *Template) Size() int {
+	return len(t.devices)
+}
+
+// has reports whether a device of that name is made from the template.
+func (t *Template) has(device string) bool {
+	return t.byName[device] != nil
+}
+
+// newPool is a pool without templates.
+func (t *Template) newPool(name string) Pool {
+	return Pool{
+		Driver: t.Driver, Name: name, SharedWith: t.SharedWith,
+		PartitionTypeAttribute: t.PartitionTypeAttribute, SkipNodeOperations: t.SkipNodeOperations,
+	}
+}
+
+// poolOn renders the name of the pool on a node.
+func (t *Template) poolOn(node *lifecycle.Object) (string, error) {
+	name, err := t.name.text(t.newRendering(node), map[string]any{})
+	if err == nil {
+		err = validation.ValidatePoolName(name, t.name.path).ToAggregate()
+	}
+	if err != nil {
+		return "", fmt.Errorf(cannotRender, t.Name, err)
+	}
+	return name, nil
+}
+
+// newRendering renders the template for a node, or for none.
+func (t *Template) newRendering(node *lifecycle.Object) *rendering {
+	values := 1 + len(t.labels)
+	for _, g := range t.groups {
+		values += len(g.devices) * len(g.places)
+	}
+	r := newRendering(values)
+	r.node = node
+	return r
+}
+
+// checkTexts checks the pool's name, the labels and the places of all groups. Partitions
+// have places of their device: each path is told of once.
+func (t *Template) checkTexts() field.ErrorList {
+	node := map[string]any{"Node": sample}
+	errs := t.name.check(node)
+	for i := range t.labels {
+		errs = append(errs, t.labels[i].check(node)...)
+	}
+	for _, g := range t.groups {
+		errs = append(errs, g.settle()...)
+	}
+	if len(errs) == 0 {
+		return t.checkPoolName()
+	}
+	told := sets.Set[string]{}
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		defer told.Insert(err.Field)
+		return told.Has(err.Field)
+	})
+}
+
+// checkShared refuses values that read a Node in a pool that nodes share.
+func (t *Template) checkShared() field.ErrorList {
+	places := slices.Clone(t.labels)
+	for _, g := range t.groups {
+		places = append(places, g.places...)
+	}
+	var errs field.ErrorList
+	for _, p := range places {
+		errs = append(errs, p.checkNodeless("is of a pool that nodes share")...)
+	}
+	return errs
+}
+
+// checkPoolName refuses a name that is the same on every node: their pools would
+// be one to the scheduler, and never complete.
+func (t *Template) checkPoolName() field.ErrorList {
+	if t.SharedWith != nil || reads(t.PoolName, "Node") || selectsOneNode(t.NodeSelector) {
+		return nil
+	}
+	return t.name.refuse(fmt.Sprintf("must differ from node to node; leave it out for the node's name, or use for example %q; for one pool that nodes share set sharedWith",
+		strings.TrimSuffix(defaults.PoolName+"-"+suggest.Label(t.PoolName), "-")))
+}
+
+// selectsOneNode reports whether a selector names one node.
+func selectsOneNode(selector *corev1.NodeSelector) bool {
+	if selector == nil {
+		return false
+	}
+	names := sets.Set[string]{}
+	for _, term := range selector.NodeSelectorTerms {
+		i := slices.IndexFunc(term.MatchFields, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1
+		})
+		if i < 0 {
+			return false
+		}
+		names.Insert(term.MatchFields[i].Values[0])
+	}
+	return len(names) == 1
 }

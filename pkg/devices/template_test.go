@@ -285,7 +285,7 @@ func TestUUID(t *testing.T) {
 
 func uuidOf(t *testing.T, arguments ...any) string {
 	t.Helper()
-	made, err := deterministicUUID(arguments...)
+	made, err := UUID(arguments...)
 	require.NoError(t, err)
 	return made
 }

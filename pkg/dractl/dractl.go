@@ -4,10 +4,12 @@ package dractl
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/checkdriver"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/diff"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/generate"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/record"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/render"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
@@ -20,12 +22,13 @@ import (
 func New(name string, streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   cli.Name,
-		Short: "Check, render, generate, schedule and show fake devices.",
-		Long: `Check, render, generate, schedule and show the fake devices of kwok-dra.
+		Short: "Check, render, generate, record, schedule and show fake devices.",
+		Long: `Check, render, generate, record, schedule and show the fake devices of kwok-dra.
 
 Exit codes:
   0  success
-  1  the answer is no: something is invalid, there are differences, a Pod does not fit
+  1  the answer is no: something is invalid, there are differences, a Pod does not fit,
+     a driver fails a statement
   2  the command failed`,
 		Example: `  # List the commands
   kwok-dractl --help
@@ -58,6 +61,8 @@ func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 		render.New(streams, reach),
 		diff.New(streams, reach),
 		generate.New(streams, reach),
+		checkdriver.New(streams, reach),
+		record.New(streams, reach),
 		versioncommand.New(streams, reach),
 	}
 }

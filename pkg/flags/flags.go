@@ -16,24 +16,25 @@ import (
 // Error rewrites the error of parsing flags. The command is what the user types to
 // run the program, for the hint to its help.
 func Error(flags *pflag.FlagSet, command string, err error) error {
-	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
-		return unknownFlag(flags, command, unknown, err)
-	case errors.As(err, &invalid):
-		if number, ok := errors.AsType[*strconv.NumError](err); ok {
-			return fmt.Errorf("parse %s %q: %s", dashed(invalid.GetFlag().Name), invalid.GetValue(), wants(invalid.GetFlag(), number))
-		}
-		named := fmt.Sprintf("%q: ", invalid.GetValue())
-		return fmt.Errorf("parse %s %s%s", dashed(invalid.GetFlag().Name), named, strings.TrimPrefix(errors.Unwrap(invalid).Error(), named))
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(flags, command, unknown)
 	}
-	return err
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	flag, value := invalid.GetFlag(), fmt.Sprintf("%q", invalid.GetValue())
+	problem := strings.TrimPrefix(errors.Unwrap(invalid).Error(), value+": ")
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		problem = wants(flag, number)
+	}
+	dashes := "--"[:min(2, len(flag.Name))] // as the user types it
+	return fmt.Errorf("parse %s%s %s: %s", dashes, flag.Name, value, problem)
 }
 
-func unknownFlag(flags *pflag.FlagSet, command string, unknown *pflag.NotExistError, err error) error {
+func unknownFlag(flags *pflag.FlagSet, command string, unknown *pflag.NotExistError) error {
 	if unknown.GetSpecifiedShortnames() != "" {
-		return err
+		return unknown
 	}
 	name := unknown.GetSpecifiedName()
 	var names []string
@@ -42,14 +43,6 @@ func unknownFlag(flags *pflag.FlagSet, command string, unknown *pflag.NotExistEr
 		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, nearest)
 	}
 	return fmt.Errorf("unknown flag --%s: list them with %s --help", name, command)
-}
-
-// dashed is a flag as the user types it.
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }
 
 // wants says what the value of a flag must be.

@@ -1,10 +1,10 @@
+// Package inventory reports the state of each published device: whether it is
+// free, allocated, prepared or tainted, and who uses it. It keeps nothing: each
+// inventory is taken from the caches on request.
 package inventory
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -113,37 +113,11 @@ type Counts [states]int
 
 // MarshalJSON implements json.Marshaler: an object with a field for each state.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	byName := map[string]int{}
+	byState := map[State]int{}
 	for state, count := range c {
-		byName[stateNames[state]] = count
+		byState[State(state)] = count
 	}
-	encoded, err := json.Marshal(byName)
-	if err != nil {
-		return nil, fmt.Errorf("encode counts: %w", err)
-	}
-	return encoded, nil
-}
-
-// sum sums up by driver, in the order of their names.
-func sum(items []*Item) []Driver {
-	byName := map[string]*Driver{}
-	for _, item := range items {
-		for i := range item.Pools {
-			pool := &item.Pools[i]
-			driver := byName[pool.Driver]
-			if driver == nil {
-				driver = &Driver{Name: pool.Driver}
-				byName[pool.Driver] = driver
-			}
-			driver.add(pool)
-		}
-	}
-	drivers := make([]Driver, 0, len(byName))
-	for _, driver := range byName {
-		drivers = append(drivers, *driver)
-	}
-	slices.SortFunc(drivers, func(a, b Driver) int { return cmp.Compare(a.Name, b.Name) })
-	return drivers
+	return json.Marshal(byState)
 }
 
 func (d *Driver) add(pool *Pool) {

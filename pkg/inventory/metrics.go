@@ -36,20 +36,15 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	for _, driver := range c.count() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if changes := c.source.Changes(); c.drivers == nil || changes != c.changes {
+		c.drivers, c.changes = c.source.Take().Drivers, changes
+	}
+	for _, driver := range c.drivers {
 		for state, count := range driver.States {
 			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, float64(count), driver.Name, State(state).String())
 		}
 		ch <- prometheus.MustNewConstMetric(c.incomplete, prometheus.GaugeValue, float64(driver.IncompletePools), driver.Name)
 	}
-}
-
-func (c *collector) count() []Driver {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changes := c.source.Changes()
-	if c.drivers == nil || changes != c.changes {
-		c.drivers, c.changes = c.source.Take().Drivers, changes
-	}
-	return c.drivers
 }

@@ -48,14 +48,11 @@ const between = " "
 
 // NamesOf keeps the names of the devices.
 func NamesOf(devices []resourcev1.Device) Names {
-	var joined strings.Builder
+	names := make([]string, len(devices))
 	for i := range devices {
-		if i > 0 {
-			joined.WriteString(between)
-		}
-		joined.WriteString(devices[i].Name)
+		names[i] = devices[i].Name
 	}
-	return Names{unique.Make(joined.String())}
+	return Names{unique.Make(strings.Join(names, between))}
 }
 
 // List returns the names in their order.

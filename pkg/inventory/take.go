@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -9,86 +10,87 @@ import (
 
 // Take takes an inventory. The result is shared and must not be changed.
 func (s *Source) Take() *Inventory {
-	published := s.Slices()
-	t := taker{allocations: byPool(s.Allocations()), free: map[Names][]Device{}}
-	items := make(map[string]*Item, len(published))
+	t := taker{claims: claimsOf(s.Allocations()), free: map[Names][]Device{}}
+	items := map[string]*Item{}
 	for _, name := range s.Nodes() {
 		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
 	}
-	for of, members := range newest(published) {
-		item := items[of.id]
-		if item == nil {
-			item = &Item{ID: of.id, Node: members[0].Node}
-			items[of.id] = item
+	drivers := []Driver{}
+	for _, members := range newest(s.Slices()) {
+		pool := t.pool(members)
+		if last := len(drivers) - 1; last < 0 || drivers[last].Name != pool.Driver {
+			drivers = append(drivers, Driver{Name: pool.Driver})
 		}
-		item.Pools = append(item.Pools, t.pool(members))
+		drivers[len(drivers)-1].add(&pool)
+		id := members[0].itemID()
+		if items[id] == nil {
+			items[id] = &Item{ID: id, Node: members[0].Node}
+		}
+		items[id].Pools = append(items[id].Pools, pool)
 	}
-	sorted := make([]*Item, 0, len(items))
-	for _, item := range items {
-		slices.SortFunc(item.Pools, func(a, b Pool) int {
-			return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
-		})
-		sorted = append(sorted, item)
-	}
+	sorted := slices.AppendSeq(make([]*Item, 0, len(items)), maps.Values(items))
 	slices.SortFunc(sorted, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
-	return &Inventory{Drivers: sum(sorted), Items: sorted}
+	return &Inventory{Drivers: drivers, Items: sorted}
 }
 
 func nodeID(name string) string { return "node/" + name }
 
+func (s *Slice) itemID() string {
+	if s.Node != "" {
+		return nodeID(s.Node)
+	}
+	return "pool/" + s.Driver + "/" + s.Pool
+}
+
 // poolKey is a pool as claims name it.
 type poolKey struct{ driver, name string }
 
-// placedPool is a pool of an item.
-type placedPool struct {
-	id string
-	poolKey
-}
-
-func (s *Slice) placedPool() placedPool {
-	of := placedPool{poolKey: poolKey{s.Driver, s.Pool}}
-	if s.Node != "" {
-		of.id = nodeID(s.Node)
-	} else {
-		of.id = "pool/" + s.Driver + "/" + s.Pool
-	}
-	return of
-}
-
 // newest gathers the slices of each pool that are of its newest generation, in
-// the order of their names, as the scheduler goes through them.
-func newest(all []Slice) map[placedPool][]*Slice {
-	pools := make(map[placedPool][]*Slice, len(all))
+// the order of their names, as the scheduler goes through them. The pools are in
+// the order of their drivers and names.
+func newest(all []Slice) [][]*Slice {
+	sorted := make([]*Slice, len(all))
 	for i := range all {
-		slice := &all[i]
-		of := slice.placedPool()
-		members := pools[of]
-		switch {
-		case len(members) == 0 || members[0].Generation == slice.Generation:
-			pools[of] = append(members, slice)
-		case members[0].Generation < slice.Generation:
-			pools[of] = []*Slice{slice}
-		}
+		sorted[i] = &all[i]
 	}
-	for _, members := range pools {
-		slices.SortFunc(members, func(a, b *Slice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sorted, func(a, b *Slice) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node),
+			cmp.Compare(b.Generation, a.Generation), cmp.Compare(a.Name, b.Name))
+	})
+	var pools [][]*Slice
+	for i, slice := range sorted {
+		if i == 0 || slice.Driver != sorted[i-1].Driver || slice.Pool != sorted[i-1].Pool || slice.Node != sorted[i-1].Node {
+			pools = append(pools, []*Slice{slice})
+		} else if last := len(pools) - 1; slice.Generation == pools[last][0].Generation {
+			pools[last] = append(pools[last], slice)
+		}
 	}
 	return pools
 }
 
-// byPool groups allocations.
-func byPool(all []Allocation) map[poolKey][]*Allocation {
-	pools := map[poolKey][]*Allocation{}
+// claimsOf are the claims of each pool, by the devices that they have.
+func claimsOf(all []Allocation) map[poolKey]map[string][]Claim {
+	pools := map[poolKey]map[string][]Claim{}
 	for i := range all {
 		key := poolKey{all[i].Driver, all[i].Pool}
-		pools[key] = append(pools[key], &all[i])
+		if pools[key] == nil {
+			pools[key] = map[string][]Claim{}
+		}
+		pools[key][all[i].Device] = append(pools[key][all[i].Device], all[i].Claim)
+	}
+	for _, devices := range pools {
+		for _, claims := range devices {
+			slices.SortFunc(claims, func(a, b Claim) int {
+				return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ShareID, b.ShareID))
+			})
+		}
 	}
 	return pools
 }
 
 // taker takes one inventory.
 type taker struct {
-	allocations map[poolKey][]*Allocation
+	claims map[poolKey]map[string][]Claim
 	// free are the devices of slices of which all are free, as most are: such slices
 	// of the same names share them.
 	free map[Names][]Device
@@ -103,9 +105,8 @@ func (t *taker) pool(members []*Slice) Pool {
 		SliceCount: members[0].Count,
 		Devices:    []Device{},
 	}
-	claims := claimsOf(t.allocations[poolKey{pool.Driver, pool.Name}])
 	for _, slice := range members {
-		devices := t.devices(slice, claims)
+		devices := t.devices(slice)
 		if len(pool.Devices) == 0 {
 			pool.Devices = slices.Clip(devices) // perhaps shared
 		} else {
@@ -115,56 +116,22 @@ func (t *taker) pool(members []*Slice) Pool {
 	return pool
 }
 
-func (t *taker) devices(slice *Slice, claims poolClaims) []Device {
-	if len(claims.claims)+len(slice.Taints) > 0 {
-		return devicesOf(slice, claims)
+func (t *taker) devices(slice *Slice) []Device {
+	claims := t.claims[poolKey{slice.Driver, slice.Pool}]
+	free := len(claims)+len(slice.Taints) == 0
+	if devices, known := t.free[slice.Devices]; free && known {
+		return devices
 	}
-	if _, known := t.free[slice.Devices]; !known {
-		t.free[slice.Devices] = devicesOf(slice, claims)
-	}
-	return t.free[slice.Devices]
-}
-
-func devicesOf(slice *Slice, claims poolClaims) []Device {
 	names := slice.Devices.List()
 	devices := make([]Device, len(names))
 	for i, name := range names {
-		devices[i] = Device{Name: name, Claims: claims.of(name), Taints: slice.Taints[name]}
+		devices[i] = Device{Name: name, Claims: claims[name], Taints: slice.Taints[name]}
 		devices[i].State = devices[i].state()
 	}
+	if free {
+		t.free[slice.Devices] = devices
+	}
 	return devices
-}
-
-// poolClaims are the claims that have devices of a pool, beside the names of these
-// devices, in whose order they are.
-type poolClaims struct {
-	devices []string
-	claims  []Claim
-}
-
-func claimsOf(allocations []*Allocation) poolClaims {
-	slices.SortFunc(allocations, func(a, b *Allocation) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device),
-			cmp.Compare(a.Claim.Namespace, b.Claim.Namespace), cmp.Compare(a.Claim.Name, b.Claim.Name), cmp.Compare(a.Claim.ShareID, b.Claim.ShareID))
-	})
-	c := poolClaims{make([]string, len(allocations)), make([]Claim, len(allocations))}
-	for i, allocation := range allocations {
-		c.devices[i], c.claims[i] = allocation.Device, allocation.Claim
-	}
-	return c
-}
-
-// of is nil where no claim has the device.
-func (c poolClaims) of(device string) []Claim {
-	from, found := slices.BinarySearch(c.devices, device)
-	if !found {
-		return nil
-	}
-	to := from + 1
-	for to < len(c.devices) && c.devices[to] == device {
-		to++
-	}
-	return c.claims[from:to:to]
 }
 
 func (d *Device) state() State {

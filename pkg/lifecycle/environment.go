@@ -13,10 +13,10 @@ import (
 )
 
 // Environment is a CEL environment as kwok sets it up for Stages of a kind.
-// Making one takes milliseconds, so it is made once and only if CEL is used.
 type Environment struct {
 	// empty is an object of the kind.
 	empty any
+	// setUp takes milliseconds, so it is done once and only if CEL is used.
 	setUp func() (*easycel.Environment, error)
 }
 
@@ -31,32 +31,28 @@ var (
 func NewEnvironment(empty any) *Environment {
 	return &Environment{empty: empty, setUp: sync.OnceValues(func() (*easycel.Environment, error) {
 		registry := easycel.NewRegistry("kwok.ext", easycel.WithTagName("json"))
-		err := errors.Join(
-			each(cel.DefaultConversions, registry.RegisterConversion),
-			each(cel.DefaultTypes, registry.RegisterType),
-			registry.RegisterVariable("self", empty),
-			eachNamed(cel.DefaultFuncs, registry.RegisterFunction),
-			eachNamed(cel.FuncsToMethods(cel.DefaultFuncs), registry.RegisterMethod),
-		)
-		if err != nil {
+		errs := []error{registry.RegisterVariable("self", empty)}
+		for _, conversion := range cel.DefaultConversions {
+			errs = append(errs, registry.RegisterConversion(conversion))
+		}
+		for _, one := range cel.DefaultTypes {
+			errs = append(errs, registry.RegisterType(one))
+		}
+		errs = append(errs, register(cel.DefaultFuncs, registry.RegisterFunction),
+			register(cel.FuncsToMethods(cel.DefaultFuncs), registry.RegisterMethod))
+		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
 		return easycel.NewEnvironment(celgo.Lib(registry))
 	})}
 }
 
-func each(all []any, register func(any) error) error {
+func register(functions map[string][]any, register func(string, any) error) error {
 	var errs []error
-	for _, one := range all {
-		errs = append(errs, register(one))
-	}
-	return errors.Join(errs...)
-}
-
-func eachNamed(all map[string][]any, register func(string, any) error) error {
-	var errs []error
-	for name, list := range all {
-		errs = append(errs, each(list, func(one any) error { return register(name, one) }))
+	for name, overloads := range functions {
+		for _, overload := range overloads {
+			errs = append(errs, register(name, overload))
+		}
 	}
 	return errors.Join(errs...)
 }

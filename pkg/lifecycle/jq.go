@@ -39,20 +39,15 @@ const jqPrelude = `def _tonumber: tonumber;
 def tonumber: if type == "string" and length > 100 then error("no number") else _tonumber end;
 `
 
-// compileJQ compiles what is evaluated here.
-func compileJQ(jq *kwokv1alpha1.SelectorJQ) (*expression.Requirement, error) {
-	if err := checkJQ(jq.Key); err != nil {
-		return nil, err
+// compileJQ compiles an expression, of any jq where kwok evaluates it.
+func compileJQ(jq *kwokv1alpha1.SelectorJQ, anyJQ bool) (*expression.Requirement, error) {
+	source := jq.Key
+	if !anyJQ {
+		if err := checkJQ(source); err != nil {
+			return nil, err
+		}
+		source = jqPrelude + source
 	}
-	return newRequirement(jq, jqPrelude+jq.Key)
-}
-
-// compileStageJQ compiles what kwok evaluates, which takes any expression.
-func compileStageJQ(jq *kwokv1alpha1.SelectorJQ) (*expression.Requirement, error) {
-	return newRequirement(jq, jq.Key)
-}
-
-func newRequirement(jq *kwokv1alpha1.SelectorJQ, source string) (*expression.Requirement, error) {
 	requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
 	if err != nil {
 		return nil, fmt.Errorf("does not compile: %w", err)

@@ -12,35 +12,33 @@ import (
 )
 
 // Object is a Node or Pod as selectors and templates see it: typed for CEL, and as
-// decoded JSON for jq and templates, which is made on first use.
+// decoded JSON for jq and templates.
 type Object struct {
-	name        string
-	labels      map[string]string
-	annotations map[string]string
-	typed       any
-	decoded     func() (any, error)
+	metav1.Object
+
+	// Decoded returns the object as decoded JSON, with its numbers as they are written.
+	// It is made on first use, and must not be changed.
+	Decoded func() (any, error)
 }
 
 // NodeObject wraps a Node, which must not change afterwards.
 func NodeObject(node *corev1.Node) *Object {
-	return newObject("node", &node.ObjectMeta, node)
+	return newObject("node", node)
 }
 
 // PodObject wraps a Pod, which must not change afterwards.
 func PodObject(pod *corev1.Pod) *Object {
-	return newObject("pod", &pod.ObjectMeta, pod)
+	return newObject("pod", pod)
 }
 
-func newObject(kind string, meta *metav1.ObjectMeta, typed any) *Object {
-	o := &Object{name: meta.Name, labels: meta.Labels, annotations: meta.Annotations, typed: typed}
-	o.decoded = sync.OnceValues(func() (any, error) {
+func newObject(kind string, typed metav1.Object) *Object {
+	return &Object{typed, sync.OnceValues(func() (any, error) {
 		decoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 		if err != nil {
-			return nil, fmt.Errorf("decode %s %s: %w", kind, meta.Name, err)
+			return nil, fmt.Errorf("decode %s %s: %w", kind, typed.GetName(), err)
 		}
 		return asWritten(decoded), nil
-	})
-	return o
+	})}
 }
 
 // asWritten replaces the numbers in a value by what JSON has for them. jq takes no
@@ -68,20 +66,4 @@ func Slim(node *corev1.Node) {
 	for i := range node.Status.Conditions {
 		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
 	}
-}
-
-// Name returns the name of the object.
-func (o *Object) Name() string {
-	return o.name
-}
-
-// Annotations returns the annotations of the object.
-func (o *Object) Annotations() map[string]string {
-	return o.annotations
-}
-
-// Decoded returns the object as decoded JSON, with its numbers as they are written.
-// It must not be changed.
-func (o *Object) Decoded() (any, error) {
-	return o.decoded()
 }

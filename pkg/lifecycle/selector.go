@@ -1,7 +1,10 @@
+// Package lifecycle is the contract with kwok: which nodes are fake, and which
+// state an object is in, by the selectors of KWOK's Stages.
 package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	celgo "github.com/google/cel-go/cel"
@@ -27,23 +30,20 @@ type Selector struct {
 // matching everything; here it is refused when it is read. The
 // path names the selector in errors.
 func CompileForNode(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, NodeCEL, compileJQ)
+	return compile(selector, path, NodeCEL, false)
 }
 
 // CompileForPod compiles a selector on Pods, as CompileForNode does on Nodes.
 func CompileForPod(selector *kwokv1alpha1.StageSelector, path *field.Path) (*Selector, field.ErrorList) {
-	return compile(selector, path, PodCEL, compileJQ)
+	return compile(selector, path, PodCEL, false)
 }
 
 // CompileForStage compiles a selector that kwok evaluates, which takes any jq.
 func CompileForStage(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment) (*Selector, field.ErrorList) {
-	return compile(selector, path, env, compileStageJQ)
+	return compile(selector, path, env, true)
 }
 
-// jqCompiler compiles the jq form of an expression.
-type jqCompiler func(*kwokv1alpha1.SelectorJQ) (*expression.Requirement, error)
-
-func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment, compileJQ jqCompiler) (*Selector, field.ErrorList) {
+func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Environment, anyJQ bool) (*Selector, field.ErrorList) {
 	compiled := &Selector{
 		name:        path.String(),
 		labels:      labels.SelectorFromSet(selector.MatchLabels),
@@ -51,7 +51,7 @@ func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Enviro
 	}
 	var errs field.ErrorList
 	for i, match := range selector.MatchExpressions {
-		if err := compiled.add(match, env, compileJQ); err != nil {
+		if err := compiled.add(match, env, anyJQ); err != nil {
 			errs = append(errs, field.Invalid(path.Child("matchExpressions").Index(i), describe(match), err.Error()))
 		}
 	}
@@ -60,16 +60,16 @@ func compile(selector *kwokv1alpha1.StageSelector, path *field.Path, env *Enviro
 
 // add compiles one expression. The flat form is the jq form of older kwok
 // releases; kwok converts it in the same way.
-func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, compileJQ jqCompiler) error {
+func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, anyJQ bool) error {
 	jq := match.JQ
 	if jq == nil && match.Key != "" {
 		jq = &kwokv1alpha1.SelectorJQ{Key: match.Key, Operator: match.Operator, Values: match.Values}
 	}
 	switch {
 	case jq != nil && match.CEL != nil:
-		return fmt.Errorf("give either cel, or jq, or key, operator and values")
+		return errors.New("give either cel, or jq, or key, operator and values")
 	case jq != nil:
-		requirement, err := compileJQ(jq)
+		requirement, err := compileJQ(jq, anyJQ)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *Selector) add(match kwokv1alpha1.MatchExpression, env *Environment, com
 		}
 		s.programs = append(s.programs, program)
 	default:
-		return fmt.Errorf("is empty: give cel, or jq, or key, operator and values")
+		return errors.New("is empty: give cel, or jq, or key, operator and values")
 	}
 	return nil
 }
@@ -100,14 +100,17 @@ func describe(match kwokv1alpha1.MatchExpression) string {
 // nothing, an empty one everything. An error is one of evaluation, for example
 // a CEL expression that reads a field which the object does not have.
 func (s *Selector) Matches(ctx context.Context, object *Object) (bool, error) {
-	if s == nil || !s.labels.Matches(labels.Set(object.labels)) || !s.annotations.Matches(labels.Set(object.annotations)) {
+	if s == nil || !s.labels.Matches(labels.Set(object.GetLabels())) || !s.annotations.Matches(labels.Set(object.GetAnnotations())) {
 		return false, nil
 	}
 	matched, err := s.matchesJQ(ctx, object)
-	if err != nil || !matched {
-		return false, err
+	if matched && err == nil {
+		matched, err = s.matchesCEL(ctx, object)
 	}
-	return s.matchesCEL(ctx, object)
+	if err != nil {
+		return false, fmt.Errorf("evaluate %s: %w", s.name, err)
+	}
+	return matched, nil
 }
 
 func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) {
@@ -124,11 +127,8 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 		if err == nil && within.left < 0 {
 			err = errEndless // jq that is stopped matches nothing, and says nothing
 		}
-		if err != nil {
-			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
-		}
-		if !matched {
-			return false, nil
+		if err != nil || !matched {
+			return false, err
 		}
 	}
 	return true, nil
@@ -136,19 +136,15 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 
 func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error) {
 	for _, program := range s.programs {
-		value, _, err := program.ContextEval(ctx, map[string]any{"self": object.typed})
+		value, _, err := program.ContextEval(ctx, map[string]any{"self": object.Object})
 		if tooCostly(err) {
-			return false, fmt.Errorf("evaluate %s: %w", s.name, errCostly)
+			return false, errCostly
 		}
 		if err != nil {
-			return false, fmt.Errorf("evaluate %s: %w; guard fields that may be missing with has() or in", s.name, err)
+			return false, fmt.Errorf("%w; guard fields that may be missing with has() or in", err)
 		}
-		matched, err := cel.AsBool(value)
-		if err != nil {
-			return false, fmt.Errorf("evaluate %s: %w", s.name, err)
-		}
-		if !matched {
-			return false, nil
+		if matched, err := cel.AsBool(value); err != nil || !matched {
+			return false, err
 		}
 	}
 	return true, nil

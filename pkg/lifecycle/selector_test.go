@@ -252,7 +252,7 @@ func TestSelectorIsShared(t *testing.T) {
 func TestNodeObject(t *testing.T) {
 	t.Parallel()
 	object := NodeObject(nodes["named"])
-	require.Equal(t, "n1", object.Name())
+	require.Equal(t, "n1", object.GetName())
 	first, err := object.Decoded()
 	require.NoError(t, err)
 	require.Equal(t, "u1", first.(map[string]any)["metadata"].(map[string]any)["uid"])

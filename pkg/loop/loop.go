@@ -41,9 +41,8 @@ type Loop[K comparable] struct {
 	queue     workqueue.TypedRateLimitingInterface[K]
 	reconcile func(ctx context.Context, key K) error
 
-	mu sync.Mutex
-	// running maps the keys that are worked on to when that began.
-	running map[K]time.Time
+	// running has when each key began that is worked on.
+	running sync.Map
 }
 
 // New makes a loop. The name labels its metrics and logs. Reconcile is never
@@ -53,7 +52,6 @@ func New[K comparable](name string, reconcile func(ctx context.Context, key K) e
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstRetry, lastRetry)
 	return &Loop[K]{
 		name:      name,
-		running:   map[K]time.Time{},
 		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name}),
 		reconcile: reconcile,
 	}
@@ -77,10 +75,8 @@ func (l *Loop[K]) Failures(key K) int {
 // CheckHealth returns an error if the loop is stuck: a key has been worked on for
 // so long that it will never be finished.
 func (l *Loop[K]) CheckHealth() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key, began := range l.running {
-		if took := time.Since(began); took > stuckAfter {
+	for key, began := range l.running.Range {
+		if took := time.Since(began.(time.Time)); took > stuckAfter {
 			return fmt.Errorf("loop %s is stuck: it has worked on %v for %s", l.name, key, took.Round(time.Second))
 		}
 	}
@@ -116,30 +112,20 @@ func (l *Loop[K]) next(ctx, working context.Context) bool {
 	}
 	defer l.queue.Done(key)
 	if ctx.Err() == nil {
-		l.settle(ctx, key, l.work(working, key))
+		l.running.Store(key, time.Now())
+		err := l.reconcile(working, key)
+		l.running.Delete(key)
+		l.settle(ctx, key, err)
 	}
 	return true
 }
 
-// work reconciles a key, which is running meanwhile.
-func (l *Loop[K]) work(ctx context.Context, key K) error {
-	l.mu.Lock()
-	l.running[key] = time.Now()
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.running, key)
-		l.mu.Unlock()
-	}()
-	return l.reconcile(ctx, key)
-}
-
 func (l *Loop[K]) settle(ctx context.Context, key K, err error) {
-	var terminal *terminalError
+	_, terminal := errors.AsType[*terminalError](err)
 	switch {
 	case err == nil:
 		l.queue.Forget(key)
-	case errors.As(err, &terminal):
+	case terminal:
 		klog.FromContext(ctx).Error(err, "Reconciling failed, waiting for a change", "key", key)
 		l.queue.Forget(key)
 	case LostRace(err):

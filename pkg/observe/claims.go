@@ -2,7 +2,6 @@ package observe
 
 import (
 	"bytes"
-	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +24,7 @@ func newClaims(client kubernetes.Interface) *Claims {
 	shared := resourceinformers.NewResourceClaimInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(cache.TypedIndexers[*Claim]{
 		byNode: func(claim *Claim) ([]string, error) { return notEmpty(claim.Node), nil },
 	}))
-	return &Claims{cached.NewInformer[*Claim](shared, observeClaim)}
+	return &Claims{cached.NewInformer[*Claim](shared, cached.Transform(observeClaim))}
 }
 
 // Claim is what the cache keeps of a claim: what SlimClaim leaves of it, encoded,
@@ -40,22 +39,14 @@ type Claim struct {
 	Ours bool
 }
 
-func observeClaim(object any) (any, error) {
-	claim, ok := object.(*resourcev1.ResourceClaim)
-	if !ok {
-		return object, nil
-	}
+func observeClaim(claim *resourcev1.ResourceClaim) *Claim {
 	slim := SlimClaim(claim)
-	observed := &Claim{
+	return &Claim{
 		Node:      plan.NodeOf(slim),
 		Allocated: slim.Status.Allocation != nil,
 		Ours:      len(slim.ManagedFields) > 0 || plan.HasBindingConditions(slim),
+		Object:    cached.Keep(slim, ""),
 	}
-	var err error
-	if observed.Object, err = cached.Keep(slim, ""); err != nil {
-		return nil, fmt.Errorf("encode claim %s: %w", Key(slim), err)
-	}
-	return observed, nil
 }
 
 // SlimClaim keeps of a claim what preparing needs: whose it is, its status, and

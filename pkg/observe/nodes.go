@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -12,7 +10,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// Nodes are the fake nodes, as the cache has them.
+// Nodes are the nodes, fake or not, as the cache has them.
 type Nodes struct {
 	cached.Informer[*Node]
 
@@ -21,7 +19,8 @@ type Nodes struct {
 
 func newNodes(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Nodes {
 	n := &Nodes{managed: managed}
-	n.Informer = cached.NewInformer[*Node](coreinformers.NewFilteredNodeInformer(client, 0, nil, managed.Tweak), n.observe)
+	shared := coreinformers.NewFilteredNodeInformer(client, 0, nil, managed.Tweak)
+	n.Informer = cached.NewInformer[*Node](shared, cached.Transform(n.observe))
 	return n
 }
 
@@ -32,22 +31,15 @@ type Node struct {
 	fake bool
 }
 
-func (n *Nodes) observe(object any) (any, error) {
-	received, ok := object.(*corev1.Node)
-	if !ok {
-		return object, nil
-	}
-	observed := &Node{fake: n.Fake(received)}
-	lifecycle.Slim(received)
-	var before cached.Encoded[corev1.Node, *corev1.Node]
-	if known := n.Informer.Get(received.Name); known != nil {
+func (n *Nodes) observe(node *corev1.Node) *Node {
+	observed := &Node{fake: n.Fake(node)}
+	lifecycle.Slim(node)
+	before := ""
+	if known := n.Informer.Get(node.Name); known != nil {
 		before = known.Encoded
 	}
-	var err error
-	if observed.Object, err = cached.Keep(received, before); err != nil {
-		return nil, fmt.Errorf("encode node %s: %w", received.Name, err)
-	}
-	return observed, nil
+	observed.Object = cached.Keep(node, before)
+	return observed
 }
 
 // Handle calls changed with the name of each node that is there, and that is added,
@@ -84,11 +76,6 @@ func (n *Nodes) Has(name string) bool {
 // Fake reports whether kwok manages the node.
 func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)
-}
-
-// Names lists all nodes in the cache, also those that are not fake.
-func (n *Nodes) Names() []string {
-	return n.Keys()
 }
 
 // Others reports whether a node may be someone else's: only some nodes are listed,

@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +22,7 @@ type Pods struct {
 func newPods(client kubernetes.Interface) *Pods {
 	bound := func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" }
 	shared := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers), bound)
-	return &Pods{cached.NewInformer[*Pod](shared, observePod)}
+	return &Pods{cached.NewInformer[*Pod](shared, cached.Transform(observePod))}
 }
 
 // Pod is what the cache keeps of a Pod. Most Pods of a cluster have no claims, and an
@@ -42,24 +40,17 @@ type Pod struct {
 // HasClaims reports whether the Pod has claims.
 func (p *Pod) HasClaims() bool { return p.Encoded != "" }
 
-func observePod(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
+func observePod(pod *corev1.Pod) *Pod {
 	observed := &Pod{}
 	if !plan.UsesClaims(pod) {
 		observed.Meta = cached.MetaOf(pod)
-		return observed, nil
+		return observed
 	}
 	observed.Node, observed.Claims, observed.Terminal = pod.Spec.NodeName, plan.ClaimKeys(pod), plan.Terminal(pod)
 	// Selectors and templates do not see managedFields.
 	pod.ManagedFields = nil
-	var err error
-	if observed.Object, err = cached.Keep(pod, ""); err != nil {
-		return nil, fmt.Errorf("encode pod %s: %w", Key(pod), err)
-	}
-	return observed, nil
+	observed.Object = cached.Keep(pod, "")
+	return observed
 }
 
 // The indices of Pods with claims, and of claims.

@@ -33,7 +33,7 @@ func newSlices(client kubernetes.Interface) *Slices {
 	ours := labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}.String()
 	shared := resourceinformers.NewFilteredResourceSliceInformer(client, 0, indexers,
 		func(options *metav1.ListOptions) { options.LabelSelector = ours })
-	return &Slices{cached.NewInformer[*plan.Observed](shared, plan.Observe)}
+	return &Slices{cached.NewInformer[*plan.Observed](shared, cached.Transform(plan.Observe))}
 }
 
 // Of are the slices of a node or pool.
@@ -54,7 +54,7 @@ func (s *Slices) OfDriver(set *config.Set, node *corev1.Node, driver string) boo
 // that nodes share.
 func (s *Slices) HaveDevice(node string, result *resourcev1.DeviceRequestAllocationResult) bool {
 	has := func(o *plan.Observed) bool {
-		return o.Driver == result.Driver && o.Pool.Name == result.Pool && slices.Contains(o.Names.List(), result.Device)
+		return o.Driver == result.Driver && o.Pool == result.Pool && slices.Contains(o.Devices.List(), result.Device)
 	}
 	return slices.ContainsFunc(s.Of(plan.NodeKey(node)), has) ||
 		slices.ContainsFunc(s.Of(plan.Key{Driver: result.Driver, Pool: result.Pool}), has)

@@ -2,10 +2,13 @@ package page
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -60,40 +63,34 @@ const (
 // and "items" are only those that have changed or are new, "drivers" are all.
 // Without "since" in an answer, the revision was not known any more, and "items"
 // are all that there are.
-func (p *page) devices(w http.ResponseWriter, r *http.Request) {
+func (f *feed) devices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	if since := r.URL.Query().Get("since"); since != "" {
-		p.changes(w, r, since)
+		f.follow(w, r, since)
 		return
 	}
-	if tag := r.Header.Get("If-None-Match"); tag != "" && strings.Contains(tag, quoted(p.feed.current())) {
-		w.Header().Set("ETag", "W/"+quoted(p.feed.current()))
+	if tag := r.Header.Get("If-None-Match"); tag != "" && strings.Contains(tag, quoted(f.current())) {
+		w.Header().Set("ETag", "W/"+quoted(f.current()))
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	write(w, r, p.feed.since(""))
+	write(w, r, f.since(""))
 }
 
-// changes answers when there is something new.
-func (p *page) changes(w http.ResponseWriter, r *http.Request, since string) {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		if answer := p.feed.since(since); answer != nil {
-			write(w, r, answer)
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			http.Error(w, "kwok-dra ends", http.StatusServiceUnavailable)
-			return
-		case <-deadline.C:
-			w.WriteHeader(http.StatusNoContent)
-			return
-		case <-ticker.C:
-		}
+// follow answers when there is something new.
+func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
+	var answer *Answer
+	err := wait.PollUntilContextTimeout(r.Context(), interval, patience, true, func(context.Context) (bool, error) {
+		answer = f.since(since)
+		return answer != nil, nil
+	})
+	switch {
+	case err == nil:
+		write(w, r, answer)
+	case r.Context().Err() != nil:
+		http.Error(w, "kwok-dra ends", http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
@@ -117,10 +114,7 @@ func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
 		return
 	}
 	header.Set("Content-Encoding", "gzip")
-	compressed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err != nil {
-		panic(err) // there is such a level
-	}
+	compressed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // there is such a level
 	_, _ = compressed.Write(body)
 	_ = compressed.Close()
 }

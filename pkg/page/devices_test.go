@@ -17,7 +17,7 @@ func TestDevices(t *testing.T) {
 		w := newWorld(t, "a", "b")
 		w.allocate("b", "c")
 		response := w.get("/api/devices")
-		revision := w.page.feed.current()
+		revision := w.feed.current()
 		require.Equal(t, `W/"`+revision+`"`, response.Header().Get("ETag"))
 		require.JSONEq(t, `{
 			"revision": "`+revision+`",
@@ -37,7 +37,7 @@ func TestDevices(t *testing.T) {
 func TestDevicesOfNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
-		revision := w.page.feed.current()
+		revision := w.feed.current()
 		require.JSONEq(t, `{"revision": "`+revision+`", "drivers": [], "items": []}`, w.get("/api/devices").Body.String())
 	})
 }
@@ -120,7 +120,7 @@ func TestNoChange(t *testing.T) {
 func TestRevisionsThatAreNotKnown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")
-		epoch := w.page.feed.epoch
+		epoch := w.feed.epoch
 		for _, revision := range []string{"other-1", "nonsense", epoch + "-0", epoch + "-99", epoch + "-x"} {
 			answer, took := w.since(revision)
 			require.Zero(t, took, revision)
@@ -136,7 +136,7 @@ func TestPagesShareTheWork(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a")
 		for range 20 {
-			revision := w.page.feed.current()
+			revision := w.feed.current()
 			go w.get("/api/devices?since=" + revision)
 		}
 		synctest.Wait()
@@ -144,7 +144,7 @@ func TestPagesShareTheWork(t *testing.T) {
 		for second := range 10 {
 			w.allocate("a", fmt.Sprint(second))
 			for range 5 {
-				go w.get("/api/devices?since=" + w.page.feed.current())
+				go w.get("/api/devices?since=" + w.feed.current())
 			}
 			time.Sleep(interval)
 			synctest.Wait()
@@ -160,14 +160,14 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 		w := newWorld(t, "a")
 		first := w.decode(w.get("/api/devices"))
 		time.Sleep(keep - time.Second)
-		require.NotNil(t, w.page.feed.items)
+		require.NotNil(t, w.feed.items)
 		require.Equal(t, first.Revision, w.decode(w.get("/api/devices")).Revision)
 		for range 10 {
 			time.Sleep(keep)
 			w.allocate("a", "c")
 		}
 		synctest.Wait()
-		require.Nil(t, w.page.feed.items)
+		require.Nil(t, w.feed.items)
 		require.Equal(t, 1, w.taken())
 		answer, took := w.since(first.Revision)
 		require.Zero(t, took)
@@ -179,7 +179,7 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 func TestRequestsEndWithTheirContext(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "a")
-		revision := w.page.feed.current()
+		revision := w.feed.current()
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -201,7 +201,7 @@ func TestManyRemoved(t *testing.T) {
 		answer, _ := w.since(all.Revision)
 		require.Empty(t, answer.Since)
 		require.Equal(t, map[string]string{"node/stays": "free"}, answer.states())
-		require.Empty(t, w.page.feed.removed)
+		require.Empty(t, w.feed.removed)
 		w.allocate("stays", "c")
 		next, _ := w.since(answer.Revision)
 		require.Equal(t, answer.Revision, next.Since)
@@ -224,6 +224,6 @@ func TestCompression(t *testing.T) {
 		require.Equal(t, w.decode(plain), w.decode(compressed))
 		w.allocate("n1", "c")
 		time.Sleep(interval)
-		require.Empty(t, encoding(w.get("/api/devices?since="+w.page.feed.epoch+"-1", "Accept-Encoding", "gzip")), "not worth it")
+		require.Empty(t, encoding(w.get("/api/devices?since="+w.feed.epoch+"-1", "Accept-Encoding", "gzip")), "not worth it")
 	})
 }

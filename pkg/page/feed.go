@@ -122,15 +122,10 @@ func (f *feed) parse(name string) (revision uint64, known bool) {
 // refresh takes an inventory if there may be something new.
 func (f *feed) refresh() {
 	f.forget.Reset(keep)
-	if f.items != nil && time.Since(f.taken) < interval {
-		return
+	if f.items == nil || time.Since(f.taken) >= interval && f.source.Changes() != f.changes {
+		f.changes, f.taken = f.source.Changes(), time.Now()
+		f.update(f.source.Take())
 	}
-	changes := f.source.Changes()
-	if f.items != nil && changes == f.changes {
-		return
-	}
-	f.changes, f.taken = changes, time.Now()
-	f.update(f.source.Take())
 }
 
 // update compares with the last inventory. What has not changed is kept.

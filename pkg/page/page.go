@@ -1,3 +1,5 @@
+// Package page serves a page that shows the state of each device, and the JSON
+// behind it. Without viewers it does nothing.
 package page
 
 import (
@@ -29,19 +31,14 @@ var types = map[string]string{
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-type page struct {
-	feed *feed
-}
-
 // New serves the page at /, its parts under /page/ and its data at /api/devices.
 func New(source *inventory.Source) http.Handler {
-	p := &page{feed: newFeed(source)}
-	return p.handler()
+	return newFeed(source).handler()
 }
 
-func (p *page) handler() http.Handler {
+func (f *feed) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/devices", p.devices)
+	mux.HandleFunc("GET /api/devices", f.devices)
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))

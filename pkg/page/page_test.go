@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/devices", nil))
 	require.Equal(t, http.StatusMethodNotAllowed, recorder.Code)
 	require.Zero(t, w.taken(), "looking at the page alone takes no inventory")
-	w.page.feed.forget.Stop()
+	w.feed.forget.Stop()
 }
 
 // TestPolicy: the page does with what the policy lets it, and text of the cluster
@@ -66,7 +66,7 @@ func TestPolicy(t *testing.T) {
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	defer w.page.feed.forget.Stop()
+	defer w.feed.forget.Stop()
 	named := regexp.MustCompile(`(?:src|href)="([^"]+)"|from "\./([^"]+)"`)
 	seen := 0
 	for _, path := range []string{"/", "/page/main.js", "/page/grid.js", "/page/keys.js", "/page/details.js", "/page/totals.js", "/page/layout.js"} {

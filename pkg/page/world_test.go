@@ -25,7 +25,7 @@ import (
 type world struct {
 	t       *testing.T
 	handler http.Handler
-	page    *page
+	feed    *feed
 
 	mu    sync.Mutex
 	nodes []string
@@ -44,8 +44,8 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		Allocations: locked(w, w.allocations),
 		Changes:     locked(w, func() uint64 { return w.changes }),
 	}
-	w.page = &page{feed: newFeed(source)}
-	w.handler = w.page.handler()
+	w.feed = newFeed(source)
+	w.handler = w.feed.handler()
 	return w
 }
 

@@ -28,24 +28,10 @@ type conflictBackoff struct {
 	foreign sync.Map
 }
 
-func newConflictBackoff() *conflictBackoff {
-	return &conflictBackoff{rounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastRound)}
-}
-
-// foreignChange notes that others have changed slices.
-func (b *conflictBackoff) foreignChange(key plan.Key) {
-	b.foreign.Store(key, true)
-}
-
 // reset notes that the slices are as they should be, or that what they are made from
 // has changed, which is written at once.
 func (b *conflictBackoff) reset(key plan.Key) {
 	b.foreign.Delete(key)
-}
-
-// resetAll resets all keys.
-func (b *conflictBackoff) resetAll() {
-	b.foreign.Clear()
 }
 
 // wait is how long writes have to wait at most.

@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // own, as a replica has whose watch lags behind.
 func withSecond(w *world, documents string) *world {
 	second := &world{server: w.server, t: w.t, store: config.NewStore("test")}
-	replace(w.t, second.store, documents)
+	configtest.Replace(w.t, second.store, documents)
 	second.start()
 	return second
 }
@@ -66,7 +67,7 @@ func TestTwoViews(t *testing.T) {
 				require.Less(t, w.countWrites(), 60)
 				time.Sleep(10 * time.Minute)
 				require.Less(t, w.countWrites(), 150)
-				replace(t, w.store, documents(test[1]))
+				configtest.Replace(t, w.store, documents(test[1]))
 				synctest.Wait()
 				before := specs(w.list(t))
 				w.takeWrites()
@@ -103,7 +104,7 @@ func TestOwnChangesDoNotWait(t *testing.T) {
 		w.requireWrites("patch 1")
 		spoil()
 		w.requireWrites("")
-		replace(t, w.store, template("a", "d", "{name: gpu, attributes: {x: 2}}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu, attributes: {x: 2}}"))
 		synctest.Wait()
 		w.requireWrites("patch 1")
 		require.EqualValues(t, 2, w.attribute())

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // TestNoConfigurationNoWrites: as long as a carrier is unknown, what it would
@@ -31,7 +32,7 @@ func TestNoConfigurationNoWrites(t *testing.T) {
 		w.start()
 		w.addNode(fakeNode("m", true))
 		w.wrote("")
-		replace(t, w.store, template("a", "d", "{name: gpu}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu}"))
 		w.wrote("delete 1, create 1")
 	})
 }
@@ -44,7 +45,7 @@ func TestHeldDriver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, template("a", "held", oneOfEach)+template("b", "other", oneOfEach), fakeNode("n", true))
 		w.wrote("create 2")
-		replace(t, w.store, template("a", "held", missing)+template("b", "other", "{name: gpu, attributes: {zone: other}}"))
+		configtest.Replace(t, w.store, template("a", "held", missing)+template("b", "other", "{name: gpu, attributes: {zone: other}}"))
 		w.wrote("patch 1")
 		require.Len(t, w.list(t), 2)
 		events := w.events()
@@ -82,7 +83,7 @@ func TestErrorsAreRetried(t *testing.T) {
 			}
 			return nil
 		})
-		replace(t, w.store, template("a", "d", "{name: gpu}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu}"))
 		time.Sleep(349 * time.Millisecond)
 		w.requireWrites("create 3")
 		time.Sleep(time.Millisecond) // 50 + 100 + 200 ms
@@ -97,7 +98,7 @@ func TestEventAfterPatience(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
 		w.Refuse(internalError)
-		replace(t, w.store, template("a", "d", "{name: gpu}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu}"))
 		time.Sleep(1549 * time.Millisecond) // 50 + 100 + 200 + 400 + 800 ms
 		w.requireWrites("create 5")
 		require.Empty(t, w.events())
@@ -123,7 +124,7 @@ func TestEventAtOnceForWhatIsRefused(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, "", fakeNode("n", true))
 				w.Refuse(func(string) error { return err })
-				replace(t, w.store, template("a", "d", "{name: gpu}"))
+				configtest.Replace(t, w.store, template("a", "d", "{name: gpu}"))
 				synctest.Wait()
 				require.Len(t, w.events(), 1)
 				w.stop()
@@ -146,7 +147,7 @@ func TestLostRace(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		replace(t, w.store, template("a", "d", "{name: gpu, attributes: {x: 1}}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu, attributes: {x: 1}}"))
 		w.wrote("patch 2")
 		require.Empty(t, w.events())
 		require.Zero(t, testutil.ToFloat64(w.publisher.reporter.metrics.failing.WithLabelValues("api")))
@@ -157,7 +158,7 @@ func TestDroppedField(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true), fakeNode("m", true))
 		w.off = []string{"DRADeviceTaints"}
-		replace(t, w.store, template("a", "d", tainted))
+		configtest.Replace(t, w.store, template("a", "d", tainted))
 		w.wrote("dry-run 1, create 2")
 		events := w.events()
 		require.Len(t, events, 1)
@@ -172,7 +173,7 @@ func TestAdmissionThatChangesSlices(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
 		w.change = func(slice *resourcev1.ResourceSlice) { slice.Spec.Devices[0].Name = "changed" }
-		replace(t, w.store, template("a", "d", tainted))
+		configtest.Replace(t, w.store, template("a", "d", tainted))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		writes := w.takeWrites()
@@ -199,7 +200,7 @@ func TestOneDriverRefused(t *testing.T) {
 					return nil
 				})
 				bad := "{name: gpu, taints: [{key: k, effect: NoSchedule}]}"
-				replace(t, w.store, template("a", "bad", bad)+template("b", "good", "{name: gpu}"))
+				configtest.Replace(t, w.store, template("a", "bad", bad)+template("b", "good", "{name: gpu}"))
 				time.Sleep(time.Second)
 				require.Len(t, w.list(t), 1)
 				require.Equal(t, "good", w.list(t)[0].Spec.Driver)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // TestSliceLabels: labels from templates come, are repaired and go, and others'
@@ -20,7 +22,7 @@ func TestSliceLabels(t *testing.T) {
 		}
 	}
 	documents := func(documents string) func(w *world) {
-		return func(w *world) { replace(w.t, w.store, documents) }
+		return func(w *world) { configtest.Replace(w.t, w.store, documents) }
 	}
 	for name, test := range map[string]struct {
 		do     func(w *world)
@@ -39,7 +41,7 @@ func TestSliceLabels(t *testing.T) {
 		"another's":         {edit(func(slice *resourcev1.ResourceSlice) { slice.Labels["mine"] = "x" }), "", map[string]string{"k": "v", "node": "n", "mine": "x"}, "k,node"},
 		"another's stays": {func(w *world) {
 			edit(func(slice *resourcev1.ResourceSlice) { slice.Labels["mine"] = "x" })(w)
-			replace(w.t, w.store, template("a", "d", twoSlices))
+			configtest.Replace(w.t, w.store, template("a", "d", twoSlices))
 		}, "patch 2", map[string]string{"mine": "x"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,6 @@
 package resourceslice
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
@@ -53,14 +51,6 @@ func (m *metrics) wrote(verb string, err error) {
 	m.writes.WithLabelValues(verb, loop.Result(err)).Inc()
 }
 
-// published notes that what an event caused is written. The event's time is zero
-// where there was none.
-func (m *metrics) published(since time.Time) {
-	if !since.IsZero() {
-		m.latency.Observe(time.Since(since).Seconds())
-	}
-}
-
 // gauges are read off the cache when they are asked for, so they cannot drift.
 type gauges struct {
 	published       *observe.Slices
@@ -78,7 +68,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	slices, devices := map[string]int{}, map[string]int{}
 	for slice := range g.published.All() {
 		slices[slice.Driver]++
-		devices[slice.Driver] += slice.Devices
+		devices[slice.Driver] += len(slice.Devices.List())
 	}
 	for driver, count := range slices {
 		ch <- prometheus.MustNewConstMetric(g.slices, prometheus.GaugeValue, float64(count), driver)

@@ -2,7 +2,6 @@ package resourceslice
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -96,10 +95,11 @@ func TestNodesAreForgotten(t *testing.T) {
 					return nil
 				})
 				remembered := func() []string {
-					records := &w.publisher.records
-					records.mu.Lock()
-					defer records.mu.Unlock()
-					return slices.Collect(maps.Keys(records.nodes))
+					var names []string
+					for name := range w.publisher.records.Range {
+						names = append(names, name.(string))
+					}
+					return names
 				}
 				end(w)
 				require.Contains(t, remembered(), "ours")

@@ -79,7 +79,7 @@ func (r *results) outcome(desired *plan.Desired, t *devices.Template) Outcome {
 		pool := &driver.fitted.Pools[i]
 		made, err := pool.Slices(driver.fitted.Layout)
 		made = slices.DeleteFunc(made, func(s devices.Slice) bool { return !pool.Holds(&s, t) })
-		return Outcome{Slices: len(made), Devices: t.Devices(), Problem: err}
+		return Outcome{Slices: len(made), Devices: t.Size(), Problem: err}
 	case slices.ContainsFunc(desired.Pools, has):
 		return Outcome{Problem: errDropped}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -39,14 +40,14 @@ func TestClash(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, template("a", "d", "{name: x}"), fakeNode("n", true))
 		w.wrote("create 1")
-		replace(t, w.store, template("a", "d", "{name: x, count: 2}")+template("b", "d", "{name: x-1}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: x, count: 2}")+template("b", "d", "{name: x-1}"))
 		w.wrote("patch 1")
 		require.Len(t, w.list(t)[0].Spec.Devices, 2)
 		require.Equal(t, []string{"Warning PublishFailed template a and template b both have the device x-1 in pool n of driver d: " +
 			"rename one, or set poolName or priority; template b is left out on this node"}, w.events())
 		w.addNode(fakeNode("m", true))
 		w.wrote("create 1")
-		replace(t, w.store, template("a", "d", "{name: x, count: 2}")+template("b", "d", "{name: w}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: x, count: 2}")+template("b", "d", "{name: w}"))
 		w.wrote("patch 2")
 	})
 }

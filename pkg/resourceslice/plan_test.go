@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -15,7 +16,7 @@ func TestPlan(t *testing.T) {
 		node := fakeNode("n", true)
 		w := newWorld(t, "", node)
 		w.off = []string{"DRADeviceTaints"}
-		replace(t, w.store, documents)
+		configtest.Replace(t, w.store, documents)
 		w.wrote("dry-run 2, create 4")
 
 		pools := rendered(t, w.store, node)

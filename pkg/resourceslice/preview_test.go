@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -40,7 +41,7 @@ func (w *world) preview(t *testing.T) *preview.Preview {
 func namesIn(p *preview.Preview) map[string][]string {
 	names := map[string][]string{}
 	for _, slice := range p.Delete {
-		names["delete"] = append(names["delete"], slice.Name)
+		names["delete"] = append(names["delete"], slice.GetName())
 	}
 	for _, update := range p.Update {
 		names["patch"] = append(names["patch"], update.Slice.Name)
@@ -67,9 +68,11 @@ func TestPreview(t *testing.T) {
 		then func(t *testing.T, w *world)
 		want string
 	}{
-		"nothing":        {func(*testing.T, *world) {}, "map[]"},
-		"another device": {func(t *testing.T, w *world) { replace(t, w.store, before+template("c", "e", "{name: nic-b}")) }, "map[patch:2]"},
-		"template gone":  {func(t *testing.T, w *world) { replace(t, w.store, template("a", "d", divided)) }, "map[delete:3]"},
+		"nothing": {func(*testing.T, *world) {}, "map[]"},
+		"another device": {func(t *testing.T, w *world) {
+			configtest.Replace(t, w.store, before+template("c", "e", "{name: nic-b}"))
+		}, "map[patch:2]"},
+		"template gone":  {func(t *testing.T, w *world) { configtest.Replace(t, w.store, template("a", "d", divided)) }, "map[delete:3]"},
 		"another node":   {func(_ *testing.T, w *world) { w.addNode(fakeNode("n3", true)) }, "map[create:3]"},
 		"not ready node": {func(_ *testing.T, w *world) { w.addNode(fakeNode("n3", false)) }, "map[]"},
 		"node gone":      {func(_ *testing.T, w *world) { w.deleteNode("n1") }, "map[delete:3]"},

@@ -110,7 +110,7 @@ func (p *Prober) dryRun(ctx context.Context, field *features.Field, spec resourc
 // were dropped that was kept before: a feature gate may have been turned off. What is
 // stored stays as it is then, so that nothing is wrong before the next write.
 func (p *Prober) doubt(err error) {
-	if _, ok := errors.AsType[storedError](err); !ok && !apierrors.IsInvalid(err) {
+	if !errors.Is(err, errStored) && !apierrors.IsInvalid(err) {
 		return
 	}
 	select {
@@ -135,12 +135,10 @@ func (p *Prober) watch(ctx context.Context, changed func()) {
 			doubted = true
 		}
 		now := p.serverVersion(ctx, version)
-		if now == version && !p.differs(ctx, doubted) {
-			continue
+		if p.forgetOutdated(ctx, now != version, doubted) {
+			changed()
 		}
 		version = now
-		p.forget()
-		changed()
 	}
 }
 
@@ -154,25 +152,21 @@ func (p *Prober) serverVersion(ctx context.Context, known string) string {
 	return info.String()
 }
 
-// differs probes again for the fields that were dropped, and in doubt for those that
-// were kept as well. It reports whether one answer is another.
-func (p *Prober) differs(ctx context.Context, doubted bool) bool {
+// forgetOutdated makes the Prober probe again for all fields, if the API server has been
+// replaced or one of its answers is another now: about a field that was dropped, or in
+// doubt also one that was kept. It reports whether it did.
+func (p *Prober) forgetOutdated(ctx context.Context, replaced, doubted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	outdated := replaced
 	for field, kept := range p.kept {
-		if kept && !doubted {
-			continue
-		}
-		if now, err := p.probe(ctx, field); err == nil && now != kept {
-			return true
+		if !outdated && (!kept || doubted) {
+			now, err := p.probe(ctx, field)
+			outdated = err == nil && now != kept
 		}
 	}
-	return false
-}
-
-// forget makes the Prober probe again for all fields.
-func (p *Prober) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kept = map[*features.Field]bool{}
+	if outdated {
+		clear(p.kept)
+	}
+	return outdated
 }

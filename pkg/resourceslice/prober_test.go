@@ -13,6 +13,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
@@ -21,15 +22,8 @@ import (
 func storeOf(t testing.TB, text string) *config.Store {
 	t.Helper()
 	store := config.NewStore("test")
-	replace(t, store, text)
+	configtest.Replace(t, store, text)
 	return store
-}
-
-func replace(t testing.TB, store *config.Store, text string) {
-	t.Helper()
-	documents, err := config.Decode("test", []byte(text))
-	require.NoError(t, err)
-	require.NoError(t, store.Replace("test", documents))
 }
 
 // template is a document. The devices are in YAML's flow form.
@@ -50,8 +44,9 @@ func rendered(t testing.TB, store *config.Store, node *corev1.Node) []devices.Po
 	t.Helper()
 	var all []devices.Pool
 	for _, templates := range devices.ForDriver(store.Current().Templates, node) {
-		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
 		require.NoError(t, err)
+		require.Empty(t, refusals)
 		all = append(all, pools...)
 	}
 	return all

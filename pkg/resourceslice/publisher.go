@@ -4,14 +4,17 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
@@ -29,6 +32,16 @@ type Publisher struct {
 	shared   sharedPools
 	reporter *reporter
 	loop     *loop.Loop[plan.Key]
+}
+
+// observer is what plans are made from. It writes nothing.
+type observer struct {
+	config *config.Store
+	caches *observe.Caches
+	// live is for what a cache that lags does not have.
+	live typedcorev1.NodeInterface
+	// changes counts what changes Nodes and Slices.
+	changes atomic.Uint64
 }
 
 // Options are what a Publisher works with. All but Owner and Outcomes are
@@ -51,8 +64,6 @@ func New(o Options) *Publisher {
 		observer: observer{config: o.Config, caches: o.Caches, live: o.Client.CoreV1().Nodes()},
 		owner:    o.Owner,
 		prober:   NewProber(o.Client),
-		records:  nodeRecords{nodes: map[string]*nodeRecord{}},
-		shared:   sharedPools{witnesses: map[plan.Key]witness{}},
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
@@ -98,14 +109,18 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 
 func (p *Publisher) nodeChanged(name string) {
 	p.changes.Add(1)
-	p.records.note(name, p.caches.Nodes.Has(name), time.Now())
+	p.records.note(name, p.caches.Nodes.Has(name))
 	p.writer.backoff.reset(plan.NodeKey(name))
 	p.loop.Add(plan.NodeKey(name))
 }
 
 func (p *Publisher) sliceChanged(slice *plan.Observed) {
 	p.changes.Add(1)
-	if p.writer.observed(slice) {
+	requeue, foreign := p.writer.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
+	if foreign {
+		p.writer.backoff.foreign.Store(slice.Key(), true)
+	}
+	if requeue {
 		p.loop.Add(slice.Key())
 	}
 }
@@ -113,7 +128,9 @@ func (p *Publisher) sliceChanged(slice *plan.Observed) {
 func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*plan.Observed]) {
 	p.changes.Add(1)
 	if slice := deleted.OptionalObj; slice != nil {
-		p.writer.deleted(slice)
+		if foreign := p.writer.expectations.Deleted(slice.Key(), slice.GetName()); foreign {
+			p.writer.backoff.foreign.Store(slice.Key(), true)
+		}
 		p.loop.Add(slice.Key())
 	}
 }
@@ -133,8 +150,8 @@ func (p *Publisher) serverChanged() {
 
 // enqueueAll queues every node, and all that has slices or is to have some.
 func (p *Publisher) enqueueAll() {
-	p.writer.backoff.resetAll()
-	for _, name := range p.caches.Nodes.Names() {
+	p.writer.backoff.foreign.Clear()
+	for _, name := range p.caches.Nodes.Keys() {
 		p.loop.Add(plan.NodeKey(name))
 	}
 	for slice := range p.caches.Slices.All() {
@@ -145,7 +162,27 @@ func (p *Publisher) enqueueAll() {
 			p.loop.Add(plan.SharedKey(t))
 		}
 	}
-	for _, key := range p.shared.keys() { // its template may be gone, or name another pool
-		p.loop.Add(key)
+	for key := range p.shared.Range { // its template may be gone, or name another pool
+		p.loop.Add(key.(plan.Key))
 	}
+}
+
+// Nodes names the fake nodes.
+func (p *Publisher) Nodes() []string {
+	nodes := p.caches.Nodes
+	return slices.DeleteFunc(nodes.Keys(), func(name string) bool { return !nodes.Has(name) })
+}
+
+// Slices are the slices that are published, by what the cache says.
+func (p *Publisher) Slices() []inventory.Slice {
+	var all []inventory.Slice
+	for slice := range p.caches.Slices.All() {
+		all = append(all, slice.Slice)
+	}
+	return all
+}
+
+// Changes counts what changes Nodes and Slices.
+func (p *Publisher) Changes() uint64 {
+	return p.changes.Load()
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -52,7 +53,7 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 		w.wrote("")
 		w.publisher.enqueueAll()
 		w.wrote("")
-		replace(t, w.store, template("a", "d", oneOfEach)+template("b", "e", tainted))
+		configtest.Replace(t, w.store, template("a", "d", oneOfEach)+template("b", "e", tainted))
 		w.wrote("")
 	})
 }
@@ -77,7 +78,7 @@ func TestRetiring(t *testing.T) {
 		"node deleted":            {selected, func(w *world) { w.deleteNode("n") }},
 		"node no longer selected": {selected, func(w *world) { w.setNode("n", func(node *corev1.Node) { delete(node.Labels, "zone") }) }},
 		"node no longer fake":     {selected, func(w *world) { w.setNode("n", func(node *corev1.Node) { node.Annotations = nil }) }},
-		"template gone":           {selected, func(w *world) { replace(w.t, w.store, "") }},
+		"template gone":           {selected, func(w *world) { configtest.Replace(w.t, w.store, "") }},
 		"retireWhen":              {retiring, func(w *world) { w.setNode("n", func(node *corev1.Node) { node.Labels["retire"] = "true" }) }},
 		"deleted while it was down": {selected, func(w *world) {
 			w.stop()
@@ -121,25 +122,25 @@ func TestChanges(t *testing.T) {
 		generation int64
 	}{
 		"an attribute": {template("a", "d", "{name: gpu, attributes: {x: 1}}"), func(w *world) {
-			replace(w.t, w.store, template("a", "d", "{name: gpu, attributes: {x: 2}}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: gpu, attributes: {x: 2}}"))
 		}, "patch 1", 1},
 		"a label that is rendered": {template("a", "d", oneOfEach), func(w *world) {
 			w.setNode("n", func(node *corev1.Node) { node.Labels["zone"] = "z2" })
 		}, "patch 1", 1},
 		"more devices": {template("a", "d", "{name: gpu}"), func(w *world) {
-			replace(w.t, w.store, template("a", "d", twoSlices))
+			configtest.Replace(w.t, w.store, template("a", "d", twoSlices))
 		}, "patch 1, create 1", 2},
 		"fewer devices": {template("a", "d", twoSlices), func(w *world) {
-			replace(w.t, w.store, template("a", "d", "{name: gpu, count: 128}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: gpu, count: 128}"))
 		}, "delete 1, patch 1", 1},
 		"a taint that splits": {template("a", "d", "{name: gpu, count: 100}"), func(w *world) {
-			replace(w.t, w.store, template("a", "d", "{name: gpu, count: 100, taints: [{key: k, effect: NoSchedule}]}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: gpu, count: 100, taints: [{key: k, effect: NoSchedule}]}"))
 		}, "dry-run 1, patch 1, create 1", 2},
 		"another driver": {template("a", "d", "{name: gpu}"), func(w *world) {
-			replace(w.t, w.store, template("a", "e", "{name: gpu}"))
+			configtest.Replace(w.t, w.store, template("a", "e", "{name: gpu}"))
 		}, "delete 1, create 1", 1},
 		"a second template": {template("a", "d", "{name: gpu}"), func(w *world) {
-			replace(w.t, w.store, template("a", "d", "{name: gpu}")+template("b", "d", "{name: nic}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: gpu}")+template("b", "d", "{name: nic}"))
 		}, "patch 1", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

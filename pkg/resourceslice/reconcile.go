@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -34,7 +37,8 @@ func (p *Publisher) reconcile(ctx context.Context, key plan.Key) error {
 }
 
 func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan.Key, existing []*plan.Observed) error {
-	record, known := p.records.take(key.Node)
+	record, known := p.records.get(key.Node)
+	changed, _ := p.records.changed.LoadAndDelete(key.Node)
 	node := p.caches.Nodes.Get(key.Node)
 	if node == nil && !known && p.caches.Nodes.Others(key.Node) {
 		p.writer.backoff.reset(key)
@@ -45,7 +49,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	var desired plan.Desired
 	if node != nil {
 		desired = plan.DesiredPools(ctx, set, node, existing, record.pools)
-		p.records.setPools(key.Node, desired.Known)
+		p.records.Store(key.Node, nodeRecord{pools: desired.Known})
 	} else if gone, err := p.isGone(ctx, t, len(existing) == 0); !gone || err != nil {
 		return err
 	}
@@ -56,11 +60,13 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	}
 	p.reporter.reportHidden(node, desired.Hidden)
 	if results.err != nil {
-		p.records.note(key.Node, false, record.changed)
+		if changed != nil {
+			p.records.changed.Store(key.Node, changed)
+		}
 		return p.reporter.reportFailure(node, results.err, p.loop.Failures(key))
 	}
-	if results.wrote {
-		p.reporter.metrics.published(record.changed)
+	if since, ok := changed.(time.Time); ok && results.wrote {
+		p.reporter.metrics.latency.Observe(time.Since(since).Seconds())
 	}
 	return p.reporter.reportProblems(node, desired.Problems())
 }
@@ -74,8 +80,15 @@ func (p *Publisher) isGone(ctx context.Context, t target, empty bool) (bool, err
 	if t.standby || empty {
 		return true, nil
 	}
-	exists, err := p.existsLive(ctx, t.key.Node)
-	return !exists, err
+	// The slices that another replica has just made for a node may be seen before it.
+	node, err := p.live.Get(ctx, t.key.Node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get node %s: %w", t.key.Node, err)
+	}
+	return !p.caches.Nodes.Fake(node), nil
 }
 
 // standbyError is what remains to be done about a node that another replica acts for
@@ -121,23 +134,23 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 func (p *Publisher) findWitness(ctx context.Context, set *config.Set, key plan.Key, published bool) (*corev1.Node, error) {
 	last := p.shared.witness(key)
 	var errs []error
-	for _, name := range append([]string{last.node}, p.caches.Nodes.Names()...) {
+	for _, name := range append([]string{last.node}, p.caches.Nodes.Keys()...) {
 		// It is noted before it is looked at, so that no change of the node goes unseen.
-		p.shared.setWitness(key, witness{node: name})
+		p.shared.Store(key, witness{node: name})
 		node := p.caches.Nodes.Get(name)
 		if node == nil {
 			continue
 		}
 		required, err := plan.Requires(ctx, set, node, set.SharedPool(key.Driver, key.Pool), published || last.found)
 		if required {
-			p.shared.setWitness(key, witness{node: name, found: true})
+			p.shared.Store(key, witness{node: name, found: true})
 			return node, nil
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("node %s: %w", name, err))
 		}
 	}
-	p.shared.setWitness(key, witness{})
+	p.shared.Store(key, witness{})
 	return nil, errors.Join(errs...)
 }
 

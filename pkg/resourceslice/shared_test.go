@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // sharedTemplate is a document of a pool that all nodes share.
@@ -94,9 +96,9 @@ func TestSharedPoolIsRetired(t *testing.T) {
 		w.wrote("")
 		w.setNode("b", retire)
 		w.wrote("delete 1")
-		replace(t, w.store, sharedTemplate("net", "", "{name: nic}"))
+		configtest.Replace(t, w.store, sharedTemplate("net", "", "{name: nic}"))
 		w.wrote("create 1")
-		replace(t, w.store, template("other", "d", "{name: gpu}"))
+		configtest.Replace(t, w.store, template("other", "d", "{name: gpu}"))
 		w.wrote("delete 1, create 2")
 	})
 }
@@ -137,7 +139,7 @@ func TestSharedPoolWithABadSelector(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, sharedTemplate("net", "  publishWhen: {matchExpressions: [{key: '.metadata.labels | tonumber', operator: Exists}]}\n", "{name: nic}"), fakeNode("a", true))
 		w.wrote("")
-		replace(t, w.store, sharedTemplate("net", "", "{name: nic}"))
+		configtest.Replace(t, w.store, sharedTemplate("net", "", "{name: nic}"))
 		w.wrote("create 1")
 	})
 }
@@ -150,7 +152,7 @@ func TestCountersAreLaidOut(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, "", fakeNode("n", true))
 				w.countersWithDevices = with
-				replace(t, w.store, template("a", "d", divided))
+				configtest.Replace(t, w.store, template("a", "d", divided))
 				if with {
 					w.wrote("dry-run 2, create 1")
 				} else {
@@ -175,7 +177,7 @@ func TestWithoutCountersNothingIsPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
 		w.off = []string{"DRAPartitionableDevices"}
-		replace(t, w.store, template("a", "d", divided)+template("b", "d", "{name: fpga}")+template("c", "e", "{name: nic}"))
+		configtest.Replace(t, w.store, template("a", "d", divided)+template("b", "d", "{name: fpga}")+template("c", "e", "{name: nic}"))
 		w.wrote("dry-run 1, create 1")
 		require.Equal(t, "e", w.list(t)[0].Spec.Driver)
 		require.Equal(t, []string{"Warning FieldsDropped the API server drops consumesCounters of the devices of template a, and its pool is not published, " +
@@ -238,7 +240,7 @@ func TestServerChangesItsLayout(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
 		w.become("v1.34.4", true)
-		replace(t, w.store, template("a", "d", divided))
+		configtest.Replace(t, w.store, template("a", "d", divided))
 		w.wrote("dry-run 2, create 1")
 		w.become("v1.35.4", false)
 		time.Sleep(probeInterval)
@@ -253,7 +255,7 @@ func TestListsAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "", fakeNode("n", true))
 		w.off = []string{"DRAListTypeAttributes"}
-		replace(t, w.store, template("a", "d", "{name: gpu, count: 100, attributes: {roots: [x, z], model: a}}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu, count: 100, attributes: {roots: [x, z], model: a}}"))
 		w.wrote("dry-run 1, create 1")
 		require.Len(t, w.list(t)[0].Spec.Devices[99].Attributes, 1)
 		require.Len(t, w.events(), 1)

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // annotate writes the annotation of device taints.
@@ -74,7 +76,7 @@ func TestTaintsAreSplitAgain(t *testing.T) {
 		w.annotate("gpu-99:k:NoExecute,gpu-0:k:NoExecute")
 		w.wrote("patch 1")
 		require.Equal(t, map[string]int64{"gpu-99 k=:NoExecute": 2 * minutes10, "gpu-0 k=:NoExecute": minutes10}, w.tainted())
-		replace(t, w.store, template("a", "d", "{name: nic, count: 50}, {name: gpu, count: 100}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: nic, count: 50}, {name: gpu, count: 100}"))
 		w.wrote("patch 2, create 1")
 		require.Equal(t, map[string]int64{"gpu-99 k=:NoExecute": 3 * minutes10, "gpu-0 k=:NoExecute": 2 * minutes10}, w.tainted())
 		w.annotate("")
@@ -168,7 +170,7 @@ func TestTaintOfAMissingDevice(t *testing.T) {
 		require.Equal(t, map[string]int64{"gpu k=:None": minutes10}, w.tainted())
 		require.Equal(t, []string{`Warning PublishFailed annotation dra.kwok.x-k8s.io/device-taints: entry "gpu-9:k:None": ` +
 			"the node has no such device; it has, for example, d/gpu"}, w.events())
-		replace(t, w.store, template("a", "d", "{name: gpu}, {name: gpu-9}"))
+		configtest.Replace(t, w.store, template("a", "d", "{name: gpu}, {name: gpu-9}"))
 		w.wrote("patch 1")
 		require.Len(t, w.tainted(), 2)
 		require.Empty(t, w.events())
@@ -188,7 +190,7 @@ func TestTaintOfADeviceToCome(t *testing.T) {
 		w.wrote("dry-run 1, create 1")
 		require.Len(t, w.tainted(), 1)
 
-		replace(t, w.store, template("a", "d", "{name: nic}")+template("b", "held", missing))
+		configtest.Replace(t, w.store, template("a", "d", "{name: nic}")+template("b", "held", missing))
 		w.wrote("patch 1")
 		events := w.events()
 		require.Len(t, events, 1)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // TestTakeOver: a slice that has lost its label is not in the cache, but in the
@@ -51,21 +53,21 @@ func TestGenerationOfATakenOverPool(t *testing.T) {
 		"one label": {func(w *world) { w.edit(w.list(w.t)[0].Name, unlabel) }, "create 1, patch 2", 3, 2},
 		"another pool": {func(w *world) {
 			edit(w, unlabel)
-			replace(w.t, w.store, template("a", "d", "{name: nic, count: 130}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: nic, count: 130}"))
 		}, "create 1, patch 2", 3, 2},
 		"smaller": {func(w *world) {
 			edit(w, unlabel)
-			replace(w.t, w.store, template("a", "d", "{name: gpu}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: gpu}"))
 		}, "create 1, delete 1, patch 1", 2, 1},
 		"larger": {func(w *world) {
 			edit(w, unlabel)
-			replace(w.t, w.store, template("a", "d", "{name: gpu, count: 257}"))
+			configtest.Replace(w.t, w.store, template("a", "d", "{name: gpu, count: 257}"))
 		}, "create 2, patch 2", 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, template("a", "d", "{name: gpu}"), fakeNode("n", true))
-				replace(t, w.store, template("a", "d", twoSlices))
+				configtest.Replace(t, w.store, template("a", "d", twoSlices))
 				w.wrote("create 2, patch 1")
 				w.stop()
 				test.then(w)
@@ -91,7 +93,7 @@ func TestGenerationOfATakenOverPool(t *testing.T) {
 func TestPoolThatIsTakenOverInPart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, template("a", "d", "{name: gpu}"), fakeNode("n", true))
-		replace(t, w.store, template("a", "d", twoSlices))
+		configtest.Replace(t, w.store, template("a", "d", twoSlices))
 		w.wrote("create 2, patch 1")
 		w.stop()
 		list := w.list(t)

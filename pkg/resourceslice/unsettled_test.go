@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -143,11 +144,11 @@ func TestValidDocumentRetiresBesideARefusedOne(t *testing.T) {
 func TestSharedPoolIsRenamed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, sharedTemplate("net", "  poolName: p\n", "{name: nic}"), fakeNode("a", false))
-		replace(t, w.store, sharedTemplate("net", "  poolName: p\n", "{name: nic, count: 2}"))
+		configtest.Replace(t, w.store, sharedTemplate("net", "  poolName: p\n", "{name: nic, count: 2}"))
 		w.wrote("")
 		var told []string
 		w.publisher.reporter.outcomes = func(of string, all map[string]Outcome) { told = append(told, fmt.Sprintf("%s %d", of, len(all))) }
-		replace(t, w.store, sharedTemplate("net", "  poolName: q\n", "{name: nic}"))
+		configtest.Replace(t, w.store, sharedTemplate("net", "  poolName: q\n", "{name: nic}"))
 		w.wrote("")
 		require.Contains(t, told, plan.Key{Driver: "d", Pool: "p"}.String()+" 0")
 		require.Contains(t, told, plan.Key{Driver: "d", Pool: "q"}.String()+" 1")
@@ -164,7 +165,7 @@ func TestDroppedFieldIsForgotten(t *testing.T) {
 	}
 	reporter.reportDropped(t.Context(), fakeNode("n", true), []features.Dropped{told("a"), told("b"), told("gone")})
 	require.Len(t, reporter.dropped, 3)
-	replace(t, store, template("a", "d", "{name: x}")+template("b", "d", tainted))
+	configtest.Replace(t, store, template("a", "d", "{name: x}")+template("b", "d", tainted))
 	reporter.forgetUnused(store.Current().Templates)
 	require.Equal(t, map[features.Dropped]bool{told("b"): true}, reporter.dropped)
 	require.Equal(t, 1, testutil.CollectAndCount(reporter.metrics.dropped))

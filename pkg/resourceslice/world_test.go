@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
@@ -38,7 +39,7 @@ func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world 
 	t.Helper()
 	w := &world{server: newServer(objects...), t: t, store: config.NewStore("test")}
 	if documents != "" {
-		replace(t, w.store, documents)
+		configtest.Replace(t, w.store, documents)
 	}
 	w.start()
 	return w

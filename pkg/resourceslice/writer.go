@@ -2,6 +2,7 @@ package resourceslice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
@@ -21,7 +23,7 @@ type writer struct {
 	client       resourceclient.ResourceSliceInterface
 	metrics      *metrics
 	expectations *expectations.Expectations[plan.Key, string]
-	backoff      *conflictBackoff
+	backoff      conflictBackoff
 	requeue      func(key plan.Key)
 }
 
@@ -30,25 +32,8 @@ func newWriter(client kubernetes.Interface, metrics *metrics, requeue func(plan.
 		client:       client.ResourceV1().ResourceSlices(),
 		metrics:      metrics,
 		expectations: expectations.New[plan.Key, string](),
-		backoff:      newConflictBackoff(),
+		backoff:      conflictBackoff{rounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastRound)},
 		requeue:      requeue,
-	}
-}
-
-// observed notes what the cache has of a slice, and reports whether its key must be
-// reconciled.
-func (w *writer) observed(slice *plan.Observed) bool {
-	requeue, foreign := w.expectations.Observed(slice.Key(), slice.Name, slice.ResourceVersion)
-	if foreign {
-		w.backoff.foreignChange(slice.Key())
-	}
-	return requeue
-}
-
-// deleted notes that a slice has gone from the cache.
-func (w *writer) deleted(slice *plan.Observed) {
-	if foreign := w.expectations.Deleted(slice.Key(), slice.Name); foreign {
-		w.backoff.foreignChange(slice.Key())
 	}
 }
 
@@ -74,19 +59,12 @@ func (w *writer) applyWrites(ctx context.Context, key plan.Key, writes *plan.Wri
 		}
 	}
 	for i := range writes.Update {
-		update := &writes.Update[i]
-		err := w.write(key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
-			return w.update(ctx, update)
-		})
-		if err != nil {
+		if err := w.update(ctx, key, &writes.Update[i]); err != nil {
 			return err
 		}
 	}
 	for _, slice := range writes.Create {
-		err := w.write(key, slice, "", func() (*resourcev1.ResourceSlice, error) {
-			return w.create(ctx, slice)
-		})
-		if err != nil {
+		if err := w.create(ctx, key, slice); err != nil {
 			return err
 		}
 	}
@@ -96,17 +74,17 @@ func (w *writer) applyWrites(ctx context.Context, key plan.Key, writes *plan.Wri
 // delete deletes a slice, unless it has changed or been replaced since. The key waits
 // until the cache has seen that, or the slice would be deleted again.
 func (w *writer) delete(ctx context.Context, key plan.Key, existing *plan.Observed) error {
-	w.expectations.Expect(key, existing.Name)
-	err := w.client.Delete(ctx, existing.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+	w.expectations.Expect(key, existing.GetName())
+	err := w.client.Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID:             &existing.UID,
 		ResourceVersion: &existing.ResourceVersion,
 	}})
 	w.metrics.wrote("delete", err)
 	if err != nil {
-		w.answered(key, existing.Name, "")
+		w.answered(key, existing.GetName(), "")
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete slice %s: %w", existing.Name, err)
+		return fmt.Errorf("delete slice %s: %w", existing.GetName(), err)
 	}
 	return nil
 }
@@ -114,12 +92,13 @@ func (w *writer) delete(ctx context.Context, key plan.Key, existing *plan.Observ
 // write does one write, keeps the account of it, and checks that the server
 // stored what it was sent. A write that leaves the resource version as it was before
 // has changed nothing, and brings no event to wait for.
-func (w *writer) write(key plan.Key, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
+func (w *writer) write(verb string, key plan.Key, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
 	w.expectations.Expect(key, slice.Name)
 	stored, err := call()
+	w.metrics.wrote(verb, err)
 	if err != nil {
 		w.answered(key, slice.Name, "")
-		return err
+		return fmt.Errorf("%s slice %s: %w", verb, slice.Name, err)
 	}
 	version := stored.ResourceVersion
 	if version == before {
@@ -135,50 +114,43 @@ func (w *writer) answered(key plan.Key, slice, version string) {
 	}
 }
 
-// storedError is of a slice of which the API server has stored something else than it
-// was sent.
-type storedError struct{ error }
+var errStored = errors.New("the API server stored something else than it was sent; look for admission plugins that change ResourceSlices")
 
 // checkStored guards against a server, or an admission plugin, that stores
 // something else. Without it the slice would be written again and again.
 func checkStored(sent, stored *resourcev1.ResourceSlice) error {
 	if plan.ContentOf(&stored.Spec) != plan.ContentOf(&sent.Spec) {
-		return storedError{fmt.Errorf("publish slice %s: the API server stored something else than it was sent; look for admission plugins that change ResourceSlices", sent.Name)}
+		return fmt.Errorf("publish slice %s: %w", sent.Name, errStored)
 	}
 	return nil
 }
 
-func (w *writer) update(ctx context.Context, update *plan.Update) (*resourcev1.ResourceSlice, error) {
+func (w *writer) update(ctx context.Context, key plan.Key, update *plan.Update) error {
 	patch, err := update.Patch()
 	if err != nil {
-		return nil, fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
+		return fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
 	}
-	stored, err := w.client.Patch(ctx, update.Slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.metrics.wrote("update", err)
-	if err != nil {
-		return nil, fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
-	}
-	return stored, nil
+	return w.write("update", key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
+		return w.client.Patch(ctx, update.Slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	})
 }
 
 // create creates a slice, or adopts one of an earlier generation.
-func (w *writer) create(ctx context.Context, slice *resourcev1.ResourceSlice) (*resourcev1.ResourceSlice, error) {
-	stored, refused := w.client.Create(ctx, slice, metav1.CreateOptions{})
-	w.metrics.wrote("create", refused)
-	if refused == nil {
-		return stored, nil
-	}
+func (w *writer) create(ctx context.Context, key plan.Key, slice *resourcev1.ResourceSlice) error {
+	refused := w.write("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
+		return w.client.Create(ctx, slice, metav1.CreateOptions{})
+	})
 	if !apierrors.IsAlreadyExists(refused) {
-		return nil, fmt.Errorf("create slice %s: %w", slice.Name, refused)
+		return refused
 	}
 	live, err := w.get(ctx, slice.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if live == nil || live.Spec.Pool.Generation >= slice.Spec.Pool.Generation {
-		return nil, fmt.Errorf("create slice %s in generation %d: %w", slice.Name, slice.Spec.Pool.Generation, refused)
+		return fmt.Errorf("create slice %s in generation %d: %w", slice.Name, slice.Spec.Pool.Generation, errors.Unwrap(refused))
 	}
-	return w.update(ctx, plan.Adopt(slice, live))
+	return w.update(ctx, key, plan.Adopt(slice, live))
 }
 
 // get returns a slice that is to be taken over, or nil where there is none.

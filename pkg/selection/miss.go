@@ -1,7 +1,7 @@
 package selection
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"strings"
 
@@ -21,20 +21,10 @@ type Miss struct {
 	distance int
 }
 
-// Nearer reports whether a miss is nearer than another: fewer requirements fail,
+// compare is negative where a miss is nearer than another: fewer requirements fail,
 // or the values are more alike.
-func (m *Miss) Nearer(than *Miss) bool {
-	if len(m.failing) != len(than.failing) {
-		return len(m.failing) < len(than.failing)
-	}
-	return m.distance < than.distance
-}
-
-// before reports whether a miss is to be told rather than another: the nearer, or
-// else that of the node whose name is first, so that the answer is always the
-// same.
-func (m *Miss) before(other *Miss) bool {
-	return m.Nearer(other) || !other.Nearer(m) && m.Node < other.Node
+func (m *Miss) compare(other *Miss) int {
+	return cmp.Or(cmp.Compare(len(m.failing), len(other.failing)), cmp.Compare(m.distance, other.distance))
 }
 
 // String says which requirements fail on the node.
@@ -50,45 +40,40 @@ type requirement struct {
 
 	// field has the key be a field of the node, and no label.
 	field    bool
-	selector *nodeaffinity.NodeSelector
+	selector *nodeaffinity.LazyErrorNodeSelector
 }
 
-// termsOf are the terms of a valid selector.
+// termsOf are the terms of a selector.
 func termsOf(selector *corev1.NodeSelector) []term {
-	all := []term{}
 	if selector == nil {
-		return all
+		return nil
 	}
-	for i := range selector.NodeSelectorTerms {
+	var all []term
+	for _, source := range selector.NodeSelectorTerms {
 		var t term
-		for _, expression := range selector.NodeSelectorTerms[i].MatchExpressions {
-			t = append(t, newRequirement(expression, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{expression}}))
+		for _, r := range source.MatchExpressions {
+			t = append(t, requirement{r, false, only(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{r}})})
 		}
-		for _, field := range selector.NodeSelectorTerms[i].MatchFields {
-			r := newRequirement(field, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{field}})
-			r.field = true
-			t = append(t, r)
+		for _, r := range source.MatchFields {
+			t = append(t, requirement{r, true, only(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{r}})})
 		}
 		all = append(all, t)
 	}
 	return all
 }
 
-func newRequirement(source corev1.NodeSelectorRequirement, alone corev1.NodeSelectorTerm) requirement {
-	// What is invalid has been refused with the template.
-	selector, _ := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{alone}})
-	return requirement{NodeSelectorRequirement: source, selector: selector}
+func only(t corev1.NodeSelectorTerm) *nodeaffinity.LazyErrorNodeSelector {
+	return nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t}})
 }
 
 // miss is how the term misses a node.
 func (t term) miss(node *corev1.Node) *Miss {
 	m := &Miss{Node: node.Name}
 	for i := range t {
-		r := &t[i]
-		if r.selector != nil && r.selector.Match(node) {
+		if matched, _ := t[i].selector.Match(node); matched { // what is invalid has been refused with the template
 			continue
 		}
-		text, distance := r.fails(node)
+		text, distance := t[i].fails(node)
 		m.failing = append(m.failing, text)
 		m.distance += distance
 	}
@@ -105,25 +90,21 @@ func (r *requirement) fails(node *corev1.Node) (string, int) {
 	if r.field {
 		value, found = node.Name, true // the only field that there is
 	}
-	values := strings.Join(r.Values, " or ")
+	text, distance := r.Key+" is "+cmp.Or(value, "empty"), 1
 	if !found {
-		if len(r.Values) == 0 {
-			return fmt.Sprintf("label %s is missing", r.Key), missing
-		}
-		return fmt.Sprintf("label %s is missing, must be %s", r.Key, r.wants(values)), missing
+		text, distance = "label "+r.Key+" is missing", missing
+	} else if r.Operator == corev1.NodeSelectorOpIn {
+		distance = r.nearest(value)
 	}
-	is := fmt.Sprintf("%s is %s", r.Key, value)
-	if value == "" {
-		is = fmt.Sprintf("%s is empty", r.Key)
+	if wants := r.wants(); wants != "" {
+		text += ", must be " + wants
 	}
-	if r.Operator == corev1.NodeSelectorOpIn {
-		return is + ", must be " + values, r.nearest(value)
-	}
-	return is + ", must be " + r.wants(values), 1
+	return text, distance
 }
 
-// wants says what the value must be.
-func (r *requirement) wants(values string) string {
+// wants says what the value must be. It is empty where any will do.
+func (r *requirement) wants() string {
+	values := strings.Join(r.Values, " or ")
 	switch r.Operator {
 	case corev1.NodeSelectorOpNotIn:
 		return "other than " + values

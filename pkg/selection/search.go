@@ -3,7 +3,10 @@
 package selection
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +21,37 @@ type Unselected struct {
 	// Miss is what is wrong with the node that the template misses by the least. It is
 	// nil if there are no nodes.
 	Miss *Miss
+
+	terms []term
+}
+
+// Of finds the templates that select none of the nodes, in their order.
+func Of(templates []*devices.Template, nodes iter.Seq[*corev1.Node]) []*Unselected {
+	var left []*Unselected
+	for _, template := range templates {
+		left = append(left, &Unselected{Template: template, terms: termsOf(template.NodeSelector)})
+	}
+	for node := range nodes {
+		left = slices.DeleteFunc(left, func(u *Unselected) bool { return u.Template.Selects(node) })
+		if len(left) == 0 {
+			break
+		}
+		for _, u := range left {
+			u.look(node)
+		}
+	}
+	return left
+}
+
+func (u *Unselected) look(node *corev1.Node) {
+	u.Nodes++
+	for _, t := range u.terms {
+		// Of two that are as near, the one whose node is first by its name, so that the
+		// answer is always the same.
+		if miss := t.miss(node); u.Miss == nil || cmp.Or(miss.compare(u.Miss), cmp.Compare(miss.Node, u.Miss.Node)) < 0 {
+			u.Miss = miss
+		}
+	}
 }
 
 // String says which template it is, and by what it misses.
@@ -27,76 +61,4 @@ func (u *Unselected) String() string {
 		return text
 	}
 	return text + ": " + u.Miss.String()
-}
-
-// Search looks at nodes, one after the other, for templates that select none of
-// them.
-type Search struct {
-	nodes int
-	left  []*candidate
-}
-
-// candidate is a template that has selected no node so far.
-type candidate struct {
-	template *devices.Template
-	terms    []term
-	nearest  *Miss
-}
-
-// NewSearch makes a Search for nodes of the templates.
-func NewSearch(templates ...*devices.Template) *Search {
-	s := &Search{}
-	for _, template := range templates {
-		s.left = append(s.left, &candidate{template: template})
-	}
-	return s
-}
-
-// Look looks at a node, and returns the templates that select it as the first.
-func (s *Search) Look(node *corev1.Node) []*devices.Template {
-	s.nodes++
-	var found []*devices.Template
-	left := s.left[:0]
-	for _, c := range s.left {
-		if c.template.Selects(node) {
-			found = append(found, c.template)
-			continue
-		}
-		c.look(node)
-		left = append(left, c)
-	}
-	s.left = left
-	return found
-}
-
-// Done reports whether all templates have selected a node.
-func (s *Search) Done() bool { return len(s.left) == 0 }
-
-// Unselected are the templates that have selected no node, in their order.
-func (s *Search) Unselected() []Unselected {
-	all := make([]Unselected, len(s.left))
-	for i, c := range s.left {
-		all[i] = Unselected{Template: c.template, Nodes: s.nodes, Miss: c.nearest}
-	}
-	return all
-}
-
-func (c *candidate) look(node *corev1.Node) {
-	if c.terms == nil {
-		c.terms = termsOf(c.template.NodeSelector())
-	}
-	for _, t := range c.terms {
-		if miss := t.miss(node); c.nearest == nil || miss.before(c.nearest) {
-			c.nearest = miss
-		}
-	}
-}
-
-// Of searches some nodes.
-func Of(templates []*devices.Template, nodes []*corev1.Node) []Unselected {
-	search := NewSearch(templates...)
-	for _, node := range nodes {
-		search.Look(node)
-	}
-	return search.Unselected()
 }

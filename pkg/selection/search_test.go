@@ -89,7 +89,7 @@ func TestUnselected(t *testing.T) {
 			for range 2 {
 				test.nodes = slices.Clone(test.nodes)
 				slices.Reverse(test.nodes)
-				found := Of(read.Templates, test.nodes)
+				found := Of(read.Templates, slices.Values(test.nodes))
 				if test.want == "" {
 					require.Empty(t, found)
 					continue

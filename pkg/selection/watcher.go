@@ -2,8 +2,11 @@ package selection
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -33,33 +36,21 @@ type Watcher struct {
 	// changed has room for one, so that whoever signals never waits.
 	changed chan struct{}
 
-	// witnesses map templates to a node that each selects, or selected.
-	witnesses map[string]string
 	// told are the misses that were logged of each template.
 	told map[*devices.Template]*Miss
 }
 
-// Options are what a Watcher works with. All but Owner and Report are required.
-type Options struct {
-	Config *config.Store
-	// Nodes and Owner are run by the caller.
-	Nodes *observe.Nodes
-	Owner *shard.Owner
-	// Report gets, after each look, why templates select no node, by their names.
-	Report func(byTemplate map[string]string)
-}
-
-// NewWatcher makes a Watcher; Run starts it.
-func NewWatcher(o Options) *Watcher {
+// NewWatcher makes a Watcher; Run starts it. The nodes and the owner are run by the
+// caller. Report gets, after each look, why templates select no node, by their names.
+func NewWatcher(store *config.Store, nodes *observe.Nodes, owner *shard.Owner, report func(byTemplate map[string]string)) *Watcher {
 	w := &Watcher{
-		nodes: o.Nodes, config: o.Config, owner: o.Owner, report: o.Report,
-		changed:   make(chan struct{}, 1),
-		witnesses: map[string]string{},
-		told:      map[*devices.Template]*Miss{},
+		nodes: nodes, config: store, owner: owner, report: report,
+		changed: make(chan struct{}, 1),
+		told:    map[*devices.Template]*Miss{},
 	}
-	o.Nodes.Handle(func(string, *observe.Node, *observe.Node) { w.signal() })
-	o.Config.OnChange(w.signal)
-	o.Owner.OnChange(func(string) {}, w.signal)
+	nodes.Handle(func(string, *observe.Node, *observe.Node) { w.signal() })
+	store.OnChange(w.signal)
+	owner.OnChange(func(string) {}, w.signal)
 	return w
 }
 
@@ -104,71 +95,33 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look finds the templates that select no node. Templates of which a node is known
-// cost a look at that node.
+// look finds the templates that select no node. It logs each, and later only what is
+// a nearer miss.
 func (w *Watcher) look(ctx context.Context) {
 	set := w.config.Current()
 	if set == nil || !w.owner.Leads() {
 		return
 	}
-	search := NewSearch(w.unwitnessed(set.Templates)...)
-	if !search.Done() {
-		w.lookAtAll(search)
-	}
+	maps.DeleteFunc(w.told, func(t *devices.Template, _ *Miss) bool { return !slices.Contains(set.Templates, t) })
 	byTemplate := map[string]string{}
-	told := map[*devices.Template]*Miss{}
-	for _, t := range set.Templates {
-		if miss, was := w.told[t]; was {
-			told[t] = miss
-		}
-	}
-	w.told = told
-	for _, unselected := range search.Unselected() {
-		w.tell(ctx, &unselected)
-		if unselected.Miss != nil {
-			byTemplate[unselected.Template.Name] = unselected.String()
-		}
-	}
-	if w.report != nil {
-		w.report(byTemplate)
-	}
-}
-
-// unwitnessed are the templates of which no node is known any more.
-func (w *Watcher) unwitnessed(templates []*devices.Template) []*devices.Template {
-	var all []*devices.Template
-	for _, t := range templates {
-		if node := w.nodes.Get(w.witnesses[t.Name]); node == nil || !t.Selects(node) {
-			delete(w.witnesses, t.Name)
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
-func (w *Watcher) lookAtAll(search *Search) {
-	for _, name := range w.nodes.Names() {
-		node := w.nodes.Get(name)
-		if node == nil {
+	for _, u := range Of(set.Templates, w.each) {
+		if u.Miss == nil {
 			continue
 		}
-		for _, t := range search.Look(node) {
-			w.witnesses[t.Name] = name
+		byTemplate[u.Template.Name] = u.String()
+		if last := w.told[u.Template]; last == nil || u.Miss.compare(last) < 0 {
+			w.told[u.Template] = u.Miss
+			klog.FromContext(ctx).Info("A template selects no node", "template", u.Template.Name, "nodes", u.Nodes, "nearestMiss", u.Miss.String())
 		}
-		if search.Done() {
+	}
+	w.report(byTemplate)
+}
+
+// each yields the fake nodes.
+func (w *Watcher) each(yield func(*corev1.Node) bool) {
+	for _, name := range w.nodes.Keys() {
+		if node := w.nodes.Get(name); node != nil && !yield(node) {
 			return
 		}
 	}
-}
-
-// tell logs a template that selects no node, and later only what is a nearer miss.
-func (w *Watcher) tell(ctx context.Context, u *Unselected) {
-	if u.Miss == nil {
-		return
-	}
-	if last, was := w.told[u.Template]; was && !u.Miss.Nearer(last) {
-		return
-	}
-	w.told[u.Template] = u.Miss
-	klog.FromContext(ctx).Info("A template selects no node", "template", u.Template.Name, "nodes", u.Nodes, "nearestMiss", u.Miss.String())
 }

@@ -37,10 +37,10 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(t, managed.Complete())
 	caches := observe.New(w.client, managed)
-	watcher := NewWatcher(Options{Config: w.store, Nodes: caches.Nodes, Report: func(byTemplate map[string]string) {
+	watcher := NewWatcher(w.store, caches.Nodes, nil, func(byTemplate map[string]string) {
 		w.reported = byTemplate
 		w.looks++
-	}})
+	})
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	w.log = logger.GetSink().(ktesting.Underlier).GetBuffer()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,15 +20,10 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// election is a replica's part in choosing the leader.
-type election struct {
-	config leaderelection.LeaderElectionConfig
-}
-
-func newElection(o Options, leads func(bool)) *election {
+func newElection(o Options, leads func(bool)) *leaderelection.LeaderElectionConfig {
 	// A container that is started again in the same Pod is another candidate.
 	identity := o.Host + "_" + uuid.NewString()
-	return &election{leaderelection.LeaderElectionConfig{
+	return &leaderelection.LeaderElectionConfig{
 		Name: o.Name,
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
@@ -45,20 +40,15 @@ func newElection(o Options, leads func(bool)) *election {
 				leads(ctx.Err() == nil) // it is called beside OnStoppedLeading
 			},
 			OnStoppedLeading: func() { leads(false) },
-			OnNewLeader:      func(string) {},
 		},
-	}}
+	}
 }
 
-// run is a candidate until ctx ends. One that has lost the lease stands again: it
+// stand is a candidate until ctx ends. One that has lost the lease stands again: it
 // has continued to watch, so its caches are up to date.
-func (e *election) run(ctx context.Context) {
+func (o *Owner) stand(ctx context.Context) {
 	for ctx.Err() == nil {
-		elector, err := leaderelection.NewLeaderElector(e.config)
-		if err != nil {
-			panic(err) // the times do not fit together
-		}
-		elector.Run(ctx)
+		leaderelection.RunOrDie(ctx, *o.election)
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).Info("Leads no longer")
 		}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 )
@@ -30,21 +29,12 @@ type leases struct {
 	client kubernetes.Interface
 	// prefix begins the identity of our kwok. The rest of the identity is new each
 	// time that kwok starts.
-	prefix  string
+	prefix string
+	// setHeld is called with the nodes whose leases our kwok holds, after each list.
 	setHeld func(nodes sets.Set[string])
 
 	synced   chan struct{}
 	markOnce sync.Once
-}
-
-// newLeases calls setHeld with the nodes whose leases the kwok on the host holds,
-// after each list.
-func newLeases(client kubernetes.Interface, host string, setHeld func(nodes sets.Set[string])) *leases {
-	return &leases{client: client, prefix: host + "_", setHeld: setHeld, synced: make(chan struct{})}
-}
-
-func (l *leases) run(ctx context.Context) {
-	wait.JitterUntilWithContext(ctx, l.sync, listPeriod, 1, true)
 }
 
 // sync lists the leases once. After an error the last list remains in force.

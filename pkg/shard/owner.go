@@ -12,8 +12,10 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
 )
 
 // Mode is how replicas share the work.
@@ -31,15 +33,10 @@ const (
 	Lease Mode = "lease"
 )
 
-// Modes are all modes.
-func Modes() []Mode { return []Mode{None, Leader, Lease} }
-
 // ParseMode reads a mode.
 func ParseMode(text string) (Mode, error) {
-	for _, mode := range Modes() {
-		if string(mode) == text {
-			return mode, nil
-		}
+	if mode := Mode(text); mode == None || mode == Leader || mode == Lease {
+		return mode, nil
 	}
 	return "", fmt.Errorf("must be %s, %s or %s", None, Leader, Lease)
 }
@@ -57,8 +54,8 @@ type Options struct {
 
 // Owner decides what this replica acts for. A nil Owner acts for everything.
 type Owner struct {
-	mode     Mode
-	election *election
+	// election is nil with mode None, and leases with any mode but Lease.
+	election *leaderelection.LeaderElectionConfig
 	leases   *leases
 	taken    []func(node string)
 	leading  []func()
@@ -71,12 +68,12 @@ type Owner struct {
 
 // New makes an Owner; Run starts it.
 func New(o Options) *Owner {
-	owner := &Owner{mode: o.Mode, leads: o.Mode == None}
+	owner := &Owner{leads: o.Mode == None}
 	if o.Mode != None {
 		owner.election = newElection(o, owner.setLeads)
 	}
 	if o.Mode == Lease {
-		owner.leases = newLeases(o.Client, o.Host, owner.setHeld)
+		owner.leases = &leases{client: o.Client, prefix: o.Host + "_", setHeld: owner.setHeld, synced: make(chan struct{})}
 	}
 	return owner
 }
@@ -92,7 +89,7 @@ func (o *Owner) OnChange(node func(name string), all func()) {
 // Acts reports whether this replica acts for a node and for what belongs to it
 // alone. What is left of a node that is deleted, or not fake, is the leader's.
 func (o *Owner) Acts(node string, there bool) bool {
-	if o == nil || !there || o.mode != Lease {
+	if o == nil || !there || o.leases == nil {
 		return o.Leads()
 	}
 	o.mu.RLock()
@@ -122,10 +119,10 @@ func (o *Owner) Synced() []cache.DoneChecker {
 func (o *Owner) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	if o.election != nil {
-		running.Go(func() { o.election.run(ctx) })
+		running.Go(func() { o.stand(ctx) })
 	}
 	if o.leases != nil {
-		running.Go(func() { o.leases.run(ctx) })
+		running.Go(func() { wait.JitterUntilWithContext(ctx, o.leases.sync, listPeriod, 1, true) })
 	}
 	running.Wait()
 }

@@ -2,8 +2,6 @@ package status
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -51,30 +48,28 @@ const maxMessage = 32768
 
 // totals are the state of an object's templates on all nodes.
 type totals struct {
-	published, waiting, failing, hidden, slices, devices int64
-	// hiddenBy is the template of a higher priority on the first node that has one.
-	hiddenBy string
-	// problem is that of the first node, by name, that has one.
-	problem string
+	// Outcome has the sums, and the template and the problem of the first node, by
+	// name, on which it is hidden or has one.
+	resourceslice.Outcome
+
+	published, waiting, failing, hidden int64
 	// unselected is why the first template selects no node, if that is known.
 	unselected string
 }
 
 // plus adds their state on one more node, or of a pool that nodes share.
 func (t totals) plus(of string, here resourceslice.Outcome) totals {
-	t.slices += int64(here.Slices)
-	t.devices += int64(here.Devices)
+	t.Slices += here.Slices
+	t.Devices += here.Devices
 	switch {
 	case here.Problem != nil:
 		t.failing++
-		if t.problem == "" {
-			t.problem = of + ": " + here.Problem.Error()
-		}
+		t.Problem = cmp.Or(t.Problem, fmt.Errorf("%s: %w", of, here.Problem))
 	case here.Slices > 0:
 		t.published++
 	case here.HiddenBy != "":
 		t.hidden++
-		t.hiddenBy = cmp.Or(t.hiddenBy, here.HiddenBy)
+		t.HiddenBy = cmp.Or(t.HiddenBy, here.HiddenBy)
 	default:
 		t.waiting++
 	}
@@ -91,19 +86,13 @@ func statusOf[T any](source *unstructured.Unstructured) (status T) {
 }
 
 // planTemplate makes the write that the status of a ResourcePoolTemplate needs.
-func planTemplate(template config.Acceptance, all totals, now metav1.Time) write {
+func planTemplate(template config.Acceptance, all totals, now metav1.Time) *patch {
 	shown := statusOf[v1alpha1.ResourcePoolTemplateStatus](template.Source)
 	status := plan(template, shown, all, now)
 	if apiequality.Semantic.DeepEqual(status, shown) {
 		return nil
 	}
-	return func(ctx context.Context, client dynamic.ResourceInterface, name string) error {
-		patch, err := json.Marshal(map[string]any{"status": status})
-		if err == nil {
-			_, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-		}
-		return err
-	}
+	return &patch{as: types.MergePatchType, body: map[string]any{"status": status}}
 }
 
 // plan works out the status that a template should have, from the one that it shows.
@@ -111,10 +100,11 @@ func plan(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus,
 	status := v1alpha1.ResourcePoolTemplateStatus{
 		Conditions: slices.Clone(shown.Conditions),
 		Nodes:      all.published,
-		Slices:     all.slices,
-		Devices:    all.devices,
+		Slices:     int64(all.Slices),
+		Devices:    int64(all.Devices),
 	}
-	set(&status.Conditions, template.Generation, now, accepted(template), published(template, all))
+	set(&status.Conditions, template.Generation, now,
+		accepted(v1alpha1.ConditionAccepted, template), published(v1alpha1.ConditionPublished, template, all))
 	return status
 }
 
@@ -129,21 +119,21 @@ func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, want
 	}
 }
 
-func accepted(template config.Acceptance) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: reasonValid, Message: "the newest version is in force"}
+func accepted(conditionType string, template config.Acceptance) metav1.Condition {
+	condition := metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reasonValid, Message: "the newest version is in force"}
 	if template.Err != nil {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonInvalid, template.Err.Error()
 	}
 	return condition
 }
 
-func published(template config.Acceptance, all totals) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionPublished, Status: metav1.ConditionFalse}
+func published(conditionType string, template config.Acceptance, all totals) metav1.Condition {
+	condition := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse}
 	switch {
 	case all.failing > 0:
-		condition.Reason, condition.Message = reasonFailing, all.problem
+		condition.Reason, condition.Message = reasonFailing, all.Problem.Error()
 		if all.failing > 1 {
-			condition.Message = fmt.Sprintf("%s (and so on %d more)", all.problem, all.failing-1)
+			condition.Message += fmt.Sprintf(" (and so on %d more)", all.failing-1)
 		}
 	case all.published > 0:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reasonPublished, "published on "+nodes(all.published)
@@ -151,13 +141,13 @@ func published(template config.Acceptance, all totals) metav1.Condition {
 			condition.Message += fmt.Sprintf(", waiting on %d", all.waiting)
 		}
 		if all.hidden > 0 {
-			condition.Message += fmt.Sprintf(", hidden on %d by template %s of a higher priority", all.hidden, all.hiddenBy)
+			condition.Message += fmt.Sprintf(", hidden on %d by template %s of a higher priority", all.hidden, all.HiddenBy)
 		}
 	case all.waiting > 0:
 		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that it selects", nodes(all.waiting))
 	case all.hidden > 0:
 		condition.Reason = reasonHidden
-		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.hiddenBy, nodes(all.hidden))
+		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.HiddenBy, nodes(all.hidden))
 	case template.Err != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:

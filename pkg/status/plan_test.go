@@ -12,6 +12,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
 func TestPlan(t *testing.T) {
@@ -23,15 +24,15 @@ func TestPlan(t *testing.T) {
 		accepted, published, reason    string
 		acceptedMessage, publishedText string
 	}{
-		"published":        {nil, totals{published: 2, slices: 4, devices: 16}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
+		"published":        {nil, totals{published: 2, Outcome: resourceslice.Outcome{Slices: 4, Devices: 16}}, "True", "True", "Published", "the newest version is in force", "published on 2 nodes"},
 		"on one":           {nil, totals{published: 1, waiting: 3}, "True", "True", "Published", "", "published on 1 node, waiting on 3"},
-		"hidden on one":    {nil, totals{published: 1, hidden: 2, hiddenBy: "a"}, "True", "True", "Published", "", "published on 1 node, hidden on 2 by template a of a higher priority"},
-		"hidden":           {nil, totals{hidden: 2, hiddenBy: "a"}, "True", "False", "Hidden", "", "template a has a higher priority on 2 nodes that this one selects"},
+		"hidden on one":    {nil, totals{published: 1, hidden: 2, Outcome: resourceslice.Outcome{HiddenBy: "a"}}, "True", "True", "Published", "", "published on 1 node, hidden on 2 by template a of a higher priority"},
+		"hidden":           {nil, totals{hidden: 2, Outcome: resourceslice.Outcome{HiddenBy: "a"}}, "True", "False", "Hidden", "", "template a has a higher priority on 2 nodes that this one selects"},
 		"waiting":          {nil, totals{waiting: 1}, "True", "False", "Waiting", "", "publishWhen does not match yet on 1 node that it selects"},
 		"no node":          {nil, totals{}, "True", "False", "NoNode", "", "no fake node is selected"},
 		"a near miss":      {nil, totals{unselected: "template t selects 0 of 3 nodes"}, "True", "False", "NoNode", "", "template t selects 0 of 3 nodes"},
-		"failing on one":   {nil, totals{published: 2, failing: 1, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad"},
-		"failing on more":  {nil, totals{failing: 3, problem: "node n: bad"}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},
+		"failing on one":   {nil, totals{published: 2, failing: 1, Outcome: resourceslice.Outcome{Problem: errors.New("node n: bad")}}, "True", "False", "Failing", "", "node n: bad"},
+		"failing on more":  {nil, totals{failing: 3, Outcome: resourceslice.Outcome{Problem: errors.New("node n: bad")}}, "True", "False", "Failing", "", "node n: bad (and so on 2 more)"},
 		"refused":          {refused, totals{}, "False", "False", "NotAccepted", "bad", "no version has been accepted"},
 		"old one in force": {refused, totals{published: 1}, "False", "True", "Published", "bad", "published on 1 node"},
 	} {
@@ -40,8 +41,8 @@ func TestPlan(t *testing.T) {
 			template := config.Acceptance{Generation: 3, Err: test.err}
 			status := plan(template, v1alpha1.ResourcePoolTemplateStatus{}, test.all, metav1.Now())
 			require.Equal(t, test.all.published, status.Nodes)
-			require.Equal(t, test.all.slices, status.Slices)
-			require.Equal(t, test.all.devices, status.Devices)
+			require.EqualValues(t, test.all.Slices, status.Slices)
+			require.EqualValues(t, test.all.Devices, status.Devices)
 			accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted)
 			published := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPublished)
 			require.EqualValues(t, test.accepted, accepted.Status)

@@ -5,6 +5,7 @@ package status
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,9 +14,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
@@ -32,7 +35,7 @@ type Writer struct {
 	owner  *shard.Owner
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
-	forms      []form
+	kinds      []config.Kind
 	// loop has one key, which stands for all objects, and so works on one at a time.
 	loop *loop.Loop[struct{}]
 	// next is when the next look may begin.
@@ -50,15 +53,18 @@ type observed struct {
 	unselected map[string]string
 }
 
-// form is how a kind shows the state of its objects.
-type form struct {
-	kind config.Kind
-	// plan makes the write that the status of an object needs, or nil.
-	plan func(object config.Acceptance, all totals, now metav1.Time) write
+// plans make the patch that the status of an object of a kind needs, or nil.
+var plans = map[string]func(object config.Acceptance, all totals, now metav1.Time) *patch{
+	v1alpha1.ResourcePoolTemplateKind: planTemplate,
+	config.DRAConfigKind:              planDRAConfig,
 }
 
-// write writes a status, as far as the API server lets it.
-type write func(ctx context.Context, client dynamic.ResourceInterface, name string) error
+// patch is a patch of a status.
+type patch struct {
+	as      types.PatchType
+	options metav1.PatchOptions
+	body    map[string]any
+}
 
 // New makes a Writer for the kinds, of which those without a status of ours are
 // passed over; Run starts it. It writes where the owner leads.
@@ -67,7 +73,7 @@ func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind stri
 		client:     client,
 		owner:      owner,
 		acceptance: acceptance,
-		forms:      formsOf(kinds),
+		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
 		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
 	}
 	w.loop = loop.New("status", w.reconcile)
@@ -125,23 +131,35 @@ func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
 	if !w.owner.Leads() {
 		return nil
 	}
-	for _, form := range w.forms {
-		objects := w.acceptance(form.kind.Name)
+	for _, kind := range w.kinds {
+		objects := w.acceptance(kind.Name)
 		all := w.totals(objects)
-		client := w.client.Resource(form.kind.Resource)
 		for _, name := range slices.Sorted(maps.Keys(objects)) {
-			write := form.plan(objects[name], all[name], metav1.Now())
-			if write == nil {
+			planned := plans[kind.Name](objects[name], all[name], metav1.Now())
+			if planned == nil {
 				continue
 			}
-			err := write(ctx, client, name)
+			err := w.write(ctx, kind, name, planned)
 			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", form.kind.Name, name, err), "Cannot write the status of an object")
+				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Cannot write the status of an object")
 				w.Changed()
 			}
 		}
 	}
 	return nil
+}
+
+// write writes a status. One that is applied gives way to who has written one meanwhile.
+func (w *Writer) write(ctx context.Context, kind config.Kind, name string, p *patch) error {
+	body, err := json.Marshal(p.body)
+	if err == nil {
+		_, err = w.client.Resource(kind.Resource).Patch(ctx, name, p.as, body, p.options, "status")
+	}
+	if p.as == types.ApplyPatchType && apierrors.IsConflict(err) {
+		klog.FromContext(ctx).Info("Left the status of a DRAConfig to who writes it", "draConfig", name, "err", err)
+		return nil
+	}
+	return err
 }
 
 // totals adds up the state of each object's templates.
@@ -174,18 +192,14 @@ func (o *observed) totals(objects map[string]config.Acceptance) map[string]total
 func together(outcomes map[string]resourceslice.Outcome, owners map[string]string) map[string]resourceslice.Outcome {
 	all := map[string]resourceslice.Outcome{}
 	for _, template := range slices.Sorted(maps.Keys(outcomes)) {
-		name, owned := owners[template]
-		if !owned {
-			continue
+		if name, owned := owners[template]; owned {
+			sum, outcome := all[name], outcomes[template]
+			sum.Slices += outcome.Slices
+			sum.Devices += outcome.Devices
+			sum.HiddenBy = cmp.Or(sum.HiddenBy, outcome.HiddenBy)
+			sum.Problem = cmp.Or(sum.Problem, outcome.Problem)
+			all[name] = sum
 		}
-		sum, outcome := all[name], outcomes[template]
-		sum.Slices += outcome.Slices
-		sum.Devices += outcome.Devices
-		sum.HiddenBy = cmp.Or(sum.HiddenBy, outcome.HiddenBy)
-		if sum.Problem == nil {
-			sum.Problem = outcome.Problem
-		}
-		all[name] = sum
 	}
 	return all
 }

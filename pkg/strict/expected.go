@@ -19,14 +19,14 @@ var (
 	timeType     = reflect.TypeFor[metav1.Time]()
 )
 
-// expected says what a value must be that could not be decoded, and what was
-// probably meant.
+// expected says what a value that could not be decoded must be, and what was meant.
 func expected(value any, typ reflect.Type, err error) string {
-	switch inner, ok := onlyValue(value); {
-	case ok && typ == quantityType && decodes(inner, typ):
+	object, _ := value.(map[string]any)
+	switch inner := object["value"]; {
+	case typ == quantityType && len(object) == 1 && decodes(inner, typ):
 		return fmt.Sprintf("must be a quantity; use %s", Shown(inner))
 	case typ == durationType:
-		return "must be a duration with its unit, for example 5s" + use(suggest.Duration(plain(value)), typ)
+		return expectedDuration(value)
 	case typ == timeType:
 		return "must be a time, for example 2026-01-02T15:04:05Z"
 	case readsJSON(typ):
@@ -36,7 +36,7 @@ func expected(value any, typ reflect.Type, err error) string {
 	case reflect.String:
 		return expectedText(value)
 	case reflect.Bool:
-		return "must be true or false" + unquoted(value, typ)
+		return expectedBool(value)
 	case reflect.Int32, reflect.Int64, reflect.Int:
 		return expectedInteger(value, typ)
 	case reflect.Slice:
@@ -49,11 +49,12 @@ func expected(value any, typ reflect.Type, err error) string {
 	return "is not valid here"
 }
 
-func use(text string, typ reflect.Type) string {
-	if text == "" || !decodes(text, typ) {
-		return ""
+func expectedDuration(value any) string {
+	must := "must be a duration with its unit, for example 5s"
+	if meant := suggest.Duration(plain(value)); decodes(meant, durationType) {
+		must += fmt.Sprintf("; use %q", meant)
 	}
-	return fmt.Sprintf("; use %q", text)
+	return must
 }
 
 func expectedText(value any) string {
@@ -69,6 +70,16 @@ func expectedText(value any) string {
 	return "must be text, not an object"
 }
 
+var switches = map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}
+
+func expectedBool(value any) string {
+	text, _ := value.(string)
+	if b, ok := switches[strings.ToLower(text)]; ok {
+		return fmt.Sprintf("must be true or false; use %t without quotes", b)
+	}
+	return "must be true or false"
+}
+
 func expectedInteger(value any, typ reflect.Type) string {
 	must := fmt.Sprintf("must be an integer of %d bits", typ.Bits())
 	s, _ := value.(scalar)
@@ -78,28 +89,13 @@ func expectedInteger(value any, typ reflect.Type) string {
 			must += "; use " + whole
 		}
 	}
-	return must + unquoted(value, typ)
-}
-
-// unquoted tells that a text would fit without its quotes.
-func unquoted(value any, typ reflect.Type) string {
-	text, isText := value.(string)
-	if !isText {
-		return ""
-	}
-	if typ.Kind() == reflect.Bool {
-		if b, ok := switches[strings.ToLower(text)]; ok {
-			return fmt.Sprintf("; use %t without quotes", b)
+	if text, isText := value.(string); isText {
+		if _, err := strconv.ParseInt(text, 10, typ.Bits()); err == nil {
+			must += ": leave out the quotes"
 		}
-		return ""
 	}
-	if _, err := strconv.ParseInt(text, 10, typ.Bits()); err == nil {
-		return ": leave out the quotes"
-	}
-	return ""
+	return must
 }
-
-var switches = map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}
 
 func expectedList(value any, typ reflect.Type) string {
 	if _, isObject := value.(map[string]any); !isObject && decodes(value, typ.Elem()) {
@@ -115,7 +111,7 @@ func expectedObject(value any, typ reflect.Type) string {
 		}
 		return "must be an object, not a list"
 	}
-	known := Fields(typ)
+	known := fields(typ)
 	for name, fieldType := range known {
 		if len(known) == 1 && decodes(value, fieldType) {
 			return fmt.Sprintf("must be an object; use {%s: %s}", name, plain(value))
@@ -133,11 +129,4 @@ func someFields(typ reflect.Type) []string {
 		}
 	}
 	return names[:min(len(names), 4)]
-}
-
-// onlyValue is the value of an object with nothing but a value.
-func onlyValue(value any) (any, bool) {
-	object, ok := value.(map[string]any)
-	inner, has := object["value"]
-	return inner, ok && has && len(object) == 1
 }

@@ -13,27 +13,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	sigsjson "sigs.k8s.io/json"
 
-	"github.com/kwok-dra/kwok-dra/pkg/quantity"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// fitter finds what in a tree of JSON values does not fit a Go type. JSON
-// libraries tell the first misfit only, and mostly not where it is.
-type fitter struct {
-	problems Problems
+// Decode decodes what fits, and returns what does not: unknown fields, those in
+// the wrong case, and values of the wrong form. A type that implements
+// encoding.TextUnmarshaler gets numbers and bools as they are written. Path is that
+// of the document, or nil.
+func (d Document) Decode(into any, path *field.Path) Problems {
+	var problems Problems
+	kept, err := json.Marshal(problems.fit(d.Value, reflect.TypeOf(into).Elem(), path))
+	if err == nil {
+		err = sigsjson.UnmarshalCaseSensitivePreserveInts(kept, into)
+	}
+	if err != nil && len(problems) == 0 {
+		return Problems{{Path: pathOf(path), Text: err.Error()}}
+	}
+	return problems
 }
 
 // objectForm is a type that, written as an object, has the fields of another.
 type objectForm interface{ ObjectForm() any }
 
-// fit returns what of a value fits the type. It reports the rest, and leaves it
-// out.
-func (f *fitter) fit(value any, typ reflect.Type, path *field.Path) any {
+// fit returns what of a value fits the type, and adds the problems with the rest.
+// JSON libraries tell the first only, and mostly not where it is.
+func (p *Problems) fit(value any, typ reflect.Type, path *field.Path) any {
 	if typ.Kind() == reflect.Pointer {
 		if value == nil {
 			return nil
 		}
-		return f.fit(value, typ.Elem(), path)
+		return p.fit(value, typ.Elem(), path)
 	}
 	switch v := value.(type) {
 	case nil:
@@ -46,55 +55,54 @@ func (f *fitter) fit(value any, typ reflect.Type, path *field.Path) any {
 		}
 		switch {
 		case typ.Kind() == reflect.Struct && !readsJSON(typ):
-			return f.fitFields(v, typ, path)
+			return p.fitFields(v, typ, path)
 		case typ.Kind() == reflect.Map:
-			return f.fitMap(v, typ.Elem(), path)
+			return p.fitMap(v, typ.Elem(), path)
 		}
 	case []any:
 		if typ.Kind() == reflect.Slice && !readsJSON(typ) {
-			return f.fitList(v, typ.Elem(), path)
+			return p.fitList(v, typ.Elem(), path)
 		}
 	}
-	return f.fitLeaf(value, typ, path)
+	return p.fitLeaf(value, typ, path)
 }
 
-func (f *fitter) fitFields(object map[string]any, typ reflect.Type, path *field.Path) any {
-	known := Fields(typ)
+func (p *Problems) fitFields(object map[string]any, typ reflect.Type, path *field.Path) any {
+	known := fields(typ)
 	kept := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if fieldType, ok := known[name]; ok {
-			kept[name] = f.fit(object[name], fieldType, path.Child(name))
+			kept[name] = p.fit(object[name], fieldType, path.Child(name))
 			continue
 		}
-		f.problems = append(f.problems, unknownField(name, object[name], typ, path))
+		*p = append(*p, unknownField(name, object[name], typ, path))
 	}
 	return kept
 }
 
-func (f *fitter) fitMap(object map[string]any, element reflect.Type, path *field.Path) any {
+func (p *Problems) fitMap(object map[string]any, element reflect.Type, path *field.Path) any {
 	kept := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		before := len(f.problems)
-		value := f.fit(object[key], element, path.Key(key))
-		if value != nil || len(f.problems) == before {
+		before := len(*p)
+		value := p.fit(object[key], element, path.Key(key))
+		if value != nil || len(*p) == before {
 			kept[key] = value
 		}
 	}
 	return kept
 }
 
-// fitList keeps the place of an item that does not fit, so that others keep
-// their index.
-func (f *fitter) fitList(list []any, element reflect.Type, path *field.Path) any {
+// fitList keeps the place of an item that does not fit, for the index of the others.
+func (p *Problems) fitList(list []any, element reflect.Type, path *field.Path) any {
 	kept := make([]any, len(list))
 	for i := range list {
-		kept[i] = f.fit(list[i], element, path.Index(i))
+		kept[i] = p.fit(list[i], element, path.Index(i))
 	}
 	return kept
 }
 
 // fitLeaf tries to decode a value that has no parts, or not the right ones.
-func (f *fitter) fitLeaf(value any, typ reflect.Type, path *field.Path) any {
+func (p *Problems) fitLeaf(value any, typ reflect.Type, path *field.Path) any {
 	given := value
 	if s, ok := value.(scalar); ok && s.written != "" && reflect.PointerTo(typ).Implements(textUnmarshaler) {
 		given = s.written
@@ -103,7 +111,7 @@ func (f *fitter) fitLeaf(value any, typ reflect.Type, path *field.Path) any {
 	if err == nil {
 		return given
 	}
-	f.problems = append(f.problems, Problem{
+	*p = append(*p, Problem{
 		Path: pathOf(path),
 		Text: fmt.Sprintf("Invalid value: %s: %s", Shown(value), expected(value, typ, err)),
 	})
@@ -121,7 +129,7 @@ func readsJSON(typ reflect.Type) bool { return reflect.PointerTo(typ).Implements
 // decode tries to decode a value.
 func decode(value any, typ reflect.Type) error {
 	if typ == quantityType {
-		if _, err := quantity.Parse(plain(value)); err != nil {
+		if _, err := suggest.ParseQuantity(plain(value)); err != nil {
 			return err
 		}
 	}
@@ -134,27 +142,27 @@ func decode(value any, typ reflect.Type) error {
 
 func decodes(value any, typ reflect.Type) bool { return decode(value, typ) == nil }
 
-// Fields are the types of a struct's fields by their names in JSON.
-func Fields(typ reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
+// fields are the types of a struct's fields by their names in JSON.
+func fields(typ reflect.Type) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
 	for structField := range typ.Fields() {
 		name, options, _ := strings.Cut(structField.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !structField.IsExported():
 		case name == "" && structField.Type.Kind() == reflect.Struct && (structField.Anonymous || strings.Contains(options, "inline")):
-			maps.Copy(fields, Fields(structField.Type))
+			maps.Copy(all, fields(structField.Type))
 		case name != "":
-			fields[name] = structField.Type
+			all[name] = structField.Type
 		}
 	}
-	return fields
+	return all
 }
 
 // fewFields is how many fields an error names.
 const fewFields = 20
 
 func unknownField(name string, value any, typ reflect.Type, path *field.Path) Problem {
-	names := slices.Sorted(maps.Keys(Fields(typ)))
+	names := slices.Sorted(maps.Keys(fields(typ)))
 	p := Problem{Path: path.Child(name).String(), Text: "Unknown field", Unknown: true}
 	nearest := suggest.Nearest(name, names)
 	label, isText := value.(string)

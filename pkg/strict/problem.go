@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,8 +35,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
-// Paths are those of the fields that could not be decoded: the field, and the one
-// that was meant.
+// Paths are those of the field that could not be decoded, and of the one that was meant.
 func (p Problem) Paths() []string {
 	if p.meant == "" {
 		return []string{p.Path}
@@ -46,12 +46,7 @@ func (p Problem) Paths() []string {
 // Hides reports whether an error of a field may be there only because of the
 // problem: what could not be decoded is the field, a part of it, or has it.
 func (p Problem) Hides(path string) bool {
-	for _, own := range p.Paths() {
-		if own == "" || Within(own, path) || Within(path, own) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Paths(), func(own string) bool { return own == "" || Within(own, path) || Within(path, own) })
 }
 
 // Within reports whether a path is that of a field or of a part of it.
@@ -74,12 +69,7 @@ func Of(errs field.ErrorList) Problems {
 
 // Hides reports whether any of the problems hides an error of a field.
 func (p Problems) Hides(path string) bool {
-	for i := range p {
-		if p[i].Hides(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(one Problem) bool { return one.Hides(path) })
 }
 
 // Error is a line, or a line for each problem where there are several.

@@ -10,13 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"regexp"
+	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	sigsjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
@@ -74,18 +73,121 @@ func Parse(text []byte) (Document, Problems) {
 	return Document{Value: asWritten(value, node.Content[0])}, problems
 }
 
-// Decode decodes what fits, and returns what does not: unknown fields, those in
-// the wrong case, and values of the wrong form. A type that implements
-// encoding.TextUnmarshaler gets numbers and bools as they are written. Path is that
-// of the document, or nil.
-func (d Document) Decode(into any, path *field.Path) Problems {
-	var f fitter
-	kept, err := json.Marshal(f.fit(d.Value, reflect.TypeOf(into).Elem(), path))
-	if err == nil {
-		err = sigsjson.UnmarshalCaseSensitivePreserveInts(kept, into)
+var (
+	// where is the place of an error of the YAML library.
+	where = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
+	// twice is a key that is there twice.
+	twice = regexp.MustCompile(`^key (".*") already set in map`)
+	// tab is a tab in the indentation.
+	tab = regexp.MustCompile(`(?m)^ *\t`)
+)
+
+// explain says what the matter is with a text that is no YAML: the line, the
+// YAML library's error, and the usual cause.
+func explain(err error, document []byte) Problem {
+	text := err.Error()
+	found := where.FindStringSubmatch(text)
+	rest, _, _ := strings.Cut(strings.TrimPrefix(text, found[0]), "\n")
+	line, _ := strconv.Atoi(found[1])
+	return Problem{Line: line, Text: cause(rest, document)}
+}
+
+func cause(rest string, document []byte) string {
+	key := twice.FindStringSubmatch(rest)
+	switch template := bareTemplate(rest, document); {
+	case key != nil:
+		return fmt.Sprintf("the field %s is there twice: remove one", key[1])
+	case template != "":
+		return fmt.Sprintf("no valid YAML: put templates in quotes, \"%s\"", template)
+	case strings.Contains(rest, "cannot start any token") && tab.Match(document):
+		return "no valid YAML: indent with blanks, not with tabs"
+	case strings.Contains(rest, "mapping values are not allowed"):
+		return `no valid YAML: put a value that has ": " in it in quotes`
 	}
-	if err != nil && len(f.problems) == 0 {
-		return Problems{{Path: pathOf(path), Text: err.Error()}}
+	return "no valid YAML: " + rest
+}
+
+// bareTemplate finds a template without quotes, which to YAML is an object, where
+// the error may be due to it.
+func bareTemplate(problem string, document []byte) string {
+	if !strings.HasPrefix(problem, "invalid map key") && !strings.HasPrefix(problem, "did not find expected") {
+		return ""
 	}
-	return f.problems
+	for line := range strings.Lines(string(document)) {
+		before, after, has := strings.Cut(line, "{{")
+		action, _, ends := strings.Cut(after, "}}")
+		quoted := strings.Count(before, `"`)%2 == 1 || strings.Count(before, "'")%2 == 1
+		if has && ends && !quoted && strings.TrimRight(before, " :,[{-") != strings.TrimRight(before, " ") {
+			return "{{" + action + "}}"
+		}
+	}
+	return ""
+}
+
+// scalar is a number or a bool.
+type scalar struct {
+	// json is a json.Number or a bool. A number with a fraction is as it is written:
+	// 9.0, which on its way to JSON becomes 9, an integer. Who writes a version so is
+	// to be told.
+	json any
+	// written is the scalar as the document has it: 0x10 or yes, which in JSON are 16
+	// and true. It is empty where that is not known.
+	written string
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s scalar) MarshalJSON() ([]byte, error) { return json.Marshal(s.json) }
+
+// asWritten puts scalars in place of all numbers and bools.
+func asWritten(value any, node *yaml.Node) any {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = asWritten(inner, valueOf(node, key))
+		}
+	case []any:
+		for i, inner := range v {
+			item := &yaml.Node{}
+			if node.Kind == yaml.SequenceNode && i < len(node.Content) {
+				item = node.Content[i]
+			}
+			v[i] = asWritten(inner, item)
+		}
+	case bool:
+		return scalar{json: v, written: node.Value}
+	case json.Number:
+		if node.ShortTag() == "!!float" && json.Valid([]byte(node.Value)) {
+			v = json.Number(node.Value)
+		}
+		return scalar{json: v, written: node.Value}
+	}
+	return value
+}
+
+// valueOf finds the value of a key, or an empty node.
+func valueOf(node *yaml.Node, key string) *yaml.Node {
+	if node.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == key {
+				return node.Content[i+1]
+			}
+		}
+	}
+	return &yaml.Node{}
+}
+
+// plain is a string or number as it is written.
+func plain(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case scalar:
+		return plain(v.json)
+	}
+	return ""
 }

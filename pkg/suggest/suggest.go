@@ -3,6 +3,8 @@
 package suggest
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Nearest finds the known word that differs from the given one in case and
@@ -26,10 +29,7 @@ func Nearest(word string, known []string) string {
 			nearest, least = candidate, d
 		}
 	}
-	if nearest == "" {
-		return shortened(word, known)
-	}
-	return nearest
+	return cmp.Or(nearest, shortened(word, known))
 }
 
 // DidYouMean proposes the known word that is nearest, for the end of an error.
@@ -57,6 +57,23 @@ func shortened(word string, known []string) string {
 		}
 	}
 	return ""
+}
+
+// Part finds the shortest of the known names of which the parts of the given one
+// are some, in any order: nvidia-h100 for h100. Parts are separated by hyphens.
+func Part(name string, known []string) string {
+	found, wanted := "", parts(name)
+	for _, candidate := range known {
+		isShorter := found == "" || len(candidate) < len(found)
+		if isShorter && len(wanted) > 0 && sets.New(parts(candidate)...).HasAll(wanted...) {
+			found = candidate
+		}
+	}
+	return found
+}
+
+func parts(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_. /", r) })
 }
 
 var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
@@ -93,16 +110,8 @@ func Distance(a, b string) int {
 // Name makes a name of letters, digits and the separator of a text: other
 // characters become separators, of which there are none at the ends.
 func Name(text string, separator string, keep string) string {
-	var name strings.Builder
-	for _, r := range text {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune(keep, r):
-			name.WriteRune(r)
-		default:
-			name.WriteString(separator)
-		}
-	}
-	return strings.Trim(name.String(), separator+keep)
+	name := regexp.MustCompile("[^a-zA-Z0-9"+keep+"]").ReplaceAllString(text, separator)
+	return strings.Trim(name, separator+keep)
 }
 
 // Label makes a DNS label of a text.
@@ -133,6 +142,27 @@ func Identifier(text string) string {
 		name = "_" + name
 	}
 	return name
+}
+
+// exponent finds exponents with which arithmetic would never end.
+var exponent = regexp.MustCompile(`[eE][-+]?\d{3,}$`)
+
+// ParseQuantity parses a quantity. The error says what text must be.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	trimmed := strings.TrimSpace(text)
+	if !exponent.MatchString(trimmed) {
+		if quantity, err := resource.ParseQuantity(trimmed); err == nil {
+			return quantity, nil
+		}
+	}
+	message := "must be a quantity, for example 80Gi"
+	if meant := Quantity(text); meant != "" {
+		message += fmt.Sprintf("; use %q", meant)
+	}
+	if binary := BinaryQuantity(text); binary != "" {
+		message += fmt.Sprintf(", or %q for binary units", binary)
+	}
+	return resource.Quantity{}, errors.New(message)
 }
 
 var amount = regexp.MustCompile(`^\s*([+-]?[0-9.,]+)\s*([kmgtpe]?)(i?)(b|bytes?)?\s*$`)
@@ -174,17 +204,17 @@ func Version(text string) string {
 	}
 	version := make([]string, 3)
 	for i := range version {
-		version[i] = strings.TrimLeft(strings.Trim(parts[i+1], "."), "0")
-		if version[i] == "" {
-			version[i] = "0"
-		}
+		version[i] = cmp.Or(strings.TrimLeft(parts[i+1], ".0"), "0")
 	}
 	return strings.Join(version, ".") + parts[4]
 }
 
 var span = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)$`)
 
-var units = map[string]string{"": "s", "sec": "s", "secs": "s", "min": "m", "mins": "m", "hr": "h", "hrs": "h", "msec": "ms", "milliseconds": "ms", "millisecond": "ms"}
+var units = map[string]string{
+	"": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+	"hr": "h", "hrs": "h", "hour": "h", "hours": "h", "msec": "ms", "millisecond": "ms", "milliseconds": "ms",
+}
 
 // Duration makes a duration of spans such as 5, 5 seconds and 1d.
 func Duration(text string) string {
@@ -196,14 +226,7 @@ func Duration(text string) string {
 	if days, err := strconv.Atoi(number); err == nil && (unit == "d" || unit == "day" || unit == "days") {
 		return fmt.Sprintf("%dh", days*24)
 	}
-	if short, ok := units[unit]; ok {
-		unit = short
-	}
-	for _, long := range []string{"seconds", "minutes", "hours"} {
-		if unit == long || unit == strings.TrimSuffix(long, "s") {
-			unit = long[:1]
-		}
-	}
+	unit = cmp.Or(units[unit], unit)
 	if _, err := time.ParseDuration(number + unit); err != nil {
 		return ""
 	}

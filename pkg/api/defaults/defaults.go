@@ -2,6 +2,7 @@
 package defaults
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,56 +14,34 @@ import (
 // PoolName is the default of ResourcePoolTemplateSpec.PoolName.
 const PoolName = "{{ .Node.metadata.name }}"
 
-// SlotName is the default of Slots.Name.
-const SlotName = "slot"
-
 // RetryInterval is the default of KwokDRAConfigurationSpec.RetryInterval.
 const RetryInterval = time.Minute
 
 // SetResourcePoolTemplate fills in what a template leaves out.
 func SetResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) {
-	if t.Spec.PoolName == "" && t.Spec.SharedWith == nil {
-		t.Spec.PoolName = PoolName
+	poolName := PoolName
+	if t.Spec.SharedWith != nil {
+		poolName = t.Name
 	}
-	if t.Spec.PoolName == "" {
-		t.Spec.PoolName = t.Name
-	}
+	t.Spec.PoolName = cmp.Or(t.Spec.PoolName, poolName)
 	for i := range t.Spec.Devices {
-		if slots := t.Spec.Devices[i].Slots; slots != nil && slots.Name == "" {
-			slots.Name = SlotName
+		if slots := t.Spec.Devices[i].Slots; slots != nil {
+			slots.Name = cmp.Or(slots.Name, "slot")
 		}
 	}
-	if t.Spec.ClaimStatus == nil {
-		t.Spec.ClaimStatus = &v1alpha1.ClaimStatus{}
-	}
-	if t.Spec.ClaimStatus.Mode == "" {
-		t.Spec.ClaimStatus.Mode = v1alpha1.ClaimStatusReady
-	}
-	if t.Spec.Health == "" {
-		t.Spec.Health = v1alpha1.HealthUnknown
-	}
+	t.Spec.ClaimStatus = cmp.Or(t.Spec.ClaimStatus, &v1alpha1.ClaimStatus{})
+	t.Spec.ClaimStatus.Mode = cmp.Or(t.Spec.ClaimStatus.Mode, v1alpha1.ClaimStatusReady)
+	t.Spec.Health = cmp.Or(t.Spec.Health, v1alpha1.HealthUnknown)
 }
 
 // SetKwokDRAConfiguration fills in what a configuration leaves out.
 func SetKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) {
-	if c.Spec.PublishWhen == nil {
-		c.Spec.PublishWhen = whenReady()
-	}
-	if c.Spec.PrepareWhen == nil {
-		c.Spec.PrepareWhen = &kwokv1alpha1.StageSelector{}
-	}
-	if c.Spec.UnprepareWhen == nil {
-		c.Spec.UnprepareWhen = &kwokv1alpha1.StageSelector{}
-	}
-	if c.Spec.PodStatus == "" {
-		c.Spec.PodStatus = v1alpha1.PodStatusMinimal
-	}
-	if c.Spec.RetryInterval == nil {
-		c.Spec.RetryInterval = &metav1.Duration{Duration: RetryInterval}
-	}
-	if c.Spec.BindingDelay == nil {
-		c.Spec.BindingDelay = &metav1.Duration{}
-	}
+	c.Spec.PublishWhen = cmp.Or(c.Spec.PublishWhen, whenReady())
+	c.Spec.PrepareWhen = cmp.Or(c.Spec.PrepareWhen, &kwokv1alpha1.StageSelector{})
+	c.Spec.UnprepareWhen = cmp.Or(c.Spec.UnprepareWhen, &kwokv1alpha1.StageSelector{})
+	c.Spec.PodStatus = cmp.Or(c.Spec.PodStatus, v1alpha1.PodStatusMinimal)
+	c.Spec.RetryInterval = cmp.Or(c.Spec.RetryInterval, &metav1.Duration{Duration: RetryInterval})
+	c.Spec.BindingDelay = cmp.Or(c.Spec.BindingDelay, &metav1.Duration{})
 }
 
 // whenReady selects Nodes whose condition Ready is True: a driver is a

@@ -32,16 +32,8 @@ const (
 
 // Element is the type of the elements of a list, if the type is one of lists.
 func (t AttributeType) Element() (AttributeType, bool) {
-	element, isList := elements[t]
-	return element, isList
-}
-
-// elements maps the types of lists to those of their elements.
-var elements = map[AttributeType]AttributeType{
-	AttributeStrings:  AttributeString,
-	AttributeInts:     AttributeInt,
-	AttributeBools:    AttributeBool,
-	AttributeVersions: AttributeVersion,
+	element, isList := strings.CutSuffix(string(t), "s")
+	return AttributeType(element), isList && slices.Contains(attributeTypes, t)
 }
 
 // Attribute is one attribute of a device: a type and a value that may be a
@@ -106,9 +98,8 @@ func shorthandType(value any) AttributeType {
 		if len(v) == 0 {
 			return ""
 		}
-		element := shorthandType(v[0])
-		if _, isList := elements[element]; element != "" && !isList {
-			return element + "s"
+		if list := shorthandType(v[0]) + "s"; slices.Contains(attributeTypes, list) {
+			return list
 		}
 	}
 	return ""
@@ -117,10 +108,10 @@ func shorthandType(value any) AttributeType {
 // valueText turns a JSON value into text, if it can stand for an attribute of
 // the type.
 func valueText(typ AttributeType, value any) (string, error) {
-	given, isGivenList := value.([]any)
-	element, isList := elements[typ]
+	list, isGivenList := value.([]any)
+	element, isList := typ.Element()
 	switch {
-	case isGivenList && len(given) == 0:
+	case isGivenList && len(list) == 0:
 		return "", errors.New("must have at least one element")
 	case value == nil && typ == "":
 		return "", errors.New("has no value: " + attributeForms)
@@ -128,9 +119,7 @@ func valueText(typ AttributeType, value any) (string, error) {
 		return "", errors.New(attributeForms)
 	case !isList:
 		return scalarText(typ, value)
-	}
-	list, ok := value.([]any)
-	if !ok {
+	case !isGivenList:
 		return "", fmt.Errorf("must hold a list of values of type %s", element)
 	}
 	var text strings.Builder
@@ -190,7 +179,7 @@ func scalarType(text string) AttributeType {
 
 // MarshalJSON writes the upstream form.
 func (a Attribute) MarshalJSON() ([]byte, error) {
-	element, isList := elements[a.Type]
+	element, isList := a.Type.Element()
 	if !isList {
 		return json.Marshal(map[string]any{string(a.Type): scalarJSON(a.Type, a.Value)})
 	}

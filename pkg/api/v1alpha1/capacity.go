@@ -25,6 +25,8 @@ type Capacity struct {
 }
 
 // CapacityObject is a Capacity that is written as an object.
+//
+// +kubebuilder:object:generate=false
 type CapacityObject struct {
 	Value         QuantityTemplate                  `json:"value"`
 	RequestPolicy *resourcev1.CapacityRequestPolicy `json:"requestPolicy,omitempty"`

@@ -1,9 +1,6 @@
 package v1alpha1
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // The reasons of the events that kwok-dra writes. All of them are Warnings: what
 // goes right is in metrics, status and log. docs/reference/events.md is made from
@@ -62,9 +59,5 @@ func EventMessage(err error) string {
 		return message
 	}
 	const more = "..."
-	cut := maxEventMessage - len(more)
-	for !utf8.RuneStart(message[cut]) {
-		cut--
-	}
-	return message[:cut] + more
+	return strings.ToValidUTF8(message[:maxEventMessage-len(more)], "") + more
 }

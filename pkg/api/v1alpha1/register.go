@@ -21,14 +21,8 @@ const (
 // GroupVersion is the API group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
-var (
-	// SchemeBuilder collects what adds the kinds in this package to a scheme.
-	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-	// AddToScheme adds the kinds in this package to a scheme.
-	AddToScheme = SchemeBuilder.AddToScheme
-)
-
-func addKnownTypes(scheme *runtime.Scheme) error {
+// AddToScheme adds the kinds in this package to a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ResourcePoolTemplate{}, &ResourcePoolTemplateList{},
 		&KwokDRAConfiguration{}, &KwokDRAConfigurationList{},

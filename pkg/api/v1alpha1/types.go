@@ -122,6 +122,32 @@ type ResourcePoolTemplateSpec struct {
 	Health Health `json:"health,omitempty"`
 }
 
+// The types of the conditions in ResourcePoolTemplateStatus.
+const (
+	// ConditionAccepted is True where the newest version of the template is in
+	// force, and False, with the cause, where it is refused and the last good one is
+	// in force, if there was one.
+	ConditionAccepted = "Accepted"
+	// ConditionPublished is True where the template's pools are published wherever
+	// they should be, and on one node at least.
+	ConditionPublished = "Published"
+)
+
+// ResourcePoolTemplateStatus is what became of a template that is an object in
+// the cluster.
+type ResourcePoolTemplateStatus struct {
+	// Conditions are Accepted and Published.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Nodes is the number of nodes on which the template's devices are published,
+	// or, of a pool that nodes share, 1.
+	Nodes int64 `json:"nodes"`
+	// Slices is the number of ResourceSlices that have devices or counter sets of
+	// the template.
+	Slices int64 `json:"slices"`
+	// Devices is the number of devices that are published from the template.
+	Devices int64 `json:"devices"`
+}
+
 // KwokDRAConfiguration holds what is true for all templates. There may be
 // several, each with some of the fields; a field that is set in two of them is
 // an error.
@@ -187,6 +213,12 @@ type KwokDRAConfigurationSpec struct {
 	// BindingDelay is how long after its allocation a device with bindingConditions
 	// has them set. Default: 0s.
 	BindingDelay *metav1.Duration `json:"bindingDelay,omitempty"`
+
+	// PluginsDir is a directory in the file system of kwok-dra in which each fake node
+	// has a folder for the plugins of real DRA drivers: DIR/NODE/plugins_registry and
+	// DIR/NODE/plugins, as below a kubelet's root directory. The option --plugins-dir
+	// wins over it. Default: none; only drivers that have templates are there.
+	PluginsDir string `json:"pluginsDir,omitempty"`
 }
 
 // PodStatus says how much of a kubelet's Pod status kwok-dra writes.

@@ -10,21 +10,19 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, path *field.Path) field.ErrorList {
-	errs := validateQualifiedName(string(name), path)
+func validateAttribute(name resourcev1.QualifiedName, attribute v1alpha1.Attribute, at checker) {
+	validateQualifiedName(string(name), at)
 	if v1alpha1.IsTemplate(attribute.Value) {
-		return errs
+		return
 	}
 	if _, err := ResolveAttribute(attribute, attribute.Value); err != nil {
-		errs = append(errs, field.Invalid(path, shown(attribute), err.Error()))
+		at.invalid(shown(attribute), "%v", err)
 	}
-	return errs
 }
 
 // shown is the value of an attribute as an error shows it: without the type.
@@ -126,16 +124,17 @@ func attributesOf(d *v1alpha1.DeviceTemplate, p *v1alpha1.PartitionTemplate) map
 }
 
 // validateNumbers applies the API server's limits on what a device has.
-func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacities int, path *field.Path) field.ErrorList {
+func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, capacities int, at checker) {
 	inherited := ""
-	if strings.Contains(path.String(), "partitions[") {
+	if strings.Contains(at.path.String(), "partitions[") {
 		inherited = ", those of the device included"
 	}
-	var errs field.ErrorList
-	if n := len(attributes) + capacities; n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
-		errs = append(errs, field.Invalid(path, n, fmt.Sprintf("attributes and capacities must be at most %d together%s",
-			resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice, inherited)))
-	}
+	const (
+		maxTogether = resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice
+		maxValues   = resourcev1.ResourceSliceMaxAttributeValuesPerDevice
+	)
+	n := len(attributes) + capacities
+	at.must(n <= maxTogether, n, "attributes and capacities must be at most %d together%s", maxTogether, inherited)
 	values := 0
 	for _, attribute := range attributes {
 		values++
@@ -143,9 +142,6 @@ func validateNumbers(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute,
 			values += len(attribute.Elements()) - 1
 		}
 	}
-	if values > resourcev1.ResourceSliceMaxAttributeValuesPerDevice {
-		errs = append(errs, field.Invalid(path, values, fmt.Sprintf("values of attributes must be at most %d in all, each element of a list counted%s",
-			resourcev1.ResourceSliceMaxAttributeValuesPerDevice, inherited)))
-	}
-	return errs
+	at.must(values <= maxValues, values,
+		"values of attributes must be at most %d in all, each element of a list counted%s", maxValues, inherited)
 }

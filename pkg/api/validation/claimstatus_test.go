@@ -81,7 +81,9 @@ func TestClaimStatusValidation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			errs := validateClaimStatus(&test.given, field.NewPath("claimStatus"))
+			at := newChecker(field.NewPath("claimStatus"))
+			validateClaimStatus(&test.given, at)
+			errs := *at.errs
 			require.Len(t, errs, len(test.want), "%v", errs)
 			for i, want := range test.want {
 				require.ErrorContains(t, errs[i], want)

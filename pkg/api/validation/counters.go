@@ -1,12 +1,10 @@
 package validation
 
 import (
-	"fmt"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
@@ -23,117 +21,98 @@ func hasOwnCounters(device *v1alpha1.DeviceTemplate) bool {
 	return len(device.Counters) > 0 || device.Slots != nil
 }
 
-func validateSharedCounters(sets []v1alpha1.CounterSetTemplate, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateSharedCounters(sets []v1alpha1.CounterSetTemplate, at checker) {
 	for i := range sets {
-		set, at := &sets[i], path.Index(i)
-		errs = append(errs, validateStem("counter set", set.Name, set.Count, at)...)
-		errs = append(errs, validateCounters(set.Counters, at.Child("counters"))...)
+		set, at := &sets[i], at.index(i)
+		validateStem("counter set", set.Name, set.Count, at)
+		validateCounters(set.Counters, at.child("counters"))
 	}
-	return errs
 }
 
 // validateCounters checks the counters of a set, or what a device takes of them.
 // For counters negative values have no meaning, though the API server takes them.
-func validateCounters(counters map[string]resourcev1.Counter, path *field.Path) field.ErrorList {
-	if len(counters) == 0 {
-		return required(path, "give at least one counter, for example memory: {value: 80Gi}")
-	}
-	errs := tooMany(path, len(counters), maxCounters)
-	return append(errs, eachOf(path, counters, func(name string, counter resourcev1.Counter, path *field.Path) field.ErrorList {
-		return append(ValidateLabel(name, path), notNegative(&counter.Value, path.Child("value"))...)
-	})...)
+func validateCounters(counters map[string]resourcev1.Counter, at checker) {
+	at.needs(len(counters) > 0, "give at least one counter, for example memory: {value: 80Gi}")
+	at.tooMany(len(counters), maxCounters)
+	eachOf(at, counters, func(name string, counter resourcev1.Counter, at checker) {
+		labelForm.check(name, at)
+		at.child("value").notNegative(&counter.Value)
+	})
 }
 
 // validateConsumption checks what a device takes of the shared counter sets.
-func validateConsumption(device *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateConsumption(device *v1alpha1.DeviceTemplate, at checker) {
 	total, own := len(device.ConsumesCounters), ""
 	if hasOwnCounters(device) {
 		total, own = total+1, ", of which its own counters are one"
 	}
-	if total > maxSets {
-		errs = invalid(path, total, fmt.Sprintf("a device can consume from at most %d counter sets%s", maxSets, own))
-	}
+	at.must(total <= maxSets, total, "a device can consume from at most %d counter sets%s", maxSets, own)
 	for i := range device.ConsumesCounters {
-		consumption, at := &device.ConsumesCounters[i], path.Index(i)
-		groups := at.Child("compatibilityGroups")
-		errs = slices.Concat(errs,
-			validateCounterSetName(device, i, at.Child("counterSet")),
-			validateCounters(consumption.Counters, at.Child("counters")),
-			tooMany(groups, len(consumption.CompatibilityGroups), resourcev1.DeviceCompatibilityGroupsMaxSize),
-			each(groups, consumption.CompatibilityGroups, ValidateLabel),
-		)
+		consumption, at := &device.ConsumesCounters[i], at.index(i)
+		groups := at.child("compatibilityGroups")
+		validateCounterSetName(device, i, at.child("counterSet"))
+		validateCounters(consumption.Counters, at.child("counters"))
+		groups.tooMany(len(consumption.CompatibilityGroups), resourcev1.DeviceCompatibilityGroupsMaxSize)
+		each(groups, consumption.CompatibilityGroups, labelForm.check)
 	}
-	return errs
 }
 
-func validateCounterSetName(device *v1alpha1.DeviceTemplate, i int, path *field.Path) field.ErrorList {
+func validateCounterSetName(device *v1alpha1.DeviceTemplate, i int, at checker) {
 	name := device.ConsumesCounters[i].CounterSet
 	isSame := func(other resourcev1.DeviceCounterConsumption) bool { return other.CounterSet == name }
 	switch {
 	case name == "":
-		return required(path, "the name of one of the template's sharedCounters")
+		at.required("the name of one of the template's sharedCounters")
 	case v1alpha1.IsTemplate(name):
-		return nil
 	case slices.ContainsFunc(device.ConsumesCounters[:i], isSame):
-		return field.ErrorList{field.Duplicate(path, name)}
+		at.duplicate(name)
 	case hasOwnCounters(device) && name == v1alpha1.CounterSetOf(device.Name):
-		return invalid(path, name, "is the device's own counter set, of which it takes all: leave it out")
+		at.invalid(name, "is the device's own counter set, of which it takes all: leave it out")
+	default:
+		labelForm.check(name, at)
 	}
-	return ValidateLabel(name, path)
 }
 
 // validateOwnCounters checks the counters and slots that each device of a group
 // has for itself and its partitions.
-func validateOwnCounters(device *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
+func validateOwnCounters(device *v1alpha1.DeviceTemplate, at checker) {
 	if !hasOwnCounters(device) {
-		return nil
+		return
 	}
-	counters := path.Child("counters")
-	errs := eachOf(counters, device.Counters, func(name string, value resource.Quantity, path *field.Path) field.ErrorList {
-		return append(ValidateLabel(name, path), notNegative(&value, path)...)
+	before, counters := at.found(), at.child("counters")
+	eachOf(counters, device.Counters, func(name string, value resource.Quantity, at checker) {
+		labelForm.check(name, at)
+		at.notNegative(&value)
 	})
-	errs = append(errs, validateSlots(device, path.Child("slots"))...)
-	if len(errs) > 0 {
-		return errs
-	}
 	total := len(device.Counters)
 	if device.Slots != nil {
 		total += int(device.Slots.Count)
+		validateSlots(device, at.child("slots"))
 	}
-	if total > maxCounters {
-		return invalid(counters, total, fmt.Sprintf("counters and slots must be at most %d together", maxCounters))
+	switch {
+	case at.found() > before:
+	case total > maxCounters:
+		counters.invalid(total, "counters and slots must be at most %d together", maxCounters)
+	case !v1alpha1.IsTemplate(device.Name):
+		validateOwned(device, v1alpha1.CounterSetOf(""), counters)
 	}
-	if v1alpha1.IsTemplate(device.Name) {
-		return nil
-	}
-	return validateOwned(device, v1alpha1.CounterSetOf(""), counters)
 }
 
 // validateOwned checks the length of names that begin with those of the devices.
-func validateOwned(device *v1alpha1.DeviceTemplate, suffix string, path *field.Path) field.ErrorList {
-	name := device.Name + endOf(device.Count) + suffix
-	if len(name) <= labelForm.max {
-		return nil
-	}
-	return invalid(path, name, fmt.Sprintf("must be at most %d characters, is %d: give the device a shorter name", labelForm.max, len(name)))
+func validateOwned(device *v1alpha1.DeviceTemplate, suffix string, at checker) {
+	name, limit := device.Name+endOf(device.Count)+suffix, labelForm.max
+	at.must(len(name) <= limit, name, "must be at most %d characters, is %d: give the device a shorter name", limit, len(name))
 }
 
-func validateSlots(device *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
-	slots := device.Slots
-	if slots == nil {
-		return nil
+func validateSlots(device *v1alpha1.DeviceTemplate, at checker) {
+	slots, name := device.Slots, at.child("name")
+	if !validateCount(&slots.Count, maxCounters, at) {
+		return
 	}
-	if slots.Count < 1 || slots.Count > maxCounters {
-		return invalid(path.Child("count"), slots.Count, fmt.Sprintf("must be between 1 and %d", maxCounters))
-	}
-	errs := validateEnding(slots.Name, endOf(&slots.Count), path.Child("name"))
+	validateEnding(slots.Name, endOf(&slots.Count), name)
 	for i := range slots.Count {
-		name := slots.Counter(i)
-		if _, taken := device.Counters[name]; taken {
-			errs = append(errs, field.Invalid(path.Child("name"), slots.Name, fmt.Sprintf("makes the counter %s, which counters has as well: rename one", name)))
-		}
+		counter := slots.Counter(i)
+		_, taken := device.Counters[counter]
+		name.must(!taken, slots.Name, "makes the counter %s, which counters has as well: rename one", counter)
 	}
-	return errs
 }

@@ -75,14 +75,26 @@ func holds(check func(string) []string) func(string) bool {
 }
 
 // check says what is wrong with a name, and what would be right.
-func (f form) check(name string, path *field.Path) field.ErrorList {
-	if len(name) > f.max {
-		return tooLong(path, name, f.max)
+func (f form) check(name string, at checker) {
+	switch {
+	case len(name) > f.max:
+		at.tooLong(name, f.max)
+	case !f.holds(name):
+		at.invalid(name, "%s%s", f.must, use(f.repair(name), f.fits))
 	}
-	if f.holds(name) {
-		return nil
+}
+
+// require checks a name that must be there.
+func (f form) require(name, missing string, at checker) {
+	if at.needs(name != "", "%s", missing) {
+		f.check(name, at)
 	}
-	return invalid(path, name, f.must+use(f.repair(name), f.fits))
+}
+
+func (f form) validate(name string, path *field.Path) field.ErrorList {
+	at := newChecker(path)
+	f.check(name, at)
+	return *at.errs
 }
 
 func (f form) fits(name string) bool {
@@ -122,19 +134,19 @@ func repairLabelKey(key string) string {
 // ValidateLabel applies the API server's rule for the names of devices, counter
 // sets and counters: DNS labels.
 func ValidateLabel(name string, path *field.Path) field.ErrorList {
-	return labelForm.check(name, path)
+	return labelForm.validate(name, path)
 }
 
 // ValidateSubdomain applies the API server's rule for the names of nodes: DNS
 // subdomains.
 func ValidateSubdomain(name string, path *field.Path) field.ErrorList {
-	return subdomainForm.check(name, path)
+	return subdomainForm.validate(name, path)
 }
 
 // ValidatePoolName applies the API server's rule for pool names: DNS subdomains
 // separated by slashes, at most 253 characters.
 func ValidatePoolName(name string, path *field.Path) field.ErrorList {
-	return poolNameForm.check(name, path)
+	return poolNameForm.validate(name, path)
 }
 
 // IsLabelValue reports whether a text can be the value of a label.
@@ -145,23 +157,23 @@ func IsLabelValue(text string) bool {
 // validateQualifiedName wants a C identifier, or a domain, a slash and a C
 // identifier. The API server lets names with more slashes pass; here they are
 // refused, as its own source says it should.
-func validateQualifiedName(name string, path *field.Path) field.ErrorList {
+func validateQualifiedName(name string, at checker) {
 	domain, id, qualified := strings.Cut(name, "/")
 	if !qualified {
-		return identifierForm.check(name, path)
+		identifierForm.check(name, at)
+		return
 	}
 	repaired := suggest.Subdomain(domain) + "/" + suggest.Identifier(id)
 	switch {
 	case len(domain) > driverForm.max:
-		return invalid(path, name, fmt.Sprintf(`must have at most %d characters before the "/", has %d`, driverForm.max, len(domain)))
+		at.invalid(name, `must have at most %d characters before the "/", has %d`, driverForm.max, len(domain))
 	case len(id) > identifierForm.max:
-		return invalid(path, name, fmt.Sprintf(`must have at most %d characters after the "/", has %d`, identifierForm.max, len(id)))
+		at.invalid(name, `must have at most %d characters after the "/", has %d`, identifierForm.max, len(id))
 	case !driverForm.holds(domain):
-		return invalid(path, name, `must have a DNS subdomain before the "/": letters, digits and inner "-" and "."`+use(repaired, isQualified))
+		at.invalid(name, `must have a DNS subdomain before the "/": letters, digits and inner "-" and "."%s`, use(repaired, isQualified))
 	case !identifierForm.holds(id):
-		return invalid(path, name, `must have a C identifier after the "/": letters, digits and "_", no digit first`+use(repaired, isQualified))
+		at.invalid(name, `must have a C identifier after the "/": letters, digits and "_", no digit first%s`, use(repaired, isQualified))
 	}
-	return nil
 }
 
 func isQualified(name string) bool {
@@ -171,13 +183,14 @@ func isQualified(name string) bool {
 
 // validateFullyQualified is stricter than validateQualifiedName about the domain,
 // as the API server is.
-func validateFullyQualified(name, driver string, path *field.Path) field.ErrorList {
+func validateFullyQualified(name, driver string, at checker) {
 	domain, _, qualified := strings.Cut(name, "/")
 	switch {
 	case !qualified:
-		return invalid(path, name, `must have a domain and "/" before the name`+use(driver+"/"+name, isQualified))
+		at.invalid(name, `must have a domain and "/" before the name%s`, use(driver+"/"+name, isQualified))
 	case domain != strings.ToLower(domain):
-		return invalid(path, name, `must have a domain in lower case before the "/", also where the driver's name has capitals`)
+		at.invalid(name, `must have a domain in lower case before the "/", also where the driver's name has capitals`)
+	default:
+		validateQualifiedName(name, at)
 	}
-	return validateQualifiedName(name, path)
 }

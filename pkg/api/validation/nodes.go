@@ -1,28 +1,25 @@
 package validation
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // validateFakeNodes checks the selector of the nodes that a template is for.
-func validateFakeNodes(selector *corev1.NodeSelector, path *field.Path) field.ErrorList {
-	if selector != nil && len(selector.NodeSelectorTerms) == 0 {
-		return required(path.Child("nodeSelectorTerms"), "give at least one term, or leave nodeSelector out to select every fake node")
-	}
-	return validateTerms(selector, path)
+func validateFakeNodes(selector *corev1.NodeSelector, at checker) {
+	at.child("nodeSelectorTerms").needs(selector == nil || len(selector.NodeSelectorTerms) > 0,
+		"give at least one term, or leave nodeSelector out to select every fake node")
+	validateTerms(selector, at)
 }
 
-func validateSharedWith(shared *v1alpha1.SharedWith, path *field.Path) field.ErrorList {
+func validateSharedWith(shared *v1alpha1.SharedWith, at checker) {
 	if shared == nil {
-		return nil
+		return
 	}
 	given := 0
 	for _, is := range []bool{shared.AllNodes, shared.NodeSelector != nil, shared.PerDeviceNodeSelection} {
@@ -30,14 +27,13 @@ func validateSharedWith(shared *v1alpha1.SharedWith, path *field.Path) field.Err
 			given++
 		}
 	}
-	if given != 1 {
-		return invalid(path, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true")
+	if at.must(given == 1, shared, "must have exactly one of allNodes: true, nodeSelector and perDeviceNodeSelection: true") {
+		validateOneTerm(shared.NodeSelector, at.child("nodeSelector"))
 	}
-	return validateOneTerm(shared.NodeSelector, path.Child("nodeSelector"))
 }
 
 // validateNodesOf checks the nodes that a device itself says it is for.
-func validateNodesOf(device *v1alpha1.DeviceTemplate, perDevice bool, path *field.Path) field.ErrorList {
+func validateNodesOf(device *v1alpha1.DeviceTemplate, perDevice bool, at checker) {
 	var given []string
 	if device.NodeName != "" {
 		given = append(given, "nodeName")
@@ -50,138 +46,112 @@ func validateNodesOf(device *v1alpha1.DeviceTemplate, perDevice bool, path *fiel
 	}
 	switch {
 	case !perDevice && len(given) > 0:
-		return forbidden(path.Child(given[0]), "only with sharedWith.perDeviceNodeSelection: true; the nodes of a whole template are given in spec.nodeSelector")
+		at.child(given[0]).forbidden("only with sharedWith.perDeviceNodeSelection: true; the nodes of a whole template are given in spec.nodeSelector")
 	case !perDevice:
-		return nil
 	case len(given) == 0:
-		return required(path, "exactly one of nodeName, nodeSelector and allNodes, since sharedWith has perDeviceNodeSelection")
+		at.required("exactly one of nodeName, nodeSelector and allNodes, since sharedWith has perDeviceNodeSelection")
 	case len(given) > 1:
-		return invalid(path, strings.Join(given, ", "), "must have exactly one of nodeName, nodeSelector and allNodes")
+		at.invalid(strings.Join(given, ", "), "must have exactly one of nodeName, nodeSelector and allNodes")
 	case device.AllNodes != nil && !*device.AllNodes:
-		return invalid(path.Child("allNodes"), false, "must be true, or left out")
+		at.child("allNodes").invalid(false, "must be true, or left out")
 	case device.NodeName != "" && !v1alpha1.IsTemplate(device.NodeName):
-		return ValidateSubdomain(device.NodeName, path.Child("nodeName"))
+		subdomainForm.check(device.NodeName, at.child("nodeName"))
+	default:
+		validateOneTerm(device.NodeSelector, at.child("nodeSelector"))
 	}
-	return validateOneTerm(device.NodeSelector, path.Child("nodeSelector"))
 }
 
 // validateOneTerm checks a selector that a ResourceSlice has. The API server
 // wants exactly one term, for the sake of those who merge selectors.
-func validateOneTerm(selector *corev1.NodeSelector, path *field.Path) field.ErrorList {
+func validateOneTerm(selector *corev1.NodeSelector, at checker) {
 	if selector != nil && len(selector.NodeSelectorTerms) != 1 {
-		return invalid(path.Child("nodeSelectorTerms"), len(selector.NodeSelectorTerms), "must have exactly one term")
+		at.child("nodeSelectorTerms").invalid(len(selector.NodeSelectorTerms), "must have exactly one term")
+		return
 	}
-	return validateTerms(selector, path)
+	validateTerms(selector, at)
 }
 
-func validateTerms(selector *corev1.NodeSelector, path *field.Path) field.ErrorList {
+func validateTerms(selector *corev1.NodeSelector, at checker) {
 	if selector == nil {
-		return nil
+		return
 	}
-	var errs field.ErrorList
 	for i, term := range selector.NodeSelectorTerms {
-		at := path.Child("nodeSelectorTerms").Index(i)
-		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
-			errs = append(errs, field.Required(at, "a term without matchExpressions and matchFields selects no node"))
-		}
+		at := at.child("nodeSelectorTerms").index(i)
+		at.needs(len(term.MatchExpressions)+len(term.MatchFields) > 0, "a term without matchExpressions and matchFields selects no node")
 		for j := range term.MatchExpressions {
-			errs = append(errs, validateExpression(&term.MatchExpressions[j], at.Child("matchExpressions").Index(j))...)
+			validateExpression(&term.MatchExpressions[j], at.child("matchExpressions").index(j))
 		}
 		for j := range term.MatchFields {
-			errs = append(errs, validateField(&term.MatchFields[j], at.Child("matchFields").Index(j))...)
+			validateField(&term.MatchFields[j], at.child("matchFields").index(j))
 		}
 	}
-	return errs
 }
 
-func validateExpression(expression *corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
-	errs := labelKeyForm.check(expression.Key, path.Child("key"))
-	values := path.Child("values")
+func validateExpression(expression *corev1.NodeSelectorRequirement, at checker) {
+	labelKeyForm.check(expression.Key, at.child("key"))
+	operator, values := expression.Operator, at.child("values")
 	for i, value := range expression.Values {
-		errs = append(errs, labelValueForm.check(value, values.Index(i))...)
+		labelValueForm.check(value, values.index(i))
 	}
-	switch expression.Operator {
+	switch operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-		if len(expression.Values) == 0 {
-			errs = append(errs, field.Required(values, "at least one with the operator "+string(expression.Operator)))
-		}
+		values.needs(len(expression.Values) > 0, "at least one with the operator %s", operator)
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if len(expression.Values) > 0 {
-			errs = append(errs, field.Forbidden(values, "there are none with the operator "+string(expression.Operator)))
+			values.forbidden("there are none with the operator " + string(operator))
 		}
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-		if len(expression.Values) != 1 {
-			return append(errs, field.Required(values, "exactly one with the operator "+string(expression.Operator)))
-		}
-		if _, err := strconv.ParseInt(expression.Values[0], 10, 64); err != nil {
-			errs = append(errs, field.Invalid(values.Index(0), expression.Values[0], "must be an integer with the operator "+string(expression.Operator)))
+		if values.needs(len(expression.Values) == 1, "exactly one with the operator %s", operator) {
+			_, err := strconv.ParseInt(expression.Values[0], 10, 64)
+			values.index(0).must(err == nil, expression.Values[0], "must be an integer with the operator %s", operator)
 		}
 	default:
-		errs = append(errs, oneOf(path.Child("operator"), expression.Operator,
+		oneOf(at.child("operator"), operator,
 			corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
-			corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)...)
+			corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)
 	}
-	return errs
 }
 
 // validateField checks a requirement of the only field of a node that can be
 // selected by, its name.
-func validateField(requirement *corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("key"), requirement.Key, "metadata.name")
-	errs = append(errs, oneOf(path.Child("operator"), requirement.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)...)
-	values := path.Child("values")
-	if len(requirement.Values) != 1 {
-		errs = append(errs, field.Invalid(values, requirement.Values, "must be exactly one; for several nodes select by the label kubernetes.io/hostname in matchExpressions"))
-	}
+func validateField(requirement *corev1.NodeSelectorRequirement, at checker) {
+	oneOf(at.child("key"), requirement.Key, "metadata.name")
+	oneOf(at.child("operator"), requirement.Operator, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn)
+	values := at.child("values")
+	values.must(len(requirement.Values) == 1, requirement.Values,
+		"must be exactly one; for several nodes select by the label kubernetes.io/hostname in matchExpressions")
 	for i, name := range requirement.Values {
-		errs = append(errs, ValidateSubdomain(name, values.Index(i))...)
+		subdomainForm.check(name, values.index(i))
 	}
-	return errs
 }
 
 // validateNodeResources checks what a device takes of the node's own resources.
-func validateNodeResources(resources map[corev1.ResourceName]resourcev1.NodeAllocatableResource, capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) field.ErrorList {
-	return eachOf(path, resources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, path *field.Path) field.ErrorList {
-		var errs field.ErrorList
-		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-			errs = invalid(path, name, "must be cpu, memory or hugepages-<size>")
+func validateNodeResources(device *v1alpha1.DeviceTemplate, at checker) {
+	eachOf(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, at checker) {
+		isKnown := name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+		at.must(isKnown, name, "must be cpu, memory or hugepages-<size>")
+		at.needs(taken.Mapping != nil || taken.Overhead != nil, "mapping, overhead or both")
+		if taken.Mapping != nil {
+			validateMapping(taken.Mapping, device.Capacity, at.child("mapping"))
 		}
-		if taken.Mapping == nil && taken.Overhead == nil {
-			errs = append(errs, field.Required(path, "mapping, overhead or both"))
+		if overhead, at := taken.Overhead, at.child("overhead"); overhead != nil {
+			at.needs(overhead.PerPod != nil || overhead.PerContainer != nil, "perPod, perContainer or both")
+			at.child("perPod").notNegative(overhead.PerPod)
+			at.child("perContainer").notNegative(overhead.PerContainer)
 		}
-		return slices.Concat(errs,
-			validateMapping(taken.Mapping, capacities, path.Child("mapping")),
-			validateOverhead(taken.Overhead, path.Child("overhead")),
-		)
 	})
 }
 
-func validateMapping(mapping *resourcev1.NodeAllocatableMapping, capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, path *field.Path) field.ErrorList {
-	if mapping == nil {
-		return nil
+func validateMapping(mapping *resourcev1.NodeAllocatableMapping, capacities map[resourcev1.QualifiedName]v1alpha1.Capacity, at checker) {
+	key := mapping.CapacityKey
+	if !at.must((key == nil) != (mapping.DeviceMultiplier == nil), mapping, "must have exactly one of capacityKey and deviceMultiplier") {
+		return
 	}
-	if (mapping.CapacityKey == nil) == (mapping.DeviceMultiplier == nil) {
-		return invalid(path, mapping, "must have exactly one of capacityKey and deviceMultiplier")
+	at.child("deviceMultiplier").moreThanZero(mapping.DeviceMultiplier)
+	at.child("capacityMultiplier").moreThanZero(mapping.CapacityMultiplier)
+	at.must((key == nil) == (mapping.CapacityMultiplier == nil), mapping, "must have both of capacityKey and capacityMultiplier, or none")
+	if key != nil {
+		_, has := capacities[*key]
+		at.child("capacityKey").must(has, *key, "must be the name of a capacity of the device%s", of(capacities))
 	}
-	errs := moreThanZero(mapping.DeviceMultiplier, path.Child("deviceMultiplier"))
-	errs = append(errs, moreThanZero(mapping.CapacityMultiplier, path.Child("capacityMultiplier"))...)
-	if (mapping.CapacityKey == nil) != (mapping.CapacityMultiplier == nil) {
-		errs = append(errs, field.Invalid(path, mapping, "must have both of capacityKey and capacityMultiplier, or none"))
-	}
-	if mapping.CapacityKey != nil {
-		if _, has := capacities[*mapping.CapacityKey]; !has {
-			errs = append(errs, field.Invalid(path.Child("capacityKey"), *mapping.CapacityKey, "must be the name of a capacity of the device"+of(capacities)))
-		}
-	}
-	return errs
-}
-
-func validateOverhead(overhead *resourcev1.NodeAllocatableOverhead, path *field.Path) field.ErrorList {
-	if overhead == nil {
-		return nil
-	}
-	if overhead.PerPod == nil && overhead.PerContainer == nil {
-		return required(path, "perPod, perContainer or both")
-	}
-	return append(notNegative(overhead.PerPod, path.Child("perPod")), notNegative(overhead.PerContainer, path.Child("perContainer"))...)
 }

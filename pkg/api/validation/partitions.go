@@ -1,173 +1,153 @@
 package validation
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // validatePartitions checks the parts into which the devices of a group can be
 // divided.
-func validatePartitions(device *v1alpha1.DeviceTemplate, path *field.Path) field.ErrorList {
+func validatePartitions(device *v1alpha1.DeviceTemplate, at checker) {
 	if len(device.Partitions) == 0 {
-		return nil
+		return
 	}
-	at := path.Child("partitions")
 	if !hasOwnCounters(device) {
-		return forbidden(at, "partitions take of the counters or slots of their device: give it some")
+		at.forbidden("partitions take of the counters or slots of their device: give it some")
+		return
 	}
-	var errs field.ErrorList
-	seen := map[string]bool{}
+	seen := sets.New[string]()
 	total := int64(1)
 	for i := range device.Partitions {
-		partition := &device.Partitions[i]
-		errs = append(errs, validatePartition(device, partition, at.Index(i))...)
-		if seen[partition.Name] {
-			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), partition.Name))
+		partition, at := &device.Partitions[i], at.index(i)
+		validatePartition(device, partition, at)
+		if seen.Has(partition.Name) {
+			at.child("name").duplicate(partition.Name)
 		}
-		seen[partition.Name] = true
+		seen.Insert(partition.Name)
 		total += int64(partition.Number())
 	}
 	if device.Count != nil {
 		total *= int64(*device.Count)
 	}
-	if total > maxCount {
-		errs = append(errs, field.Invalid(at, total, fmt.Sprintf("devices and partitions of a group must be at most %d together", maxCount)))
-	}
-	return errs
+	at.must(total <= maxCount, total, "devices and partitions of a group must be at most %d together", maxCount)
 }
 
-func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, path *field.Path) field.ErrorList {
-	return slices.Concat(
-		validatePartitionName(device, partition, path),
-		validatePlacements(device.Slots, partition, path),
-		validateConsumes(device, partition, path),
-		validateNumbers(attributesOf(device, partition), len(partition.Capacity), path),
-		eachOf(path.Child("attributes"), partition.Attributes, validateAttribute),
-		validateCapacities(partition.Capacity, isShared(device), path.Child("capacity")),
-		validateInheritedResources(device, partition, path.Child("capacity")),
-	)
+func validatePartition(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
+	validatePartitionName(device, partition, at)
+	validatePlacements(device.Slots, partition, at)
+	validateConsumes(device, partition, at.child("consumes"))
+	validateNumbers(attributesOf(device, partition), len(partition.Capacity), at)
+	eachOf(at.child("attributes"), partition.Attributes, validateAttribute)
+	validateCapacities(partition.Capacity, isShared(device), at.child("capacity"))
+	validateInheritedResources(device, partition, at.child("capacity"))
 }
 
-func validatePartitionName(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, path *field.Path) field.ErrorList {
-	at := path.Child("name")
-	if partition.Name == "" {
-		return required(at, "the name of the partition, for example mig-1g10gb")
+func validatePartitionName(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
+	switch name := at.child("name"); {
+	case partition.Name == "":
+		name.required("the name of the partition, for example mig-1g10gb")
+	case !validateCount(partition.Count, maxCount, at):
+	case !labelForm.fits(partition.Name):
+		labelForm.check(partition.Name, name)
+	case !v1alpha1.IsTemplate(device.Name):
+		number := int32(partition.Number())
+		validateOwned(device, "-"+partition.Name+endOf(&number), name)
 	}
-	if errs := validateCount(partition.Count, path); len(errs) > 0 {
-		return errs
-	}
-	if errs := ValidateLabel(partition.Name, at); len(errs) > 0 || v1alpha1.IsTemplate(device.Name) {
-		return errs
-	}
-	number := int32(partition.Number())
-	return validateOwned(device, "-"+partition.Name+endOf(&number), at)
 }
 
-func validatePlacements(slots *v1alpha1.Slots, partition *v1alpha1.PartitionTemplate, path *field.Path) field.ErrorList {
-	placements, size := path.Child("placements"), path.Child("size")
+func validatePlacements(slots *v1alpha1.Slots, partition *v1alpha1.PartitionTemplate, at checker) {
+	placements, size := at.child("placements"), at.child("size")
 	switch {
 	case len(partition.Placements) == 0 && partition.Size != nil:
-		return forbidden(size, "only with placements, the slots that partitions start at")
+		size.forbidden("only with placements, the slots that partitions start at")
 	case len(partition.Placements) == 0:
-		return nil
 	case slots == nil:
-		return forbidden(placements, "only where the device has slots")
+		placements.forbidden("only where the device has slots")
 	case partition.Count != nil:
-		return forbidden(path.Child("count"), "there is one partition for each of placements: leave count out")
+		at.child("count").forbidden("there is one partition for each of placements: leave count out")
 	case partition.Slots() < 1:
-		return invalid(size, partition.Slots(), "must be at least 1")
+		size.invalid(partition.Slots(), "must be at least 1")
+	default:
+		each(placements, partition.Placements, func(first int32, at checker) {
+			last := int64(first) + int64(partition.Slots()) - 1
+			at.must(first >= 0 && last < int64(slots.Count), first,
+				"the partition would take the slots %d to %d, and the device has 0 to %d", first, last, slots.Count-1)
+		})
 	}
-	return each(placements, partition.Placements, func(first int32, path *field.Path) field.ErrorList {
-		last := int64(first) + int64(partition.Slots()) - 1
-		if first >= 0 && last < int64(slots.Count) {
-			return nil
-		}
-		return invalid(path, first, fmt.Sprintf("the partition would take the slots %d to %d, and the device has 0 to %d", first, last, slots.Count-1))
-	})
 }
 
 // validateConsumes wants a partition to take something, and no more than there
 // is.
-func validateConsumes(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, path *field.Path) field.ErrorList {
-	at := path.Child("consumes")
-	if len(partition.Consumes) == 0 && len(partition.Placements) == 0 {
-		return required(at, "the partition takes nothing of the device: give consumes, or placements")
-	}
-	return eachOf(at, partition.Consumes, func(name string, taken resource.Quantity, path *field.Path) field.ErrorList {
+func validateConsumes(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
+	at.needs(len(partition.Consumes)+len(partition.Placements) > 0,
+		"the partition takes nothing of the device: give consumes, or placements")
+	eachOf(at, partition.Consumes, func(name string, taken resource.Quantity, at checker) {
 		there, has := device.Counters[name]
-		if !has {
-			return invalid(path, name, "must be one of the device's counters"+of(device.Counters))
+		if at.must(has, name, "must be one of the device's counters%s", of(device.Counters)) {
+			at.notNegative(&taken)
+			at.atMost(&taken, &there, "what the device has")
 		}
-		return append(notNegative(&taken, path), atMost(&taken, &there, "what the device has", path)...)
 	})
 }
 
 // validateInheritedResources checks that a partition has the capacities that the
 // device's nodeAllocatableResources name, since the partition has these too.
-func validateInheritedResources(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, path *field.Path) field.ErrorList {
-	return eachOf(path, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, _ *field.Path) field.ErrorList {
+func validateInheritedResources(device *v1alpha1.DeviceTemplate, partition *v1alpha1.PartitionTemplate, at checker) {
+	eachOf(at, device.NodeAllocatableResources, func(name corev1.ResourceName, taken resourcev1.NodeAllocatableResource, _ checker) {
 		if taken.Mapping == nil || taken.Mapping.CapacityKey == nil {
-			return nil
+			return
 		}
 		key := *taken.Mapping.CapacityKey
-		if _, has := partition.Capacity[key]; has {
-			return nil
-		}
-		return required(path.Key(string(key)), fmt.Sprintf("nodeAllocatableResources[%s] of the device names it, and is the partitions' too", name))
+		_, has := partition.Capacity[key]
+		at.key(string(key)).needs(has, "nodeAllocatableResources[%s] of the device names it, and is the partitions' too", name)
 	})
 }
 
 // validatePartitionType wants a string attribute of every device that consumes
 // counters, in the driver's own domain with or without the domain.
-func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList {
+func validatePartitionType(spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
 	if spec.PartitionTypeAttribute == nil {
-		return nil
+		return
 	}
-	name, at := *spec.PartitionTypeAttribute, path.Child("partitionTypeAttribute")
-	if errs := validateFullyQualified(string(name), spec.Driver, at); len(errs) > 0 {
-		return errs
+	before, given := at.found(), at.child("partitionTypeAttribute")
+	validateFullyQualified(string(*spec.PartitionTypeAttribute), spec.Driver, given)
+	if at.found() > before {
+		return
 	}
-	var errs field.ErrorList
 	consumers := 0
 	for i := range spec.Devices {
-		device, devicePath := &spec.Devices[i], path.Child("devices").Index(i)
+		device, at := &spec.Devices[i], at.child("devices").index(i)
 		if !hasOwnCounters(device) && len(device.ConsumesCounters) == 0 {
 			continue
 		}
 		consumers++
-		errs = append(errs, validateType(device.Attributes, spec, devicePath)...)
+		validateType(device.Attributes, spec, at)
 		for j := range device.Partitions {
-			attributes := attributesOf(device, &device.Partitions[j])
-			errs = append(errs, validateType(attributes, spec, devicePath.Child("partitions").Index(j))...)
+			validateType(attributesOf(device, &device.Partitions[j]), spec, at.child("partitions").index(j))
 		}
 	}
-	if consumers == 0 {
-		return invalid(at, name, "must not be given without a device that has counters, slots or consumesCounters")
-	}
-	return errs
+	given.must(consumers > 0, *spec.PartitionTypeAttribute,
+		"must not be given without a device that has counters, slots or consumesCounters")
 }
 
 // validateType wants the attribute that partitionTypeAttribute names. The name
 // with the domain comes first, as for the API server.
-func validateType(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList {
+func validateType(attributes map[resourcev1.QualifiedName]v1alpha1.Attribute, spec *v1alpha1.ResourcePoolTemplateSpec, at checker) {
 	name := string(*spec.PartitionTypeAttribute)
 	bare := strings.TrimPrefix(name, spec.Driver+"/")
 	for _, key := range []string{name, bare} {
 		attribute, has := attributes[resourcev1.QualifiedName(key)]
-		switch {
-		case has && attribute.Type != v1alpha1.AttributeString:
-			return invalid(path.Child("attributes").Key(key), shown(attribute), "must be a string, since partitionTypeAttribute names it")
-		case has:
-			return nil
+		if has {
+			at.child("attributes").key(key).must(attribute.Type == v1alpha1.AttributeString, shown(attribute),
+				"must be a string, since partitionTypeAttribute names it")
+			return
 		}
 	}
-	return required(path.Child("attributes").Key(bare), "partitionTypeAttribute names it, and the device consumes counters")
+	at.child("attributes").key(bare).required("partitionTypeAttribute names it, and the device consumes counters")
 }

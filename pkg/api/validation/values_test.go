@@ -176,7 +176,11 @@ func FuzzAttribute(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var attribute, again v1alpha1.Attribute
-		if json.Unmarshal(data, &attribute) != nil || len(validateAttribute("a", attribute, nil)) > 0 {
+		at := newChecker(nil)
+		if json.Unmarshal(data, &attribute) != nil {
+			return
+		}
+		if validateAttribute("a", attribute, at); at.found() > 0 {
 			return
 		}
 		encoded, err := json.Marshal(attribute)

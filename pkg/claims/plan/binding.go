@@ -9,15 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-)
-
-// The reasons of binding conditions.
-const (
-	reasonBound         = "Bound"
-	reasonBindingFailed = "BindingFailed"
 )
 
 // HasBindingConditions reports whether a claim has devices that wait to be bound.
@@ -31,18 +26,18 @@ func HasBindingConditions(claim *resourcev1.ResourceClaim) bool {
 // devices back when a failure condition is.
 func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) {
 	plan := ClaimPlan{Memory: v.Memory}
-	if !HasBindingConditions(v.Claim) || len(pendingBindings(v.Claim, v.bindable)) == 0 {
+	if !HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.bindings(), v.isPending) {
 		return plan, nil
 	}
 	if left := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); left > 0 {
 		plan.Wait = left
 		return plan, nil
 	}
-	if !v.Live {
+	if v.Unknown == nil {
 		plan.Confirm = true
 		return plan, nil
 	}
-	if !v.beingBound() && len(v.Consumers()) == 0 {
+	if !v.beingBound() && !v.used() {
 		return plan, nil // no Pod waits for them, and they would be withdrawn again
 	}
 	failure, err := v.bindingFailure(ctx)
@@ -50,7 +45,7 @@ func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) 
 		return plan, err
 	}
 	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: BindingManager}
-	for _, result := range bindings(v.Claim, v.bindable) {
+	for _, result := range v.bindings() {
 		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
 	}
 	return plan, nil
@@ -70,45 +65,36 @@ func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.
 	return max(now.Sub(at.Time), now.Sub(m.seen))
 }
 
-// bindable reports whether a device is ours to bind: on a fake node those of drivers
-// with templates, and, as long as the scheduler may choose any of several nodes,
-// those of pools that nodes share.
-func (v *ClaimView) bindable(result *resourcev1.DeviceRequestAllocationResult) bool {
+// bindings are the devices with binding conditions that are ours to set: on a fake node
+// those of drivers with templates, and, as long as the scheduler may choose any of
+// several nodes, those of pools that nodes share.
+func (v *ClaimView) bindings() []resourcev1.DeviceRequestAllocationResult {
 	node := NodeOf(v.Claim)
-	return v.Fake(node) && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
-}
-
-// bindings are the results with binding conditions that are ours to set.
-func bindings(claim *resourcev1.ResourceClaim, ours func(*resourcev1.DeviceRequestAllocationResult) bool) []resourcev1.DeviceRequestAllocationResult {
-	return slices.DeleteFunc(slices.Clone(claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
-		return len(result.BindingConditions) == 0 || !ours(&result)
+	fake := v.Nodes.Has(node)
+	return slices.DeleteFunc(slices.Clone(v.Claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
+		ours := fake && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
+		return !ours || len(result.BindingConditions) == 0
 	})
 }
 
-// pendingBindings are those that the scheduler still waits for.
-func pendingBindings(claim *resourcev1.ResourceClaim, ours func(*resourcev1.DeviceRequestAllocationResult) bool) []resourcev1.DeviceRequestAllocationResult {
-	return slices.DeleteFunc(bindings(claim, ours), func(result resourcev1.DeviceRequestAllocationResult) bool {
-		entry := EntryOf(claim, ResultID(&result))
-		if entry == nil {
-			return false
-		}
-		isTrue := func(kind string) bool {
-			return slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool {
-				return c.Type == kind && c.Status == metav1.ConditionTrue
-			})
-		}
-		missing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
-		return !missing || slices.ContainsFunc(result.BindingFailureConditions, isTrue)
-	})
+// isPending reports whether the scheduler still waits for the conditions of a device.
+func (v *ClaimView) isPending(result resourcev1.DeviceRequestAllocationResult) bool {
+	entry := EntryOf(v.Claim, ResultID(&result))
+	if entry == nil {
+		return true
+	}
+	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(entry.Conditions, kind) }
+	missing := slices.ContainsFunc(result.BindingConditions, func(kind string) bool { return !isTrue(kind) })
+	return missing && !slices.ContainsFunc(result.BindingFailureConditions, isTrue)
 }
 
 // bindingEntry sets all conditions, or with a failure the first of those that
 // report one.
 func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
 	entry := EntryFor(result)
-	kinds, reason, message := result.BindingConditions, reasonBound, "device is ready to be bound"
+	kinds, reason, message := result.BindingConditions, "Bound", "device is ready to be bound"
 	if failure != "" && len(result.BindingFailureConditions) > 0 {
-		kinds, reason, message = result.BindingFailureConditions[:1], reasonBindingFailed, failure
+		kinds, reason, message = result.BindingFailureConditions[:1], "BindingFailed", failure
 	}
 	for _, kind := range kinds {
 		entry.Conditions = append(entry.Conditions, metav1.Condition{

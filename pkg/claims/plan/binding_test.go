@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // withConditions is a result with these binding conditions and failure
@@ -17,6 +19,11 @@ func withConditions(kinds, failures []string) resourcev1.DeviceRequestAllocation
 	gpu.BindingConditions, gpu.BindingFailureConditions = kinds, failures
 	return gpu
 }
+
+// allFake has all nodes fake ones.
+type allFake struct{ Nodes }
+
+func (allFake) Has(string) bool { return true }
 
 func TestPendingBindings(t *testing.T) {
 	t.Parallel()
@@ -33,17 +40,17 @@ func TestPendingBindings(t *testing.T) {
 	for name, test := range map[string]struct {
 		result     resourcev1.DeviceRequestAllocationResult
 		conditions []metav1.Condition
-		want       int
+		want       bool
 	}{
-		"no conditions":     {claimstest.Device("d", "gpu-0"), nil, 0},
-		"foreign":           {foreign, nil, 0},
-		"no entry":          {two, nil, 1},
-		"one of two":        {two, isTrue("a"), 1},
-		"all":               {two, isTrue("b", "a", "c"), 0},
-		"failed":            {two, isTrue("y"), 0},
-		"one False":         {two, append(isTrue("a"), metav1.Condition{Type: "b", Status: metav1.ConditionFalse}), 1},
-		"failure is False":  {two, []metav1.Condition{{Type: "x", Status: metav1.ConditionFalse}}, 1},
-		"failed afterwards": {two, isTrue("a", "b", "x"), 0},
+		"no conditions":     {claimstest.Device("d", "gpu-0"), nil, false},
+		"foreign":           {foreign, nil, false},
+		"no entry":          {two, nil, true},
+		"one of two":        {two, isTrue("a"), true},
+		"all":               {two, isTrue("b", "a", "c"), false},
+		"failed":            {two, isTrue("y"), false},
+		"one False":         {two, append(isTrue("a"), metav1.Condition{Type: "b", Status: metav1.ConditionFalse}), true},
+		"failure is False":  {two, []metav1.Condition{{Type: "x", Status: metav1.ConditionFalse}}, true},
+		"failed afterwards": {two, isTrue("a", "b", "x"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +60,8 @@ func TestPendingBindings(t *testing.T) {
 			if test.conditions != nil {
 				claim.Status.Devices = append(claim.Status.Devices, resourcev1.AllocatedDeviceStatus{Driver: "d", Pool: "n", Device: "gpu-0", Conditions: test.conditions})
 			}
-			require.Len(t, pendingBindings(claim, func(result *resourcev1.DeviceRequestAllocationResult) bool { return result.Driver == "d" }), test.want)
+			v := &ClaimView{Claim: claim, Nodes: allFake{}, Set: configtest.SetOf(t, claimstest.Template("d", ""))}
+			require.Equal(t, test.want, slices.ContainsFunc(v.bindings(), v.isPending))
 		})
 	}
 }

@@ -35,13 +35,13 @@ func newFixture() *fixture {
 func (f *fixture) view() *PodView {
 	return &PodView{
 		Pod: f.pod,
-		Claim: func(name string) (*resourcev1.ResourceClaim, error) {
+		Claims: PodClaims{Live: func(name string) (*resourcev1.ResourceClaim, error) {
 			f.asked = append(f.asked, name)
 			if f.claims[name] == nil {
 				return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
 			}
 			return f.claims[name], f.err
-		},
+		}},
 		Driver: registry{unregistered: f.unregistered},
 	}
 }
@@ -212,7 +212,7 @@ func TestCheckPasses(t *testing.T) {
 // TestFailureMessage: the event reads as the kubelet's.
 func TestFailureMessage(t *testing.T) {
 	t.Parallel()
-	require.EqualError(t, EventMessage(Failed(ReasonNotAllocated, "ResourceClaim %s: %w", "c", errNotAllocated)),
+	require.EqualError(t, EventMessage(Failed(ReasonNotAllocated, "ResourceClaim %s: not allocated", "c")),
 		"Failed to prepare dynamic resources: prepare dynamic resources: ResourceClaim c: not allocated")
 }
 

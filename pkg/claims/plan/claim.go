@@ -18,48 +18,45 @@ import (
 const WithdrawDelay = 5 * time.Second
 
 // bindingPatience is how often it is looked whether a Pod is still being bound.
-const bindingPatience = time.Minute
+const bindingPatience = 20 * time.Second
 
 // ClaimView is what is known of a claim and of the Pods that use it.
 type ClaimView struct {
 	Claim *resourcev1.ResourceClaim
 	Set   *config.Set
-	// NamePods reports whether there are templates whose entries name their Pods.
-	NamePods func() bool
-	// Consumers are the Pods on fake nodes that the claim is reserved for and that
-	// have not ended.
-	Consumers func() []*corev1.Pod
-	// Users are those of them that the claim is prepared for, the oldest first.
-	Users func() []*corev1.Pod
-	// Fake reports whether a node is a fake one, and Others whether another kwok-dra may
-	// act for it.
-	Fake, Others func(node string) bool
-	// UsedByOthers reports whether another kwok-dra may act for a claim that no consumer
-	// uses.
-	UsedByOthers func() bool
-	// Driver answers for a fake node.
-	Driver func(node string) Driver
+	Nodes Nodes
+	// Consumers are the Pods in the cache that the claim is reserved for and that have not ended.
+	Consumers []*corev1.Pod
+	// Users are those of them on fake nodes that the claim is prepared for, the oldest first.
+	Users []*corev1.Pod
+	// Driver answers for the node of the first of them. It is nil where no entries name
+	// their Pods.
+	Driver Driver
 	// Unknown are the Pods that the claim is reserved for and that the cache does not
-	// have, if Live says that the API server was asked for them.
+	// have. It is nil in a view that rests on the caches.
 	Unknown []*corev1.Pod
-	Live    bool
 	Memory  ClaimMemory
+}
+
+// Nodes tells who acts for a node.
+type Nodes interface {
+	// Has reports whether the node is a fake one.
+	Has(name string) bool
+	// Others reports whether another kwok-dra may act for it.
+	Others(name string) bool
 }
 
 // ClaimMemory is what is remembered of a claim. All of it can be lost.
 type ClaimMemory struct {
-	// unused is since when no Pod uses the claim.
-	unused time.Time
+	// Node is the fake node that the claim was last seen allocated on. Where only some
+	// nodes are listed, it tells a node that has gone from someone else's.
+	Node string
+	// Unused is since when no Pod uses the claim.
+	Unused time.Time
 	// allocated is when the claim was allocated by the scheduler's clock, and seen when
 	// that was first seen by one's own.
 	allocated metav1.Time
 	seen      time.Time
-}
-
-// Used is what is remembered of a claim that a Pod uses.
-func (m ClaimMemory) Used() ClaimMemory {
-	m.unused = time.Time{}
-	return m
 }
 
 // ClaimPlan is what a claim needs now.
@@ -107,27 +104,22 @@ func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, erro
 func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
 	prepared, bound := ManagedBy(v.Claim, Manager), ManagedBy(v.Claim, BindingManager)
+	used := v.used()
+	if used || !prepared && !bound || v.usedByOthers() {
+		plan.Memory.Unused = time.Time{}
+		if used {
+			plan.Write = v.rename()
+		}
+		return plan
+	}
+	if v.Memory.Unused.IsZero() {
+		plan.Memory.Unused = now
+	}
+	plan.Wait = max(0, WithdrawDelay-now.Sub(plan.Memory.Unused))
 	switch {
-	case !prepared && !bound:
-		plan.Memory = v.Memory.Used()
-		return plan
-	case len(v.Consumers()) > 0:
-		plan.Memory, plan.Write = v.Memory.Used(), v.rename()
-		return plan
-	case v.UsedByOthers():
-		plan.Memory = v.Memory.Used()
-		return plan
-	case v.Memory.unused.IsZero():
-		plan.Memory.unused = now
-	}
-	plan.Wait = max(0, WithdrawDelay-now.Sub(plan.Memory.unused))
-	if plan.Wait > 0 {
-		return plan
-	}
-	if !v.Live {
-		return ClaimPlan{Confirm: true, Memory: plan.Memory}
-	}
-	switch {
+	case plan.Wait > 0:
+	case v.Unknown == nil:
+		plan.Confirm = true
 	case prepared && slices.ContainsFunc(v.Unknown, v.uses):
 		plan.Wait = WithdrawDelay // the cache of Pods lags
 	case prepared:
@@ -140,28 +132,34 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	return plan
 }
 
+// used reports whether the claim has consumers on fake nodes.
+func (v *ClaimView) used() bool {
+	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
+}
+
+// usedByOthers reports whether another kwok-dra may act for a claim that no consumer on
+// a node of this one uses.
+func (v *ClaimView) usedByOthers() bool {
+	if node := NodeOf(v.Claim); node != "" {
+		return node != v.Memory.Node && v.Nodes.Others(node)
+	}
+	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Others(pod.Spec.NodeName) })
+}
+
 // uses reports whether a Pod that the cache does not have yet uses the claim: another
 // kwok-dra may have prepared it, and a Pod that runs gets its entries only once.
 func (v *ClaimView) uses(pod *corev1.Pod) bool {
 	node := pod.Spec.NodeName
-	return !Terminal(pod) && (v.Fake(node) || NodeOf(v.Claim) == "" && node != "" && v.Others(node))
+	return !Terminal(pod) && (v.Nodes.Has(node) || NodeOf(v.Claim) == "" && node != "" && v.Nodes.Others(node))
 }
 
 // rename writes a claim whose entries name other Pods than it is prepared for. What
 // they say of a node is of the oldest Pod's, so that it stays as long as that does.
 func (v *ClaimView) rename() *ClaimWrite {
-	if v.Claim.Status.Allocation == nil || !ManagedBy(v.Claim, Manager) || !v.NamePods() {
+	if v.Driver == nil || v.Claim.Status.Allocation == nil || !ManagedBy(v.Claim, Manager) {
 		return nil
 	}
-	pods := v.Users()
-	if len(pods) == 0 {
-		return nil
-	}
-	driver := v.Driver(pods[0].Spec.NodeName)
-	if driver == nil {
-		return nil
-	}
-	want, err := driver.Entries(v.Claim, pods)
+	want, err := v.Driver.Entries(v.Claim, v.Users)
 	if err != nil || !want.NamePods || want.Shown() { // where templates have changed since, what was reported stays
 		return nil
 	}

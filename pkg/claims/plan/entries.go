@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -33,11 +35,8 @@ type DeviceID struct {
 
 // ResultID is the identity of an allocated device.
 func ResultID(result *resourcev1.DeviceRequestAllocationResult) DeviceID {
-	id := DeviceID{Driver: result.Driver, Pool: result.Pool, Device: result.Device}
-	if result.ShareID != nil {
-		id.Share = string(*result.ShareID)
-	}
-	return id
+	entry := EntryFor(result)
+	return EntryID(&entry)
 }
 
 // EntryID is the identity of an entry.
@@ -77,23 +76,12 @@ func ManagedBy(claim *resourcev1.ResourceClaim, manager string) bool {
 // Shown reports whether the claim shows what is wanted. Once an entry is there it
 // is not written again, unless it names Pods: a driver prepares a claim once.
 func (e *Entries) Shown() bool {
-	if len(e.Devices) == 0 {
-		return true
+	lacks := func(want resourcev1.AllocatedDeviceStatus) bool {
+		entry := EntryOf(e.Claim, EntryID(&want))
+		return entry == nil ||
+			e.NamePods && (!sameData(entry.Data, want.Data) || !apiequality.Semantic.DeepEqual(entry.NetworkData, want.NetworkData))
 	}
-	if !ManagedBy(e.Claim, Manager) {
-		return false
-	}
-	for i := range e.Devices {
-		entry := EntryOf(e.Claim, EntryID(&e.Devices[i]))
-		if entry == nil || e.NamePods && !sameReport(entry, &e.Devices[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameReport(a, b *resourcev1.AllocatedDeviceStatus) bool {
-	return sameData(a.Data, b.Data) && apiequality.Semantic.DeepEqual(a.NetworkData, b.NetworkData)
+	return len(e.Devices) == 0 || ManagedBy(e.Claim, Manager) && !slices.ContainsFunc(e.Devices, lacks)
 }
 
 // sameData compares JSON, since the API server does not keep the order of keys.
@@ -101,18 +89,7 @@ func sameData(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return canonical(a.Raw) == canonical(b.Raw)
-}
-
-// canonical is JSON with its keys in order.
-func canonical(data []byte) string {
-	var value any
-	if err := json.Unmarshal(data, &value); err != nil {
-		return string(data)
-	}
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return string(data)
-	}
-	return string(encoded)
+	var before, after any
+	return bytes.Equal(a.Raw, b.Raw) ||
+		json.Unmarshal(a.Raw, &before) == nil && json.Unmarshal(b.Raw, &after) == nil && reflect.DeepEqual(before, after)
 }

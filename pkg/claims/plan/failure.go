@@ -1,53 +1,93 @@
 package plan
 
 import (
-	"maps"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
+
+// The reasons of prepare failures, as kwok_dra_prepare_failures_total has them.
+// docs/reference/metrics.md is made from these comments.
+const (
+	// the claim does not exist, or has not been created from its template yet.
+	ReasonNoClaim = "no_claim"
+	// the claim was made for another Pod.
+	ReasonNotOwner = "not_owner"
+	// the claim is not reserved for the Pod, which was bound without the scheduler.
+	ReasonNotReserved = "not_reserved"
+	// the claim is not allocated.
+	ReasonNotAllocated = "not_allocated"
+	// a template names the driver, and it has no pool on the node.
+	ReasonNotRegistered = "not_registered"
+	// the Stages say that the driver's plugin has crashed.
+	ReasonUnavailable = "unavailable"
+	// a real driver refuses, or does not answer.
+	ReasonDriver = "driver"
+	// `failWhen` selects the Pod.
+	ReasonSimulated = "simulated"
+	// a template in `claimStatus` cannot be rendered, or yields what the API server does not accept.
+	ReasonTemplate = "template"
+	// no document in force makes a device that is published, and a document that may is refused since before kwok-dra started.
+	ReasonUnsettled = "unsettled"
+	// `prepareWhen` or `failWhen` cannot be evaluated for the Pod.
+	ReasonSelector = "selector"
+	// the API server refuses a write, or does not answer.
+	ReasonAPI = "api"
+)
+
+// Failure is a failure to prepare that the kubelet would have as well: only time, or a
+// change of the Pod, can help.
+type Failure struct {
+	Reason string
+	Err    error
+}
+
+// Error is the kubelet's text.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Failed makes a Failure.
+func Failed(reason, format string, arguments ...any) error {
+	return &Failure{Reason: reason, Err: fmt.Errorf(format, arguments...)}
+}
 
 // LastFailure is what is remembered of a Failure until the Pod is tried again.
 type LastFailure struct {
 	retry  time.Time
 	reason string
-	// version differs once the Pod has been edited, and set once the configuration has.
-	version podVersion
+	// edition differs once the Pod has been edited, and set once the configuration has.
+	edition metav1.ObjectMeta
 	set     *config.Set
 }
 
 // NewLastFailure remembers a failure of the Pod of the view until the time of its retry.
 func NewLastFailure(v *PodView, failure *Failure, retry time.Time) *LastFailure {
-	return &LastFailure{retry: retry, reason: failure.Reason, version: versionOf(v.Pod), set: v.Set}
+	return &LastFailure{retry: retry, reason: failure.Reason, edition: editionOf(v.Pod), set: v.Set}
+}
+
+// editionOf is what the kubelet syncs a Pod for at once: a change of anything but its
+// status.
+func editionOf(pod *corev1.Pod) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Generation: pod.Generation, Labels: pod.Labels, Annotations: pod.Annotations}
 }
 
 // left is how long the Pod still has to wait: until the retry, but no longer than
 // until failWhen no longer selects it, or, where it is not to blame, until the Pod
 // is edited, or the configuration where that is to blame.
-func (f *LastFailure) left(v *PodView, gate gate, now time.Time) time.Duration {
+func (f *LastFailure) left(v *PodView, fail bool, now time.Time) time.Duration {
 	switch {
 	case f == nil,
-		f.reason == ReasonSimulated && gate == gatePrepare,
-		f.reason != ReasonSimulated && !f.version.equal(versionOf(v.Pod)),
+		f.reason == ReasonSimulated && !fail,
+		f.reason != ReasonSimulated && !apiequality.Semantic.DeepEqual(f.edition, editionOf(v.Pod)),
 		(f.reason == ReasonUnsettled || f.reason == ReasonTemplate) && f.set != v.Set:
 		return 0
 	}
 	return max(0, f.retry.Sub(now))
-}
-
-// podVersion is what the kubelet syncs a Pod for at once: a change of anything
-// but its status.
-type podVersion struct {
-	generation          int64
-	labels, annotations map[string]string
-}
-
-func versionOf(pod *corev1.Pod) podVersion {
-	return podVersion{generation: pod.Generation, labels: pod.Labels, annotations: pod.Annotations}
-}
-
-func (v podVersion) equal(other podVersion) bool {
-	return v.generation == other.generation && maps.Equal(v.labels, other.labels) && maps.Equal(v.annotations, other.annotations)
 }

@@ -30,30 +30,30 @@ func TestFailureLeft(t *testing.T) {
 		for name, test := range map[string]struct {
 			failure *LastFailure
 			pod     *corev1.Pod
-			gate    gate
+			fail    bool
 			want    time.Duration
 		}{
-			"none":                      {nil, pod, gatePrepare, 0},
-			"genuine":                   {genuine, pod, gatePrepare, time.Minute},
-			"genuine, and failWhen":     {genuine, pod, gateFail, time.Minute},
-			"simulated, still":          {simulated, pod, gateFail, time.Minute},
-			"simulated, no longer":      {simulated, pod, gatePrepare, 0},
-			"status":                    {genuine, edited(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning }), gatePrepare, time.Minute},
-			"label changed":             {genuine, edited(func(pod *corev1.Pod) { pod.Labels["a"] = "c" }), gatePrepare, 0},
-			"label gone":                {genuine, edited(func(pod *corev1.Pod) { pod.Labels = nil }), gatePrepare, 0},
-			"simulated, and edited":     {simulated, edited(func(pod *corev1.Pod) { pod.Labels = nil }), gateFail, time.Minute},
-			"annotation added":          {genuine, edited(func(pod *corev1.Pod) { pod.Annotations["b"] = "c" }), gatePrepare, 0},
-			"spec changed":              {genuine, edited(func(pod *corev1.Pod) { pod.Generation++ }), gatePrepare, 0},
-			"only the resource version": {genuine, edited(func(pod *corev1.Pod) { pod.ResourceVersion = "9" }), gatePrepare, time.Minute},
+			"none":                      {nil, pod, false, 0},
+			"genuine":                   {genuine, pod, false, time.Minute},
+			"genuine, and failWhen":     {genuine, pod, true, time.Minute},
+			"simulated, still":          {simulated, pod, true, time.Minute},
+			"simulated, no longer":      {simulated, pod, false, 0},
+			"status":                    {genuine, edited(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning }), false, time.Minute},
+			"label changed":             {genuine, edited(func(pod *corev1.Pod) { pod.Labels["a"] = "c" }), false, 0},
+			"label gone":                {genuine, edited(func(pod *corev1.Pod) { pod.Labels = nil }), false, 0},
+			"simulated, and edited":     {simulated, edited(func(pod *corev1.Pod) { pod.Labels = nil }), true, time.Minute},
+			"annotation added":          {genuine, edited(func(pod *corev1.Pod) { pod.Annotations["b"] = "c" }), false, 0},
+			"spec changed":              {genuine, edited(func(pod *corev1.Pod) { pod.Generation++ }), false, 0},
+			"only the resource version": {genuine, edited(func(pod *corev1.Pod) { pod.ResourceVersion = "9" }), false, time.Minute},
 		} {
-			require.Equal(t, test.want, test.failure.left(of(test.pod, set), test.gate, now), name)
+			require.Equal(t, test.want, test.failure.left(of(test.pod, set), test.fail, now), name)
 		}
-		require.Equal(t, time.Minute, template.left(of(pod, set), gatePrepare, now))
-		require.Zero(t, template.left(of(pod, other), gatePrepare, now), "what is to blame has changed")
-		require.Equal(t, time.Minute, genuine.left(of(pod, other), gatePrepare, now))
+		require.Equal(t, time.Minute, template.left(of(pod, set), false, now))
+		require.Zero(t, template.left(of(pod, other), false, now), "what is to blame has changed")
+		require.Equal(t, time.Minute, genuine.left(of(pod, other), false, now))
 		now = now.Add(time.Minute - time.Second)
-		require.Equal(t, time.Second, genuine.left(of(pod, set), gatePrepare, now))
+		require.Equal(t, time.Second, genuine.left(of(pod, set), false, now))
 		now = now.Add(time.Hour)
-		require.Zero(t, genuine.left(of(pod, set), gatePrepare, now))
+		require.Zero(t, genuine.left(of(pod, set), false, now))
 	}
 }

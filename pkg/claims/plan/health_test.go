@@ -35,8 +35,7 @@ func TestHealthPatch(t *testing.T) {
 		{Name: "lacks", AllocatedResourcesStatus: claimstest.StatusesOf("other z=Healthy")},
 	}
 	want := map[string][]corev1.ResourceStatus{"has": claimstest.StatusesOf("claim:c x=Healthy"), "lacks": claimstest.StatusesOf("claim:c x=Healthy"), "gone": claimstest.StatusesOf("claim:c y=Healthy")}
-	patch, err := newHealthPatch(pod, want)
-	require.NoError(t, err)
+	patch := newHealthPatch(pod, want)
 	entry := func(name, id string) string {
 		return fmt.Sprintf(`{"name": %q, "resources": [{"resourceID": %q, "health": "Healthy"}]}`, name, id)
 	}
@@ -44,10 +43,8 @@ func TestHealthPatch(t *testing.T) {
 		{"op": "test", "path": "/metadata/uid", "value": "uid-of-p"},
 		{"op": "test", "path": "/status/containerStatuses/2/name", "value": "lacks"},
 		{"op": "add", "path": "/status/containerStatuses/2/allocatedResourcesStatus", "value": [`+entry("claim:c", "x")+", "+entry("other", "z")+`]}
-	]`, string(patch.Data))
+	]`, encoded(t, patch))
 
 	pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:2]
-	patch, err = newHealthPatch(pod, want)
-	require.NoError(t, err)
-	require.Nil(t, patch, "nothing changes")
+	require.Nil(t, newHealthPatch(pod, want), "nothing changes")
 }

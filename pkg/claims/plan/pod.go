@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
@@ -19,22 +23,31 @@ type PodView struct {
 	Node   *corev1.Node
 	Set    *config.Set
 	Driver Driver
-	// Known gets a claim of the Pod's namespace from the cache.
-	Known func(name string) (*resourcev1.ResourceClaim, error)
-	// Claim gets one where the kubelet would: from the cache, or from the API server.
-	Claim func(name string) (*resourcev1.ResourceClaim, error)
-	// Users are the Pods that a claim is prepared for, and the Pod itself.
-	Users func(claim *resourcev1.ResourceClaim) []*corev1.Pod
+	Claims PodClaims
 	// Standby reports whether another replica acts for a Pod with those claims.
 	Standby func(claims []*resourcev1.ResourceClaim) bool
-	// Last is the failure that the Pod waits after, or nil.
-	Last *LastFailure
-	// Ended says that the claims have been unprepared since the Pod had ended.
-	Ended bool
+	Memory  PodMemory
 	// HealthDropped says that the API server does not keep the health of devices.
 	HealthDropped bool
-	// Live says that Claim and Driver ask the API server.
-	Live bool
+}
+
+// PodClaims are the claims of a Pod, and who else uses them.
+type PodClaims struct {
+	// Known are those that the cache has, by name.
+	Known map[string]*resourcev1.ResourceClaim
+	// Live gets one from the API server. It is nil in a view that rests on the caches.
+	Live func(name string) (*resourcev1.ResourceClaim, error)
+	// Users are the Pods that a claim is prepared for, and the Pod itself.
+	Users func(claim *resourcev1.ResourceClaim) []*corev1.Pod
+}
+
+// PodMemory is what is remembered of a Pod. All of it can be lost.
+type PodMemory struct {
+	// Last is the failure that the Pod waits after, or nil.
+	Last *LastFailure
+	// Ended says that the claims have been unprepared since the Pod had ended. Where nobody
+	// tells so in its status, it looks prepared as long as it is there.
+	Ended bool
 }
 
 // PodPlan is what a Pod needs now. What it has is applied in the order of the fields. Once
@@ -48,6 +61,8 @@ type PodPlan struct {
 	Prepared []*resourcev1.ResourceClaim
 	// Unprepared says that no claim is prepared for the Pod any more.
 	Unprepared bool
+	// Call is what drivers are to be asked. The Pod is looked at again when they have answered.
+	Call *Call
 	// Entries are what the claims are to show before the Pod's status is written.
 	Entries []*Entries
 	// Failure is to be told by an event.
@@ -59,195 +74,231 @@ type PodPlan struct {
 
 // ForPod works out what a Pod and its claims need now. Its error is not the Pod's: a
 // look at the API server has failed.
-func ForPod(ctx context.Context, v *PodView, now time.Time) (PodPlan, error) {
-	known := v.knownClaims()
+func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
+	known := slices.Collect(maps.Values(v.Claims.Known))
 	ready := ReadyToStart(v.Pod) == corev1.ConditionTrue
 	switch {
+	case v.Standby(known) && ready && !Terminal(v.Pod):
+		return PodPlan{Standby: true, Prepared: known}, nil
 	case v.Standby(known):
-		return v.follow(known), nil
+		return PodPlan{Standby: true, Unprepared: true}, nil
 	case ending(v.Pod):
-		plan, err := v.unprepare(ctx, known, now)
-		return v.orFail(plan, err, now)
+		plan, err = v.unprepare(ctx, now)
+		if ready && (v.Set.Faithful || !v.Memory.Ended) {
+			plan.Prepared = known
+		}
 	case ready:
-		patch, err := v.healthPatch()
-		return PodPlan{Prepared: known, Patch: patch}, err
+		plan.Prepared = known
+		plan.Patch = v.healthPatch()
+	default:
+		plan, err = v.prepare(ctx, now)
 	}
-	plan, err := v.prepare(ctx, now)
-	return v.orFail(plan, err, now)
-}
-
-// follow takes note of what another replica has done for the Pod.
-func (v *PodView) follow(known []*resourcev1.ResourceClaim) PodPlan {
-	if !Terminal(v.Pod) && ReadyToStart(v.Pod) == corev1.ConditionTrue {
-		return PodPlan{Standby: true, Prepared: known}
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		failed := v.Fail(failure, now)
+		failed.Prepared = plan.Prepared
+		return failed, nil
 	}
-	return PodPlan{Standby: true, Unprepared: true}
-}
-
-// orFail has a Pod that cannot be prepared wait.
-func (v *PodView) orFail(plan PodPlan, err error, now time.Time) (PodPlan, error) {
-	failure, ok := errors.AsType[*Failure](err)
-	if !ok {
-		return plan, err
-	}
-	failed, err := v.Fail(failure, now)
-	failed.Prepared = plan.Prepared
-	return failed, err
+	return plan, err
 }
 
 // Fail has the Pod wait as the kubelet would after a failure.
-func (v *PodView) Fail(failure *Failure, now time.Time) (PodPlan, error) {
-	patch, err := v.waitingPatch(now)
-	return PodPlan{Failure: failure, Patch: patch, Wait: v.Set.RetryInterval}, err
-}
-
-// knownClaims are those of the Pod's claims that the cache has.
-func (v *PodView) knownClaims() []*resourcev1.ResourceClaim {
-	var claims []*resourcev1.ResourceClaim
-	for _, key := range ClaimKeys(v.Pod) {
-		if claim, err := v.Known(key.Name); err == nil {
-			claims = append(claims, claim)
-		}
-	}
-	return claims
+func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
+	return PodPlan{Failure: failure, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
 // prepare prepares the claims of a Pod, all or none. Where the status is faithful, the
 // Pod first waits for them.
-func (v *PodView) prepare(ctx context.Context, now time.Time) (PodPlan, error) {
-	waiting, err := v.waitingPatch(now)
-	if err != nil || waiting != nil && v.Set.Faithful {
-		return PodPlan{Patch: waiting}, err
-	}
-	gate, err := v.gate(ctx)
-	if err != nil {
-		return PodPlan{}, err
-	}
-	if gate == gateWait {
+func (v *PodView) prepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
+	waiting := v.waitingPatch(now)
+	if waiting != nil && v.Set.Faithful {
 		return PodPlan{Patch: waiting}, nil
 	}
-	if left := v.Last.left(v, gate, now); left > 0 {
+	prepare, fail, err := v.selected(ctx)
+	if err != nil {
+		return plan, &Failure{ReasonSelector, err}
+	}
+	if !prepare && !fail {
+		return PodPlan{Patch: waiting}, nil
+	}
+	if left := v.Memory.Last.left(v, fail, now); left > 0 {
 		return PodPlan{Wait: left}, nil
 	}
 	claims, err := v.check()
-	if _, failed := errors.AsType[*Failure](err); failed && !v.Live {
+	if _, failed := errors.AsType[*Failure](err); failed && v.Claims.Live == nil {
 		return PodPlan{Confirm: true}, nil
 	}
 	if err != nil || v.Standby(claims) { // the caches may not have had a claim
+		return plan, err
+	}
+	answer, err := v.Driver.Prepare(claims)
+	if err == nil && fail {
+		err = v.simulated(claims)
+	}
+	switch {
+	case err != nil:
+		return plan, err
+	case answer == Outstanding:
+		return plan, nil
+	case answer == NotAsked:
+		return PodPlan{Call: &Call{Claims: claims}}, nil
+	}
+	if plan.Entries, err = v.entries(claims); err != nil {
 		return PodPlan{}, err
 	}
-	entries, err := v.entries(claims, gate)
-	if err != nil {
-		return PodPlan{}, err
-	}
-	patch, err := newStatusPatch(v.Pod, PatchReady, startStatus(v.Pod, corev1.ConditionTrue, now))
-	return PodPlan{Entries: entries, Patch: patch}, err
+	plan.Patch = newStatusPatch(v.Pod, PatchReady, startStatus(v.Pod, corev1.ConditionTrue, now))
+	return plan, nil
 }
 
-// gate is what the configuration wants of a Pod now.
-type gate int
-
-const (
-	gateWait gate = iota
-	gatePrepare
-	gateFail
-)
-
-// gate asks the selectors.
-func (v *PodView) gate(ctx context.Context) (gate, error) {
+// selected reports what the configuration wants of a Pod now: that it is prepared, or
+// that preparing it fails.
+func (v *PodView) selected(ctx context.Context) (prepare, fail bool, err error) {
 	object := lifecycle.PodObject(v.Pod)
-	fail, err := v.Set.FailWhen.Matches(ctx, object)
-	if err != nil {
-		return gateWait, &Failure{ReasonSelector, err}
+	if fail, err = v.Set.FailWhen.Matches(ctx, object); err == nil && !fail {
+		prepare, err = v.Set.PrepareWhen.Matches(ctx, object)
 	}
-	if fail {
-		return gateFail, nil
-	}
-	prepare, err := v.Set.PrepareWhen.Matches(ctx, object)
-	if err != nil {
-		return gateWait, &Failure{ReasonSelector, err}
-	}
-	if prepare {
-		return gatePrepare, nil
-	}
-	return gateWait, nil
+	return prepare, fail, err
 }
 
-// entries are what all claims of the Pod are to show, or the answer of the first driver
-// that fails.
-func (v *PodView) entries(claims []*resourcev1.ResourceClaim, gate gate) ([]*Entries, error) {
-	var all []*Entries
-	for _, claim := range claims {
-		if err := v.answer(claim, gate); err != nil {
+// check performs the kubelet's checks in its order and with its error texts
+// (Manager.prepareResources in pkg/kubelet/cm/dra), and returns the claims to be
+// prepared.
+func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
+	var claims []*resourcev1.ResourceClaim
+	for _, podClaim := range podClaims(v.Pod) {
+		name, mustCheckOwner, err := resourceclaim.Name(v.Pod, &podClaim)
+		if err != nil {
+			return nil, &Failure{ReasonNoClaim, err}
+		}
+		if name == nil {
+			continue // none was made for the Pod, on purpose
+		}
+		claim, err := v.Claims.get(*name)
+		if err == nil {
+			err = v.checkClaim(claim, mustCheckOwner)
+		}
+		if err != nil {
 			return nil, err
 		}
-		entries, err := v.Driver.Entries(claim, v.Users(claim))
-		if err != nil {
-			return nil, CannotRender(claim, err)
-		}
-		all = append(all, entries)
+		claims = append(claims, claim)
 	}
-	return all, nil
+	return claims, nil
 }
 
-// CannotRender is the Failure of a claim whose entries cannot be worked out.
-func CannotRender(claim *resourcev1.ResourceClaim, err error) error {
-	return Failed(ReasonTemplate, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+// get gets a claim where the kubelet would.
+func (c *PodClaims) get(name string) (*resourcev1.ResourceClaim, error) {
+	claim := c.Known[name]
+	var err error
+	if c.Live != nil {
+		claim, err = c.Live(name)
+	} else if claim == nil {
+		err = apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, err)
+	case err != nil:
+		return nil, fmt.Errorf("fetch ResourceClaim %s: %w", name, err)
+	}
+	return claim, nil
 }
 
-// answer is what the drivers of a claim answer the kubelet, or have failWhen answer.
-func (v *PodView) answer(claim *resourcev1.ResourceClaim, gate gate) error {
-	if err := v.Driver.Prepare(claim); err != nil || gate != gateFail {
-		return err
+func (v *PodView) checkClaim(claim *resourcev1.ResourceClaim, mustCheckOwner bool) error {
+	if mustCheckOwner {
+		if err := resourceclaim.IsForPod(v.Pod, claim, true); err != nil {
+			return &Failure{ReasonNotOwner, err}
+		}
+	}
+	if !resourceclaim.IsReservedForPod(v.Pod, claim, true) {
+		return Failed(ReasonNotReserved, "pod %s (%s) is not allowed to use ResourceClaim %s (%s)", v.Pod.Name, v.Pod.UID, claim.Name, claim.UID)
+	}
+	if claim.Status.Allocation == nil {
+		return Failed(ReasonNotAllocated, "ResourceClaim %s: not allocated", claim.Name)
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		if v.Driver.Has(result.Driver) {
+		if SkipsPrepare(claim, result.Driver) {
+			continue
+		}
+		registered, err := v.Driver.Registered(result.Driver)
+		if err != nil {
+			return err
+		}
+		if !registered {
+			return Failed(ReasonNotRegistered, "DRA driver %s is not registered", result.Driver)
+		}
+	}
+	return nil
+}
+
+// SkipsPrepare reports whether the kubelet leaves a claim's driver alone: all of
+// its devices in the claim say so (computeDriverStates in pkg/kubelet/cm/dra).
+func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
+	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+		return result.Driver == driver && !slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationAll) &&
+			!slices.Contains(result.SkipNodeOperations, resourcev1.SkipNodeOperationNodePrepareResources)
+	})
+}
+
+// simulated is the failure that failWhen selects the Pod for. It is of the first claim that a
+// driver would prepare.
+func (v *PodView) simulated(claims []*resourcev1.ResourceClaim) error {
+	has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
+	for _, claim := range claims {
+		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has) {
 			return Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, failureOf(v.Pod))
 		}
 	}
 	return nil
 }
 
-// unprepare unprepares the claims of a Pod that ends. As a driver, it writes nothing to
-// the claims; the kubelet reports it in the Pod's status, and where nobody does, the
-// Pod looks prepared as long as it is there.
-func (v *PodView) unprepare(ctx context.Context, known []*resourcev1.ResourceClaim, now time.Time) (PodPlan, error) {
-	var plan PodPlan
-	ready := ReadyToStart(v.Pod) == corev1.ConditionTrue
-	if ready && (v.Set.Faithful || !v.Ended) {
-		plan.Prepared = known
-	}
-	if ready && v.Set.Faithful {
-		matched, err := v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod))
+// entries are what all claims of the Pod are to show.
+func (v *PodView) entries(claims []*resourcev1.ResourceClaim) ([]*Entries, error) {
+	var all []*Entries
+	for _, claim := range claims {
+		entries, err := v.Driver.Entries(claim, v.Claims.Users(claim))
 		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries)
+	}
+	return all, nil
+}
+
+// unprepareAgain is how long after a failure drivers are asked again to unprepare claims: the
+// kubelet's pod workers wait as long (backOffPeriod in pkg/kubelet).
+const unprepareAgain = 10 * time.Second
+
+// unprepare unprepares the claims of a Pod that ends. It writes nothing to the claims, as a
+// driver; the kubelet reports it in the Pod's status, once all drivers have answered.
+func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
+	tell := ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
+	matched := tell || v.Set.Faithful || Terminal(v.Pod)
+	if tell {
+		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
 		}
-		if matched {
-			plan.Patch, err = newStatusPatch(v.Pod, PatchUnprepared, startStatus(v.Pod, corev1.ConditionFalse, now))
-		}
-		return plan, err
 	}
-	if v.Set.Faithful || Terminal(v.Pod) {
+	if !matched {
+		return plan, nil
+	}
+	switch answer, err := v.Driver.Unprepare(); {
+	case err != nil:
+		plan.Wait = unprepareAgain
+	case answer == NotAsked:
+		plan.Call = &Call{Unprepare: true}
+	case answer == Outstanding:
+	case tell:
+		plan.Patch = newStatusPatch(v.Pod, PatchUnprepared, startStatus(v.Pod, corev1.ConditionFalse, now))
+	default:
 		plan.Unprepared = true
-		return plan, v.unprepareAll(known)
 	}
 	return plan, nil
 }
 
-func (v *PodView) unprepareAll(claims []*resourcev1.ResourceClaim) error {
-	for _, claim := range claims {
-		if err := v.Driver.Unprepare(claim); err != nil {
-			return fmt.Errorf("unprepare ResourceClaim %s: %w", claim.Name, err)
-		}
-	}
-	return nil
-}
-
 // waitingPatch gives a Pod the status of one that waits, unless it has it, or its
 // containers run without having waited.
-func (v *PodView) waitingPatch(now time.Time) (*Patch, error) {
-	if ReadyToStart(v.Pod) != "" || !waiting(v.Pod) {
-		return nil, nil
+func (v *PodView) waitingPatch(now time.Time) *Patch {
+	if phase := v.Pod.Status.Phase; ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
+		return nil
 	}
 	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now))
 }

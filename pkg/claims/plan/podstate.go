@@ -37,20 +37,18 @@ func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	return keys
 }
 
-func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return nil
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) (found corev1.PodCondition) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
 	}
-	return &pod.Status.Conditions[i]
+	return found
 }
 
 // ReadyToStart is the status of PodReadyToStartContainers, or "".
 func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
-	if condition := podCondition(pod, corev1.PodReadyToStartContainers); condition != nil {
-		return condition.Status
-	}
-	return ""
+	return podCondition(pod, corev1.PodReadyToStartContainers).Status
 }
 
 // Terminal reports whether the phase of a Pod is final.
@@ -65,35 +63,21 @@ func ending(pod *corev1.Pod) bool {
 
 // completed reports whether all containers have ended and none is started again.
 func completed(pod *corev1.Pod) bool {
-	statuses := pod.Status.ContainerStatuses
+	statuses, policy := pod.Status.ContainerStatuses, pod.Spec.RestartPolicy
 	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {
 		return false
 	}
 	return !slices.ContainsFunc(statuses, func(status corev1.ContainerStatus) bool {
 		ended := status.State.Terminated
-		return ended == nil || restarts(pod.Spec.RestartPolicy, ended.ExitCode)
+		stays := ended != nil && (policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && ended.ExitCode == 0)
+		return !stays
 	})
-}
-
-func restarts(policy corev1.RestartPolicy, exitCode int32) bool {
-	switch policy {
-	case corev1.RestartPolicyNever:
-		return false
-	case corev1.RestartPolicyOnFailure:
-		return exitCode != 0
-	}
-	return true
-}
-
-// waiting reports whether no container of the Pod has been started.
-func waiting(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodPending || pod.Status.Phase == ""
 }
 
 // failureOf is what the Stages say of why preparing fails.
 func failureOf(pod *corev1.Pod) string {
 	condition := podCondition(pod, v1alpha1.PrepareResources)
-	if condition == nil || condition.Status != corev1.ConditionFalse || condition.Message == "" {
+	if condition.Status != corev1.ConditionFalse || condition.Message == "" {
 		return "failWhen selects the Pod"
 	}
 	return condition.Message

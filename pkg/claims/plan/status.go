@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +25,8 @@ type Patch struct {
 	// Operation is one of the Patch constants.
 	Operation string
 	Type      types.PatchType
-	Data      []byte
+	// Content is what the JSON of the patch is made of.
+	Content any
 }
 
 // The operations of patches, as kwok_dra_pod_writes_total has them.
@@ -47,53 +48,43 @@ type statusPatch struct {
 	Status corev1.PodStatus `json:"status"`
 }
 
-func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus) (*Patch, error) {
+func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus) *Patch {
 	patch := statusPatch{Status: status}
 	patch.Metadata.UID = pod.UID
 	if status.Phase != "" { // it would set a Pod back that runs by now
 		patch.Metadata.ResourceVersion = pod.ResourceVersion
 	}
-	encoded, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	return &Patch{operation, types.StrategicMergePatchType, encoded}, nil
+	return &Patch{operation, types.StrategicMergePatchType, patch}
 }
 
 // startStatus is the status with just PodReadyToStartContainers.
 func startStatus(pod *corev1.Pod, ready corev1.ConditionStatus, now time.Time) corev1.PodStatus {
-	condition := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: ready}
-	return corev1.PodStatus{Conditions: conditionsAt(pod, now, condition)}
+	return corev1.PodStatus{Conditions: conditionsAt(pod, now, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: ready})}
 }
 
 // waitingStatus is the status that a kubelet gives a Pod whose claims have not
 // been prepared.
 func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.PodStatus {
-	unready := fmt.Sprintf("containers with unready status: %s", append(sidecars(pod), names(pod.Spec.Containers)...))
+	reason, initialized := containerCreating, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
+	if incomplete := names(pod.Spec.InitContainers); len(incomplete) > 0 {
+		reason, initialized.Status, initialized.Reason = podInitializing, corev1.ConditionFalse, containersNotInitialized
+		initialized.Message = fmt.Sprintf("containers with incomplete status: %s", incomplete)
+	}
+	unready := fmt.Sprintf("containers with unready status: %s", names(append(sidecars(pod), pod.Spec.Containers...)))
 	conditions := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse},
-		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
+		initialized,
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
 		{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
-	}
-	reason := containerCreating
-	if incomplete := names(pod.Spec.InitContainers); len(incomplete) > 0 {
-		reason = podInitializing
-		conditions[1] = corev1.PodCondition{
-			Type: corev1.PodInitialized, Status: corev1.ConditionFalse, Reason: containersNotInitialized,
-			Message: fmt.Sprintf("containers with incomplete status: %s", incomplete),
-		}
 	}
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    pod.Generation,
 		StartTime:             &metav1.Time{Time: now},
+		HostIPs:               hostIPs(node),
 		Conditions:            conditionsAt(pod, now, conditions...),
 		InitContainerStatuses: waitingContainers(pod.Spec.InitContainers, podInitializing),
 		ContainerStatuses:     waitingContainers(pod.Spec.Containers, reason),
-	}
-	for _, ip := range hostIPs(node) {
-		status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: ip.String()})
 	}
 	if len(status.HostIPs) > 0 {
 		status.HostIP = status.HostIPs[0].IP
@@ -104,22 +95,18 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 // hostIPs are the node's first address, internal ones before external ones, and
 // the first one of the other family (GetNodeHostIPs in pkg/util/node). The API
 // server takes no more.
-func hostIPs(node *corev1.Node) []net.IP {
-	var all []net.IP
+func hostIPs(node *corev1.Node) []corev1.HostIP {
+	var ips []corev1.HostIP
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
 		for _, address := range node.Status.Addresses {
 			if ip := net.ParseIP(address.Address); address.Type == kind && ip != nil {
-				all = append(all, ip)
+				ips = append(ips, corev1.HostIP{IP: ip.String()})
 			}
 		}
 	}
-	isIPv6 := func(ip net.IP) bool { return ip.To4() == nil }
-	for _, ip := range all {
-		if isIPv6(ip) != isIPv6(all[0]) {
-			return []net.IP{all[0], ip}
-		}
-	}
-	return all[:min(1, len(all))]
+	isIPv6 := func(ip corev1.HostIP) bool { return strings.Contains(ip.IP, ":") }
+	ips = slices.CompactFunc(ips, func(a, b corev1.HostIP) bool { return isIPv6(a) == isIPv6(b) })
+	return ips[:min(2, len(ips))]
 }
 
 // conditionsAt completes conditions of a Pod. Their transition is now, unless the
@@ -128,7 +115,7 @@ func conditionsAt(pod *corev1.Pod, now time.Time, conditions ...corev1.PodCondit
 	for i := range conditions {
 		conditions[i].ObservedGeneration = pod.Generation
 		conditions[i].LastTransitionTime = metav1.Time{Time: now}
-		if former := podCondition(pod, conditions[i].Type); former != nil && former.Status == conditions[i].Status {
+		if former := podCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
 			conditions[i].LastTransitionTime = former.LastTransitionTime
 		}
 	}
@@ -144,14 +131,10 @@ func names(containers []corev1.Container) []string {
 }
 
 // sidecars are the init containers that run on, which count for readiness.
-func sidecars(pod *corev1.Pod) []string {
-	var all []string
-	for _, container := range pod.Spec.InitContainers {
-		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			all = append(all, container.Name)
-		}
-	}
-	return all
+func sidecars(pod *corev1.Pod) []corev1.Container {
+	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(container corev1.Container) bool {
+		return container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
 }
 
 func waitingContainers(containers []corev1.Container, reason string) []corev1.ContainerStatus {

@@ -42,7 +42,7 @@ func TestWaitingStatus(t *testing.T) {
 }
 
 func condition(status corev1.PodStatus, kind corev1.PodConditionType) corev1.PodCondition {
-	return *podCondition(&corev1.Pod{Status: status}, kind)
+	return podCondition(&corev1.Pod{Status: status}, kind)
 }
 
 // TestWaitingStatusOfInitContainers has the texts of the kubelet's
@@ -141,17 +141,22 @@ func TestTransitions(t *testing.T) {
 	require.Equal(t, earlier, startStatus(pod, corev1.ConditionFalse, claimstest.Noon).Conditions[0].LastTransitionTime)
 }
 
+func encoded(t *testing.T, patch *Patch) string {
+	t.Helper()
+	encoded, err := json.Marshal(patch.Content)
+	require.NoError(t, err)
+	return string(encoded)
+}
+
 // TestStatusPatch says nothing but what is to change, of which Pod, and of which
 // version where it would set the Pod back.
 func TestStatusPatch(t *testing.T) {
 	t.Parallel()
 	pod := claimstest.NewPod("p", "c")
 	pod.ResourceVersion = "7"
-	patch, err := newStatusPatch(pod, PatchReady, startStatus(pod, corev1.ConditionTrue, claimstest.Noon))
-	require.NoError(t, err)
+	patch := encoded(t, newStatusPatch(pod, PatchReady, startStatus(pod, corev1.ConditionTrue, claimstest.Noon)))
 	require.JSONEq(t, `{"metadata": {"uid": "uid-of-p"}, "status": {"conditions": [{"type": "PodReadyToStartContainers", "status": "True",
-		"observedGeneration": 1, "lastProbeTime": null, "lastTransitionTime": "2026-07-20T12:00:00Z"}]}}`, string(patch.Data))
-	patch, err = newStatusPatch(pod, PatchWaiting, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
-	require.NoError(t, err)
-	require.Contains(t, string(patch.Data), `"metadata":{"uid":"uid-of-p","resourceVersion":"7"}`)
+		"observedGeneration": 1, "lastProbeTime": null, "lastTransitionTime": "2026-07-20T12:00:00Z"}]}}`, patch)
+	patch = encoded(t, newStatusPatch(pod, PatchWaiting, waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)))
+	require.Contains(t, patch, `"metadata":{"uid":"uid-of-p","resourceVersion":"7"}`)
 }

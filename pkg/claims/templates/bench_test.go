@@ -8,6 +8,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // BenchmarkPreparePlan works out what a Pod needs whose claims are to be prepared,
@@ -22,9 +23,11 @@ func BenchmarkPreparePlan(b *testing.B) {
 
 func benchmarkPreparePlan(b *testing.B, template string) {
 	b.Helper()
-	set, node, pod := claimstest.SetOf(b, template), claimstest.NewNode("n"), claimstest.NewPod("p", "c", "e")
-	claims := map[string]*resourcev1.ResourceClaim{"c": claimstest.Allocated("c", pod), "e": claimstest.Allocated("e", pod)}
-	claim := func(name string) (*resourcev1.ResourceClaim, error) { return claims[name], nil }
+	set, node, pod := configtest.SetOf(b, template), claimstest.NewNode("n"), claimstest.NewPod("p", "c", "e")
+	claims := plan.PodClaims{
+		Known: map[string]*resourcev1.ResourceClaim{"c": claimstest.Allocated("c", pod), "e": claimstest.Allocated("e", pod)},
+		Users: func(*resourcev1.ResourceClaim) []*corev1.Pod { return []*corev1.Pod{pod} },
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		view := &plan.PodView{
@@ -32,9 +35,7 @@ func benchmarkPreparePlan(b *testing.B, template string) {
 			Node:    node,
 			Set:     set,
 			Driver:  New(set, node, Slices{Of: func(string) (bool, error) { return true, nil }}),
-			Known:   claim,
-			Claim:   claim,
-			Users:   func(*resourcev1.ResourceClaim) []*corev1.Pod { return []*corev1.Pod{pod} },
+			Claims:  claims,
 			Standby: func([]*resourcev1.ResourceClaim) bool { return false },
 		}
 		next, err := plan.ForPod(b.Context(), view, claimstest.Noon)

@@ -4,16 +4,23 @@
 package templates
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // Driver answers for the drivers of one node that have templates. It is for one worker.
@@ -22,6 +29,8 @@ type Driver struct {
 	node   *corev1.Node
 	lookup *devices.Lookup
 	slices Slices
+	// except reports whether a driver that has templates is a real one on this node.
+	except func(driver string) bool
 }
 
 // Slices is what is known of the slices that kwok-dra has published.
@@ -42,9 +51,15 @@ func NamePods(set *config.Set) bool {
 	return slices.ContainsFunc(set.Templates, func(t *devices.Template) bool { return t.ClaimStatus.UsesPods })
 }
 
+// Except leaves drivers alone that are real ones on this node.
+func (d *Driver) Except(isReal func(driver string) bool) *Driver {
+	d.except = isReal
+	return d
+}
+
 // Has reports whether any template is of a driver.
 func (d *Driver) Has(driver string) bool {
-	return d.set.HasDriver(driver)
+	return d.set.HasDriver(driver) && (d.except == nil || !d.except(driver))
 }
 
 // Registered reports whether a driver has registered with the node's kubelet: those
@@ -53,34 +68,25 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	if !d.Has(driver) {
 		return true, nil
 	}
-	if PluginOf(d.node) == PluginGone {
+	if lifecycle.PluginOf(d.node) == lifecycle.PluginGone {
 		return false, nil
 	}
 	return d.slices.Of(driver)
 }
 
 // Prepare fails where a plugin does not answer, or where it is not known what it would.
-func (d *Driver) Prepare(claim *resourcev1.ResourceClaim) error {
-	for _, result := range claim.Status.Allocation.Devices.Results {
-		if err := d.unsettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
-			return plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
-		}
-		if d.Has(result.Driver) && PluginOf(d.node) == PluginSilent {
-			return unavailable(result.Driver)
+func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	for _, claim := range claims {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if err := d.unsettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
+				return plan.Answered, plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+			}
+			if d.Has(result.Driver) && lifecycle.PluginOf(d.node) == lifecycle.PluginSilent {
+				return plan.Answered, plan.Unavailable(result.Driver)
+			}
 		}
 	}
-	return nil
-}
-
-// Unprepare has nothing to undo: what was prepared is in the claim alone.
-func (d *Driver) Unprepare(*resourcev1.ResourceClaim) error {
-	return nil
-}
-
-// unavailable is the kubelet's error for a plugin that does not answer.
-func unavailable(driver string) error {
-	return plan.Failed(plan.ReasonUnavailable, "NodePrepareResources: rpc error: code = Unavailable desc = connection error: "+
-		"desc = \"transport: Error while dialing: dial unix /var/lib/kubelet/plugins/%s/dra.sock: connect: connection refused\"", driver)
+	return plan.Answered, nil
 }
 
 // unsettled is why it is not known what the driver of a device does: kwok-dra has
@@ -90,62 +96,143 @@ func (d *Driver) unsettled(result *resourcev1.DeviceRequestAllocationResult) err
 	if len(d.set.Unsettled) == 0 || !d.slices.Have(d.node.Name, result) {
 		return nil
 	}
-	_, err := d.lookup.Template(result)
-	if err == nil {
-		return nil
+	if _, err := d.lookup.Template(result); err != nil {
+		return fmt.Errorf("%w, until this is settled: %w", err, utilerrors.NewAggregate(d.set.Unsettled))
 	}
-	return fmt.Errorf("%w, until this is settled: %w", err, utilerrors.NewAggregate(d.set.Unsettled))
+	return nil
+}
+
+// Entries are what a claim is to show: of each device whose driver has a template what
+// the template says, and nothing of others, or of those that are not asked to prepare.
+func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
+	want := &plan.Entries{Claim: claim}
+	seen := sets.New[plan.DeviceID]()
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		id := plan.ResultID(&result)
+		if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) || seen.Has(id) {
+			continue
+		}
+		seen.Insert(id)
+		template, err := d.lookup.Template(&result)
+		if err != nil {
+			return nil, cannotRender(claim, err)
+		}
+		if !template.ClaimStatus.Writes() {
+			continue
+		}
+		report, err := d.render(claim, &result, template, pods)
+		if err != nil {
+			return nil, cannotRender(claim, err)
+		}
+		want.Devices = append(want.Devices, newEntry(&result, template, report))
+		want.NamePods = want.NamePods || template.ClaimStatus.UsesPods
+	}
+	return want, nil
+}
+
+func cannotRender(claim *resourcev1.ResourceClaim, err error) error {
+	return plan.Failed(plan.ReasonTemplate, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
+}
+
+func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
+	entry := plan.EntryFor(result)
+	entry.Data, entry.NetworkData = report.Data, report.NetworkData
+	if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
+		entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
+	}
+	return entry
+}
+
+func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
+	allocated := &devices.Allocated{
+		Node:   d.lookup.Node,
+		Result: result,
+		Config: configOf(claim, result),
+		Claim:  devices.Object{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
+		Pods:   objectsOf(pods),
+	}
+	var err error
+	if template.ClaimStatus.UsesDevice {
+		if allocated.Device, err = d.lookup.Device(result); err != nil {
+			return nil, err
+		}
+	}
+	report, err := template.ClaimStatus.Render(allocated)
+	if err != nil {
+		return nil, fmt.Errorf("render template %s for device %s: %w", template.Name, result.Device, err)
+	}
+	return report, nil
+}
+
+// configOf lists the opaque parameters for the driver of a result and its
+// request. The scheduler puts those of the class before those of the claim
+// (DeviceAllocationResult.Config); so does kwok-dra, whatever allocated.
+func configOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
+	configs := resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result)
+	parameters := []runtime.RawExtension{}
+	for _, source := range []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim} {
+		for _, config := range configs {
+			if config.Source == source && config.Opaque.Driver == result.Driver {
+				parameters = append(parameters, config.Opaque.Parameters)
+			}
+		}
+	}
+	return parameters
+}
+
+// objectsOf names Pods for templates, in the order of their names.
+func objectsOf(pods []*corev1.Pod) []devices.Object {
+	objects := make([]devices.Object, len(pods))
+	for i, pod := range pods {
+		objects[i] = devices.Object{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+	}
+	slices.SortFunc(objects, func(a, b devices.Object) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return objects
+}
+
+// Unprepare has nothing to undo: what was prepared is in the claim alone.
+func (d *Driver) Unprepare() (plan.Answer, error) {
+	return plan.Answered, nil
 }
 
 // ReportsHealth reports whether any driver reports the health of its devices.
 func (d *Driver) ReportsHealth() bool {
-	return slices.ContainsFunc(d.set.Templates, func(t *devices.Template) bool { return t.ReportsHealth })
+	return slices.ContainsFunc(d.set.Templates, func(t *devices.Template) bool { return t.Health == v1alpha1.HealthReport })
 }
 
 // Health is what the kubelet would know of a device: nothing where its driver does
-// not report health, or its plugin is down.
+// not report health, or its plugin is down. It knows the device by the first CDI device id
+// that the driver gives, or else by its full name.
 func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	if err := d.unsettled(result); err != nil {
+	if err := d.unsettled(result); err != nil || !d.Has(result.Driver) {
 		return nil, err
-	}
-	if !d.Has(result.Driver) {
-		return nil, nil
 	}
 	template, err := d.lookup.Template(result)
 	if err != nil {
 		return nil, err
 	}
-	health := &plan.Health{Reported: template.ReportsHealth}
-	if health.ResourceID, err = d.resourceID(pod, claim, result, template); err != nil {
+	report, err := d.render(claim, result, template, []*corev1.Pod{pod})
+	if err != nil {
 		return nil, err
 	}
-	health.Health, err = d.healthOf(result, template)
-	return health, err
-}
-
-func (d *Driver) healthOf(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template) (corev1.ResourceHealthStatus, error) {
-	if !template.ReportsHealth || PluginOf(d.node) != PluginUp {
-		return corev1.ResourceHealthStatusUnknown, nil
+	id := result.Driver + "/" + result.Pool + "/" + result.Device
+	if len(report.CDIDeviceIDs) > 0 {
+		id = report.CDIDeviceIDs[0]
+	}
+	health := &plan.Health{Reported: template.Health == v1alpha1.HealthReport}
+	health.ResourceID, health.Health = corev1.ResourceID(id), corev1.ResourceHealthStatusUnknown
+	if !health.Reported || lifecycle.PluginOf(d.node) != lifecycle.PluginUp {
+		return health, nil
 	}
 	device, err := d.lookup.Device(result)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	health.Health = corev1.ResourceHealthStatusUnhealthy
 	if devices.Healthy(device) {
-		return corev1.ResourceHealthStatusHealthy, nil
+		health.Health = corev1.ResourceHealthStatusHealthy
 	}
-	return corev1.ResourceHealthStatusUnhealthy, nil
-}
-
-// resourceID is the first CDI device id that the driver gives, or else the
-// device's full name.
-func (d *Driver) resourceID(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template) (corev1.ResourceID, error) {
-	report, err := d.render(claim, result, template, []*corev1.Pod{pod})
-	if err != nil {
-		return "", err
-	}
-	if len(report.CDIDeviceIDs) > 0 {
-		return corev1.ResourceID(report.CDIDeviceIDs[0]), nil
-	}
-	return corev1.ResourceID(result.Driver + "/" + result.Pool + "/" + result.Device), nil
+	return health, nil
 }

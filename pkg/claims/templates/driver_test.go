@@ -12,6 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // TestHealthOfContainers selects by claim and by request.
@@ -58,7 +59,7 @@ func TestHealthOfContainers(t *testing.T) {
 			one.Request, two.Request, three.Request = "one", "two/big", "two/small"
 			claimstest.Allocate(claim, one, two, three, other, one)
 			for _, mode := range []string{"Faithful", "Minimal"} {
-				set := claimstest.SetOf(t, claimstest.Template("d", test.spec)+claimstest.Configuration("{podStatus: "+mode+"}"))
+				set := configtest.SetOf(t, claimstest.Template("d", test.spec)+claimstest.Configuration("{podStatus: "+mode+"}"))
 				want := test.want
 				if mode == "Minimal" && test.spec != reports {
 					want = nil
@@ -84,7 +85,7 @@ func viewOf(set *config.Set, claim *resourcev1.ResourceClaim, taints string, cla
 		Node:    node,
 		Set:     set,
 		Driver:  New(set, node, Slices{}),
-		Known:   func(string) (*resourcev1.ResourceClaim, error) { return claim, nil },
+		Claims:  plan.PodClaims{Known: map[string]*resourcev1.ResourceClaim{"c": claim}},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },
 	}
 }
@@ -98,8 +99,10 @@ func shown(t *testing.T, v *plan.PodView) []corev1.ResourceStatus {
 		return nil
 	}
 	require.Equal(t, plan.PatchHealth, next.Patch.Operation)
+	encoded, err := json.Marshal(next.Patch.Content)
+	require.NoError(t, err)
 	var operations []struct{ Value json.RawMessage }
-	require.NoError(t, json.Unmarshal(next.Patch.Data, &operations))
+	require.NoError(t, json.Unmarshal(encoded, &operations))
 	var statuses []corev1.ResourceStatus
 	require.NoError(t, json.Unmarshal(operations[len(operations)-1].Value, &statuses))
 	return statuses

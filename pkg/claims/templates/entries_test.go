@@ -14,6 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // driverOf is the driver of the node n.
@@ -61,7 +62,7 @@ func TestEntries(t *testing.T) {
 			t.Parallel()
 			claim := claimstest.Allocated("c")
 			claimstest.Allocate(claim, test.results...)
-			want, err := driverOf(claimstest.SetOf(t, claimstest.Template("d", test.spec))).Entries(claim, nil)
+			want, err := driverOf(configtest.SetOf(t, claimstest.Template("d", test.spec))).Entries(claim, nil)
 			require.NoError(t, err)
 			require.Equal(t, test.want, idsOf(want.Devices))
 			require.False(t, want.NamePods)
@@ -84,7 +85,7 @@ func TestEntriesFail(t *testing.T) {
 			t.Parallel()
 			claim := claimstest.Allocated("c")
 			claimstest.Allocate(claim, test.result)
-			_, err := driverOf(claimstest.SetOf(t, claimstest.Template("d", test.spec))).Entries(claim, nil)
+			_, err := driverOf(configtest.SetOf(t, claimstest.Template("d", test.spec))).Entries(claim, nil)
 			require.ErrorContains(t, err, test.want)
 		})
 	}
@@ -102,7 +103,7 @@ func TestEntry(t *testing.T) {
 	for mode, conditions := range map[string]int{"Ready": 1, "None": 0} {
 		claim := claimstest.Allocated("c")
 		claimstest.Allocate(claim, shared("s", claimstest.Device("d", "gpu-2")))
-		set := claimstest.SetOf(t, claimstest.Template("d", fmt.Sprintf(spec, mode)))
+		set := configtest.SetOf(t, claimstest.Template("d", fmt.Sprintf(spec, mode)))
 		want, err := driverOf(set).Entries(claim, []*corev1.Pod{claimstest.NewPod("q"), claimstest.NewPod("p")})
 		require.NoError(t, err)
 		require.True(t, want.NamePods)

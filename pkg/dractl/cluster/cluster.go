@@ -2,6 +2,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Flags choose the cluster.
@@ -67,6 +69,28 @@ func (f *Flags) Client() (kubernetes.Interface, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	return kubernetes.NewForConfig(config)
+}
+
+// WriteKubeconfig writes a kubeconfig file with the chosen context alone, which needs no other
+// file.
+func (f *Flags) WriteKubeconfig(path string) error {
+	if _, err := f.RESTConfig(); err != nil {
+		return err
+	}
+	known, err := f.config().RawConfig()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if f.Context != "" {
+		known.CurrentContext = f.Context
+	}
+	if err := errors.Join(clientcmdapi.MinifyConfig(&known), clientcmdapi.FlattenConfig(&known)); err != nil {
+		return fmt.Errorf("read kubeconfig: %w: set KUBECONFIG or give --kubeconfig FILE", err)
+	}
+	if err := clientcmd.WriteToFile(known, path); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
 }
 
 // DefaultNamespace is the namespace that is given, or that of the context.

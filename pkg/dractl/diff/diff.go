@@ -174,7 +174,7 @@ func (c *command) printText(changes []change) error {
 func (l *live) changes(writes *plan.Writes) []change {
 	var changes []change
 	for _, gone := range writes.Delete {
-		changes = append(changes, newChange(remove, l.byName[gone.Name], nil))
+		changes = append(changes, newChange(remove, l.byName[gone.GetName()], nil))
 	}
 	for _, updated := range writes.Update {
 		changes = append(changes, newChange(update, l.byName[updated.Slice.Name], updated.Slice))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -77,7 +78,7 @@ func noNodes(paths []string, others map[string]int) error {
 
 // TellUnselected says which templates select no node, and by what they miss.
 func TellUnselected(streams cli.Streams, templates []*devices.Template, nodes []*corev1.Node) {
-	for _, unselected := range selection.Of(templates, nodes) {
+	for _, unselected := range selection.Of(templates, slices.Values(nodes)) {
 		streams.Tell("%s\n", unselected.String())
 	}
 }

@@ -25,6 +25,8 @@ import (
 type fleet struct {
 	templates []*v1alpha1.ResourcePoolTemplate
 	nodes     []*corev1.Node
+	// model is set where templates of one node are for others.
+	model *model
 }
 
 func (c *command) copy(ctx context.Context) error {
@@ -40,8 +42,8 @@ func (c *command) copy(ctx context.Context) error {
 		return errors.New("there are no ResourceSlices to copy")
 	}
 	defer c.streams.Progress("copying pools", 0).Done()
-	copied, err := copyFleet(ctx, nodes, pools)
-	if err != nil {
+	copied := &fleet{}
+	if err := copied.add(ctx, nodes, pools); err != nil {
 		return err
 	}
 	notes, err := copied.compare(ctx, pools)
@@ -117,14 +119,13 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// copyFleet makes templates and nodes that yield the pools.
-func copyFleet(ctx context.Context, nodes []*corev1.Node, pools []*pool) (*fleet, error) {
+// add adds templates and nodes that yield the pools.
+func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) error {
 	byName := map[string]*corev1.Node{}
 	for _, node := range nodes {
 		byName[node.Name] = node
 	}
 	members := map[string]map[string]*member{}
-	copied := &fleet{}
 	kept := map[string]*corev1.Node{}
 	for _, p := range pools {
 		name := p.node()
@@ -132,7 +133,7 @@ func copyFleet(ctx context.Context, nodes []*corev1.Node, pools []*pool) (*fleet
 			continue
 		}
 		if byName[name] == nil {
-			return nil, fmt.Errorf("slice %s: there is no Node %s: give the nodes too", p.slices[0].Name, name)
+			return fmt.Errorf("slice %s: there is no Node %s: give the nodes too", p.slices[0].Name, name)
 		}
 		if members[p.driver] == nil {
 			members[p.driver] = map[string]*member{}
@@ -143,14 +144,14 @@ func copyFleet(ctx context.Context, nodes []*corev1.Node, pools []*pool) (*fleet
 		}
 	}
 	for _, driver := range slices.Sorted(maps.Keys(members)) {
-		if err := copied.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), byNodeName), kept); err != nil {
-			return nil, err
+		if err := f.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), byNodeName), kept); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
-		copied.nodes = append(copied.nodes, kept[name])
+		f.nodes = append(f.nodes, kept[name])
 	}
-	return copied, copied.addShared(ctx, pools)
+	return f.addShared(ctx, pools)
 }
 
 // with is the node, which may be none yet, with a further pool.
@@ -172,7 +173,7 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 		return err
 	}
 	for number, g := range groups {
-		values := &nodeValues{driver: driver, byNode: map[string]map[string][]string{}}
+		values := &nodeValues{driver: driver, model: f.model, byNode: map[string]map[string][]string{}}
 		if err := f.addGroup(ctx, g.members, values, number); err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (f *fleet) addGroup(ctx context.Context, members []*member, values *nodeVal
 		if len(members[0].pools) > 1 {
 			name += "-" + strconv.Itoa(i)
 		}
-		if err := f.add(ctx, d, name); err != nil {
+		if err := f.addTemplate(ctx, d, name); err != nil {
 			return err
 		}
 		f.templates[len(f.templates)-1].Spec.NodeSelector = selecting(copyPrefix+values.driver, strconv.Itoa(number))
@@ -223,16 +224,16 @@ func (f *fleet) addShared(ctx context.Context, pools []*pool) error {
 		}
 		name := fmt.Sprintf("%s-shared-%d", strings.ToLower(p.driver), numbers[p.driver])
 		numbers[p.driver]++
-		if err := f.add(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name); err != nil {
+		if err := f.addTemplate(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add adds a template. It says which device is in which slice only where that is
+// addTemplate adds a template. It says which device is in which slice only where that is
 // not what comes of itself.
-func (f *fleet) add(ctx context.Context, d *draft, name string) error {
+func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) error {
 	made := d.template(name, d.pools[0].driver)
 	same, err := d.dividedAlike(ctx, made)
 	if err != nil {

@@ -18,6 +18,8 @@ const copyPrefix = "copy." + v1alpha1.GroupName + "/"
 type nodeValues struct {
 	driver string
 	byNode map[string]map[string][]string
+	// model is that of the fleet.
+	model *model
 }
 
 // keep has each node keep its values, and returns the action that yields them.
@@ -61,6 +63,9 @@ func isConstant(values []string) bool {
 // text is a template that yields the values: a row for each member, and in it one
 // for each device.
 func (v *nodeValues) text(key string, members []*member, values [][]string) string {
+	if v.model != nil {
+		return v.model.text(values[0])
+	}
 	if allEqual(values) {
 		return indexed(values[0])
 	}

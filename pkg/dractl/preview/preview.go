@@ -53,10 +53,7 @@ type Preview struct {
 // New makes a Preview. The error is that of the server.
 func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview, error) {
 	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
-	existing, err := p.observe()
-	if err != nil {
-		return nil, err
-	}
+	existing := p.observe()
 	for _, node := range cluster.Nodes {
 		key := plan.NodeKey(node.Name)
 		desired := plan.DesiredPools(ctx, cluster.Config, node, existing[key], plan.Known{})
@@ -81,21 +78,17 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 }
 
 // observe returns what a cache of kwok-dra's slices would have.
-func (p *Preview) observe() (map[plan.Key][]*plan.Observed, error) {
+func (p *Preview) observe() map[plan.Key][]*plan.Observed {
 	existing := map[plan.Key][]*plan.Observed{}
 	for _, slice := range p.cluster.Slices {
 		p.live[slice.Name] = slice
 		if slice.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
 			continue
 		}
-		object, err := plan.Observe(slice)
-		if err != nil {
-			return nil, err
-		}
-		observed := object.(*plan.Observed)
+		observed := plan.Observe(slice)
 		existing[observed.Key()] = append(existing[observed.Key()], observed)
 	}
-	return existing, nil
+	return existing
 }
 
 func (p *Preview) addProblems(key plan.Key, problems iter.Seq[error]) {

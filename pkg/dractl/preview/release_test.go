@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
@@ -22,15 +22,6 @@ func template(name, driver, devices string) string {
 		"spec:\n  driver: " + driver + "\n  devices: [" + devices + "]\n"
 }
 
-func setOf(t *testing.T, text string) *config.Set {
-	t.Helper()
-	documents, err := config.Decode("test", []byte(text))
-	require.NoError(t, err)
-	set, err := config.NewSet(documents)
-	require.NoError(t, err)
-	return set
-}
-
 // TestRelease: which fields a release keeps without being asked.
 func TestRelease(t *testing.T) {
 	t.Parallel()
@@ -38,7 +29,7 @@ func TestRelease(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
-	set := setOf(t, template("a", "d", divided)+template("b", "e", tainted))
+	set := configtest.SetOf(t, template("a", "d", divided)+template("b", "e", tainted))
 	for name, test := range map[string]struct {
 		version string
 		gates   map[string]bool

@@ -19,7 +19,7 @@ type Object[T any] interface {
 
 // Get returns an object that there is. It takes no lock.
 func Get[T any, P Object[T]](s *Server, namespace, name string) P {
-	object, err := s.tracker.Get(resourceOf(P(new(T))), namespace, name)
+	object, err := s.objects.Get(resourceOf(P(new(T))), namespace, name)
 	must(err)
 	return object.(P)
 }
@@ -30,15 +30,15 @@ func (s *Server) Add(object runtime.Object) {
 	defer s.Mu.Unlock()
 	object = object.DeepCopyObject()
 	object.GetObjectKind().SetGroupVersionKind(kindOf(object)) // which managed fields need
-	s.number(object)
-	must(s.tracker.Create(resourceOf(object), object, metaOf(object).GetNamespace()))
+	s.objects.number(object)
+	must(s.objects.ObjectTracker.Create(resourceOf(object), object, metaOf(object).GetNamespace()))
 }
 
 // Remove deletes an object.
 func (s *Server) Remove(object runtime.Object) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	must(s.tracker.Delete(resourceOf(object), metaOf(object).GetNamespace(), metaOf(object).GetName()))
+	must(s.objects.Delete(resourceOf(object), metaOf(object).GetNamespace(), metaOf(object).GetName()))
 }
 
 // Edit changes an object, and keeps its managedFields right.
@@ -54,8 +54,7 @@ func Edit[T any, P Object[T]](s *Server, namespace, name string, change func(obj
 		object, err = manager.Update(live, object, "someone")
 		must(err)
 	}
-	_, err := s.store(resourceOf(live), live, object)
-	must(err)
+	must(s.objects.store(resourceOf(live), live, object))
 }
 
 func resourceOf(object runtime.Object) schema.GroupVersionResource {

@@ -2,12 +2,9 @@
 package apitest
 
 import (
-	"errors"
-	"strconv"
 	"sync"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -34,8 +30,7 @@ type Server struct {
 	// Lags are how late the watches that begin now are, by resource.
 	Lags map[string]time.Duration
 
-	tracker clienttesting.ObjectTracker
-	version int
+	objects *objects
 	calls   []string
 	refuse  func(call string) error
 }
@@ -47,10 +42,9 @@ func New(objects ...runtime.Object) *Server {
 		Name:      func(clienttesting.Action) string { return "" },
 		Admit:     func(runtime.Object) error { return nil },
 		Lags:      map[string]time.Duration{},
-		tracker:   clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
 	}
+	s.objects = newObjects(func(object runtime.Object) error { return s.Admit(object) })
 	s.AddReactor("*", "*", s.react)
-	s.AddReactor("*", "*", clienttesting.ObjectReaction(s.tracker))
 	s.AddWatchReactor("*", s.watch)
 	for _, object := range objects {
 		s.Add(object)
@@ -103,108 +97,25 @@ func (s *Server) react(action clienttesting.Action) (handled bool, object runtim
 	switch a := action.(type) {
 	case clienttesting.ListActionImpl:
 		object, err = s.list(&a)
+		return true, object, err
+	case clienttesting.DeleteCollectionActionImpl:
+		return true, nil, s.deleteSlices(&a)
 	case clienttesting.CreateActionImpl:
-		object, err = s.create(&a)
-	case clienttesting.UpdateActionImpl:
-		object, err = s.update(&a)
+		if len(a.CreateOptions.DryRun) > 0 {
+			return true, a.Object, s.objects.prepare(a.Object)
+		}
 	case clienttesting.PatchActionImpl:
-		object, err = s.patch(&a)
-	case clienttesting.DeleteActionImpl:
-		err = s.delete(&a)
-	default:
-		return false, nil, nil
-	}
-	return true, object, err
-}
-
-func (s *Server) create(action *clienttesting.CreateActionImpl) (runtime.Object, error) {
-	object := action.Object.DeepCopyObject()
-	if err := s.Admit(object); err != nil {
-		return nil, err
-	}
-	version := s.number(object)
-	if m := metaOf(object); m.GetUID() == "" {
-		m.SetUID(types.UID("uid-" + version))
-	}
-	if m := metaOf(object); m.GetName() == "" {
-		m.SetName(m.GetGenerateName() + version)
-	}
-	if len(action.CreateOptions.DryRun) > 0 {
-		return object, nil
-	}
-	return object, s.tracker.Create(action.Resource, object, action.Namespace)
-}
-
-func (s *Server) update(action *clienttesting.UpdateActionImpl) (runtime.Object, error) {
-	live, err := s.tracker.Get(action.Resource, action.Namespace, metaOf(action.Object).GetName())
-	if err != nil {
-		return nil, err
-	}
-	return s.replace(action.Resource, live, action.Object.DeepCopyObject())
-}
-
-func (s *Server) delete(action *clienttesting.DeleteActionImpl) error {
-	live, err := s.tracker.Get(action.Resource, action.Namespace, action.Name)
-	if err != nil {
-		return err
-	}
-	if p := action.DeleteOptions.Preconditions; p != nil {
-		if err := expect(action.Resource, metaOf(live), *p.UID, *p.ResourceVersion); err != nil {
-			return err
+		if a.PatchType == types.ApplyPatchType {
+			object, err = s.objects.apply(&a)
+			return true, object, err
 		}
 	}
-	return s.tracker.Delete(action.Resource, action.Namespace, action.Name)
-}
-
-// replace stores what a call makes of an object, unless the call is about an older one.
-func (s *Server) replace(resource schema.GroupVersionResource, live, object runtime.Object) (runtime.Object, error) {
-	if err := expect(resource, metaOf(live), metaOf(object).GetUID(), metaOf(object).GetResourceVersion()); err != nil {
-		return nil, err
+	handled, object, err = clienttesting.ObjectReaction(s.objects)(action)
+	patch, ok := action.(clienttesting.PatchActionImpl)
+	if ok && err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown { // the patch does not fit
+		err = apierrors.NewInvalid(schema.GroupKind{Group: patch.Resource.Group}, patch.Name, nil)
 	}
-	if err := s.Admit(object); err != nil {
-		return nil, err
-	}
-	return s.store(resource, live, object)
-}
-
-// expect reports a conflict if an object is not the one that a call is about.
-func expect(resource schema.GroupVersionResource, live metav1.Object, uid types.UID, version string) error {
-	switch {
-	case uid != "" && uid != live.GetUID():
-		return apierrors.NewConflict(resource.GroupResource(), live.GetName(), errors.New("precondition failed: UID"))
-	case version != "" && version != live.GetResourceVersion():
-		return apierrors.NewConflict(resource.GroupResource(), live.GetName(), errors.New("it has changed"))
-	}
-	return nil
-}
-
-// store stores an object under a new resource version if it has changed.
-func (s *Server) store(resource schema.GroupVersionResource, live, object runtime.Object) (runtime.Object, error) {
-	if equalButTimes(live, object) {
-		return live, nil
-	}
-	s.number(object)
-	return object, s.tracker.Update(resource, object, metaOf(live).GetNamespace())
-}
-
-// number gives an object the next resource version.
-func (s *Server) number(object runtime.Object) string {
-	s.version++
-	version := strconv.Itoa(s.version)
-	metaOf(object).SetResourceVersion(version)
-	return version
-}
-
-// equalButTimes passes over the times in managedFields, as the API server does.
-func equalButTimes(a, b runtime.Object) bool {
-	a, b = a.DeepCopyObject(), b.DeepCopyObject()
-	for _, object := range []runtime.Object{a, b} {
-		fields := metaOf(object).GetManagedFields()
-		for i := range fields {
-			fields[i].Time = nil
-		}
-	}
-	return apiequality.Semantic.DeepEqual(a, b)
+	return handled, object, err
 }
 
 func metaOf(object runtime.Object) metav1.Object {

@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +35,7 @@ func (s *Server) list(action *clienttesting.ListActionImpl) (runtime.Object, err
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.tracker.List(action.Resource, action.Kind, action.Namespace)
+	list, err := s.objects.List(action.Resource, action.Kind, action.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +43,24 @@ func (s *Server) list(action *clienttesting.ListActionImpl) (runtime.Object, err
 	must(err)
 	items = slices.DeleteFunc(items, func(object runtime.Object) bool { return !selector.Matches(fieldsOf(object)) })
 	return list, meta.SetList(list, items)
+}
+
+// deleteSlices deletes slices, the only kind of which clients delete collections.
+func (s *Server) deleteSlices(action *clienttesting.DeleteCollectionActionImpl) error {
+	list, err := s.objects.List(action.Resource, resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), "")
+	if err != nil {
+		return err
+	}
+	for _, slice := range list.(*resourcev1.ResourceSliceList).Items {
+		selected := action.ListRestrictions.Fields.Matches(fieldsOf(&slice)) && action.ListRestrictions.Labels.Matches(labels.Set(slice.Labels))
+		if !selected {
+			continue
+		}
+		if err := s.objects.Delete(action.Resource, "", slice.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watch tells that an object has gone when it leaves a selection by labels.
@@ -57,7 +74,7 @@ func (s *Server) watch(action clienttesting.Action) (bool, watch.Interface, erro
 	if err != nil {
 		return true, nil, err
 	}
-	source, err := s.tracker.Watch(action.GetResource(), action.GetNamespace(), options)
+	source, err := s.objects.Watch(action.GetResource(), action.GetNamespace(), options)
 	if err != nil {
 		return true, nil, err
 	}
@@ -68,44 +85,34 @@ func (s *Server) watch(action clienttesting.Action) (bool, watch.Interface, erro
 		return event, byFields.Matches(fieldsOf(event.Object))
 	})
 	lags := s.Lags
-	r := &relay{source: source, result: make(chan watch.Event), done: make(chan struct{}), lag: func() time.Duration {
+	return true, late(source, func() time.Duration {
 		s.Mu.Lock()
 		defer s.Mu.Unlock()
 		return lags[action.GetResource().Resource]
-	}}
-	go r.run()
-	return true, r, nil
+	}), nil
 }
 
-// relay is a watch that may be late.
-type relay struct {
-	source watch.Interface
-	result chan watch.Event
-	done   chan struct{}
-	stop   sync.Once
-	lag    func() time.Duration
-}
-
-func (r *relay) run() {
-	for event := range r.source.ResultChan() {
-		if lag := r.lag(); lag > 0 {
+// late passes on the events of a watch, as late as lag says.
+func late(source watch.Interface, lag func() time.Duration) watch.Interface {
+	events := make(chan watch.Event)
+	proxy := watch.NewProxyWatcher(events)
+	go func() {
+		<-proxy.StopChan()
+		source.Stop()
+	}()
+	go func() {
+		for event := range source.ResultChan() {
+			if wait := lag(); wait > 0 {
+				select {
+				case <-time.After(wait):
+				case <-proxy.StopChan():
+				}
+			}
 			select {
-			case <-time.After(lag):
-			case <-r.done:
+			case events <- event:
+			case <-proxy.StopChan():
 			}
 		}
-		select {
-		case r.result <- event:
-		case <-r.done:
-		}
-	}
-}
-
-func (r *relay) ResultChan() <-chan watch.Event { return r.result }
-
-func (r *relay) Stop() {
-	r.stop.Do(func() {
-		close(r.done)
-		r.source.Stop()
-	})
+	}()
+	return proxy
 }

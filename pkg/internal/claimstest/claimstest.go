@@ -2,30 +2,18 @@
 package claimstest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
-
-// Quiet is a context that logs errors to the test.
-func Quiet(t testing.TB) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0))))
-}
 
 // NewNode is a Node that kwok manages.
 func NewNode(name string) *corev1.Node {
@@ -37,13 +25,6 @@ func NewNode(name string) *corev1.Node {
 		},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}},
 	}
-}
-
-// RealNode is a Node with a kubelet.
-func RealNode(name string) *corev1.Node {
-	node := NewNode(name)
-	node.Annotations = nil
-	return node
 }
 
 // NewPod is a Pod bound to the node n, with one container that uses the claims.
@@ -92,15 +73,6 @@ func Device(driver, name string) resourcev1.DeviceRequestAllocationResult {
 	return resourcev1.DeviceRequestAllocationResult{Request: "gpu", Driver: driver, Pool: "n", Device: name}
 }
 
-// NewSlice is what kwok-dra publishes of a driver's devices on a node.
-func NewSlice(driver, node string) *resourcev1.ResourceSlice {
-	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{
-		Name: driver + "-" + node, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-	}}
-	slice.Spec = resourcev1.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: resourcev1.ResourcePool{Name: node}, Devices: []resourcev1.Device{{Name: "gpu-0"}}}
-	return slice
-}
-
 // Template is a ResourcePoolTemplate of a driver with gpu-0 to gpu-3, and more
 // of its spec.
 func Template(driver, more string) string {
@@ -111,22 +83,6 @@ func Template(driver, more string) string {
 // Configuration is a KwokDRAConfiguration, its spec in YAML's flow style.
 func Configuration(spec string) string {
 	return "---\napiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: c}\nspec: " + spec + "\n"
-}
-
-// Replace has a store have those documents.
-func Replace(t testing.TB, store *config.Store, documents string) {
-	t.Helper()
-	decoded, err := config.Decode("test", []byte(documents))
-	require.NoError(t, err)
-	require.NoError(t, store.Replace("test", decoded))
-}
-
-// SetOf is the configuration that the documents make.
-func SetOf(t testing.TB, documents string) *config.Set {
-	t.Helper()
-	store := config.NewStore("test")
-	Replace(t, store, documents)
-	return store.Current()
 }
 
 // Say sets the condition PrepareResources, as Stages do.

@@ -65,16 +65,16 @@ const (
 var Fields = []Field{
 	onDevices(Field{Name: "taints", Gate: "DRADeviceTaints"},
 		resourcev1.Device{Taints: []resourcev1.DeviceTaint{{Key: probeName, Effect: resourcev1.DeviceTaintEffectNoSchedule}}},
-		func(d *resourcev1.Device) bool { return len(d.Taints) > 0 },
+		func(d resourcev1.Device) bool { return len(d.Taints) > 0 },
 		func(d *resourcev1.Device) { d.Taints = nil }),
 	onDevices(Field{Name: "allowMultipleAllocations", Gate: "DRAConsumableCapacity"},
 		resourcev1.Device{AllowMultipleAllocations: new(true)},
-		func(d *resourcev1.Device) bool { return d.AllowMultipleAllocations != nil },
+		func(d resourcev1.Device) bool { return d.AllowMultipleAllocations != nil },
 		dropSharing),
 	// The gate is one for all three, and bindsToNode may be there alone.
 	onDevices(Field{Name: "bindingConditions", Gate: "DRADeviceBindingConditions"},
 		resourcev1.Device{BindsToNode: new(true)},
-		func(d *resourcev1.Device) bool {
+		func(d resourcev1.Device) bool {
 			return d.BindsToNode != nil || len(d.BindingConditions)+len(d.BindingFailureConditions) > 0
 		},
 		func(d *resourcev1.Device) {
@@ -82,8 +82,11 @@ var Fields = []Field{
 		}),
 	onDevices(Field{Name: "list attributes", Gate: "DRAListTypeAttributes"},
 		resourcev1.Device{Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{probeName: {StringValues: []string{probeName}}}},
-		devices.HasListAttribute,
-		dropLists),
+		func(d resourcev1.Device) bool { return devices.HasListAttribute(&d) },
+		func(d *resourcev1.Device) {
+			d.Attributes = maps.Clone(d.Attributes)
+			maps.DeleteFunc(d.Attributes, func(_ resourcev1.QualifiedName, a resourcev1.DeviceAttribute) bool { return devices.IsList(a) })
+		}),
 	onDevices(
 		Field{
 			Name: "nodeAllocatableResources", Gate: "DRANodeAllocatableResources", Without: "its devices would not count against the node's own resources",
@@ -93,15 +96,19 @@ var Fields = []Field{
 		resourcev1.Device{NodeAllocatableResources: map[corev1.ResourceName]resourcev1.NodeAllocatableResource{
 			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: one()}},
 		}},
-		func(d *resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 },
+		func(d resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 },
 		nil),
 	onDevices(Field{Name: Counters, Gate: "DRAPartitionableDevices", Without: notExclusive},
 		resourcev1.Device{ConsumesCounters: probeCounters()},
-		func(d *resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 },
+		func(d resourcev1.Device) bool { return len(d.ConsumesCounters) > 0 },
 		nil),
 	onDevices(Field{Name: "compatibilityGroups", Gate: "DRADeviceCompatibilityGroups", Without: notExclusive},
 		resourcev1.Device{ConsumesCounters: probeCounters(probeName)},
-		hasGroups,
+		func(d resourcev1.Device) bool {
+			return slices.ContainsFunc(d.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool {
+				return len(c.CompatibilityGroups) > 0
+			})
+		},
 		nil),
 	{
 		Name: "perDeviceNodeSelection", Gate: "DRAPartitionableDevices", Without: "its devices would not be limited to their nodes",
@@ -137,17 +144,10 @@ var Fields = []Field{
 }
 
 // onDevices makes it a field of devices, which the probe has one of.
-func onDevices(field Field, probe resourcev1.Device, used func(*resourcev1.Device) bool, drop func(*resourcev1.Device)) Field {
+func onDevices(field Field, probe resourcev1.Device, used func(resourcev1.Device) bool, drop func(*resourcev1.Device)) Field {
 	probe.Name = probeName
 	field.probe.Devices = []resourcev1.Device{probe}
-	field.used = func(pool *devices.Pool) bool {
-		for i := range pool.Devices {
-			if used(&pool.Devices[i]) {
-				return true
-			}
-		}
-		return false
-	}
+	field.used = func(pool *devices.Pool) bool { return slices.ContainsFunc(pool.Devices, used) }
 	field.clear = func(pool *devices.Pool) {
 		pool.Devices = slices.Clone(pool.Devices) // they are shared with the template
 		for i := range pool.Devices {
@@ -164,15 +164,6 @@ func dropSharing(d *resourcev1.Device) {
 	for name, capacity := range d.Capacity {
 		d.Capacity[name] = resourcev1.DeviceCapacity{Value: capacity.Value}
 	}
-}
-
-func dropLists(d *resourcev1.Device) {
-	d.Attributes = maps.Clone(d.Attributes)
-	maps.DeleteFunc(d.Attributes, func(_ resourcev1.QualifiedName, a resourcev1.DeviceAttribute) bool { return devices.IsList(a) })
-}
-
-func hasGroups(d *resourcev1.Device) bool {
-	return slices.ContainsFunc(d.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool { return len(c.CompatibilityGroups) > 0 })
 }
 
 func probeCounters(groups ...string) []resourcev1.DeviceCounterConsumption {

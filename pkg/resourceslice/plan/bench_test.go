@@ -7,6 +7,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // eight are 8 devices of 9 attributes, one of them rendered.
@@ -14,12 +15,8 @@ const eight = `{name: gpu, count: 8, attributes: {a: x, b: x, c: x, d: x, e: x, 
 
 func eightOn(b *testing.B) *config.Set {
 	b.Helper()
-	documents, err := config.Decode("test", []byte("apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: a}\n"+
-		"spec: {driver: d, devices: ["+eight+"]}\n"))
-	require.NoError(b, err)
-	set, err := config.NewSet(documents)
-	require.NoError(b, err)
-	return set
+	return configtest.SetOf(b, "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: a}\n"+
+		"spec: {driver: d, devices: ["+eight+"]}\n")
 }
 
 // BenchmarkDesiredPools works out what a node should have, with the template rendered.
@@ -62,6 +59,6 @@ func BenchmarkObserve(b *testing.B) {
 		if err := received.Unmarshal(wire); err != nil {
 			b.Fatal(err)
 		}
-		observe(&received)
+		Observe(&received)
 	}
 }

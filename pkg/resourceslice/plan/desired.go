@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -133,9 +134,7 @@ func (d *Desired) holdUnsettled(state *nodeState, made []devices.Pool) {
 }
 
 func hasAll(pool *devices.Pool, o *Observed) bool {
-	return !slices.ContainsFunc(o.Names.List(), func(name string) bool {
-		return !slices.ContainsFunc(pool.Devices, func(d resourcev1.Device) bool { return d.Name == name })
-	})
+	return sets.New(inventory.NamesOf(pool.Devices).List()...).HasAll(o.Devices.List()...)
 }
 
 // remember notes the pools that should exist, and of those known the ones of drivers
@@ -169,13 +168,8 @@ func (d *Desired) Problems() map[string]error {
 	for _, refusal := range d.Refused {
 		templates = append(templates, refusal.Err)
 	}
-	problems := map[string]error{}
-	if len(templates) > 0 {
-		problems["template"] = errors.Join(templates...)
-	}
-	if d.taints != nil {
-		problems["annotation"] = d.taints
-	}
+	problems := map[string]error{"template": errors.Join(templates...), "annotation": d.taints}
+	maps.DeleteFunc(problems, func(_ string, err error) bool { return err == nil })
 	return problems
 }
 
@@ -222,8 +216,7 @@ func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *device
 // matching, and is retired when retireWhen of any one matches.
 func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, published bool) (bool, error) {
 	for _, t := range templates {
-		retire, err := set.RetireWhen(t).Matches(ctx, node)
-		if err != nil || retire {
+		if retire, err := set.RetireWhen(t).Matches(ctx, node); err != nil || retire {
 			return false, wrapTemplate(t, err)
 		}
 	}
@@ -231,8 +224,7 @@ func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, t
 		return true, nil
 	}
 	for _, t := range templates {
-		publish, err := set.PublishWhen(t).Matches(ctx, node)
-		if err != nil || !publish {
+		if publish, err := set.PublishWhen(t).Matches(ctx, node); err != nil || !publish {
 			return false, wrapTemplate(t, err)
 		}
 	}

@@ -96,7 +96,7 @@ func (m *model) observed() []*Observed {
 
 func observedOf(t testing.TB, slice *resourcev1.ResourceSlice) *Observed {
 	t.Helper()
-	return observe(slice.DeepCopy())
+	return Observe(slice.DeepCopy())
 }
 
 // steps are the writes one by one, in the order in which they are made.
@@ -104,8 +104,8 @@ func (m *model) steps(writes Writes) []func() {
 	var steps []func()
 	for _, existing := range writes.Delete {
 		steps = append(steps, func() {
-			require.Equal(m.t, m.slices[existing.Name].ResourceVersion, existing.ResourceVersion)
-			delete(m.slices, existing.Name)
+			require.Equal(m.t, m.slices[existing.GetName()].ResourceVersion, existing.ResourceVersion)
+			delete(m.slices, existing.GetName())
 		})
 	}
 	for _, update := range writes.Update {
@@ -153,7 +153,7 @@ func (m *model) list() []*resourcev1.ResourceSlice {
 func summary(writes Writes) string {
 	var words []string
 	for _, existing := range writes.Delete {
-		words = append(words, "delete "+index(existing.Name))
+		words = append(words, "delete "+index(existing.GetName()))
 	}
 	slices.Sort(words)
 	for _, update := range writes.Update {

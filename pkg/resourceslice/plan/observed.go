@@ -13,19 +13,14 @@ import (
 )
 
 // Observed is what the cache keeps of a ResourceSlice. A full slice takes 35 KB
-// of memory for 3.5 KB on the wire, so of the devices only a hash is kept, and
-// their names, which slices of a kind share, and the times of their taints.
+// of memory for 3.5 KB on the wire, so of the devices only a hash is kept, and what
+// inventories show of them.
 type Observed struct {
 	cached.Meta
+	inventory.Slice
 
-	OwnerReferences  []metav1.OwnerReference
-	NodeName, Driver string
-	Pool             resourcev1.ResourcePool
-	Devices          int
-	Names            inventory.Names
-	Content          Content
-	// Taints are by device, with the times at which they were added.
-	Taints map[string][]inventory.Taint
+	OwnerReferences []metav1.OwnerReference
+	Content         Content
 
 	own ownLabels
 }
@@ -43,7 +38,7 @@ func ContentOf(spec *resourcev1.ResourceSliceSpec) Content {
 	canonical := *spec
 	canonical.Pool = resourcev1.ResourcePool{Name: spec.Pool.Name}
 	if slices.ContainsFunc(spec.Devices, func(d resourcev1.Device) bool { return len(d.Taints) > 0 }) {
-		canonical.Devices = withoutTimes(spec.Devices)
+		canonical.Devices = changeTaints(spec.Devices, func(_ string, taint *resourcev1.DeviceTaint) { taint.TimeAdded = nil })
 	}
 	data, err := canonical.Marshal()
 	if err != nil {
@@ -52,48 +47,34 @@ func ContentOf(spec *resourcev1.ResourceSliceSpec) Content {
 	return Content(maphash.Bytes(contentSeed, data))
 }
 
-func withoutTimes(devices []resourcev1.Device) []resourcev1.Device {
-	stripped := slices.Clone(devices)
-	for i := range stripped {
-		stripped[i].Taints = slices.Clone(stripped[i].Taints)
-		for j := range stripped[i].Taints {
-			stripped[i].Taints[j].TimeAdded = nil
-		}
-	}
-	return stripped
-}
-
-// Observe makes an Observed of a slice. It is the transform of the informer,
-// which may pass it its own result.
-func Observe(object any) (any, error) {
-	if slice, ok := object.(*resourcev1.ResourceSlice); ok {
-		return observe(slice), nil
-	}
-	return object, nil
-}
-
-func observe(slice *resourcev1.ResourceSlice) *Observed {
+// Observe makes an Observed of a slice.
+func Observe(slice *resourcev1.ResourceSlice) *Observed {
+	pool := &slice.Spec.Pool
 	observed := &Observed{
-		Meta:            cached.MetaOf(slice),
+		Meta: cached.MetaOf(slice),
+		Slice: inventory.Slice{
+			Driver:     slice.Spec.Driver,
+			Pool:       pool.Name,
+			Name:       slice.Name,
+			Generation: pool.Generation,
+			Count:      pool.ResourceSliceCount,
+			Devices:    inventory.NamesOf(slice.Spec.Devices),
+			Taints:     taintsIn(slice.Spec.Devices),
+		},
 		OwnerReferences: slice.OwnerReferences,
-		Driver:          slice.Spec.Driver,
-		Pool:            slice.Spec.Pool,
-		Devices:         len(slice.Spec.Devices),
-		Names:           inventory.NamesOf(slice.Spec.Devices),
 		Content:         ContentOf(&slice.Spec),
-		Taints:          taintsIn(slice.Spec.Devices),
 		own:             ownLabelsOf(slice),
 	}
 	if slice.Spec.NodeName != nil {
-		observed.NodeName = *slice.Spec.NodeName
+		observed.Node = *slice.Spec.NodeName
 	}
 	return observed
 }
 
 // Key is the key of what the slice is of.
 func (o *Observed) Key() Key {
-	if o.NodeName != "" {
-		return NodeKey(o.NodeName)
+	if o.Node != "" {
+		return NodeKey(o.Node)
 	}
-	return Key{Driver: o.Driver, Pool: o.Pool.Name}
+	return Key{Driver: o.Driver, Pool: o.Pool}
 }

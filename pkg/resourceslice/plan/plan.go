@@ -54,7 +54,7 @@ type PoolID struct {
 
 func poolIDOf(pool *devices.Pool) PoolID { return PoolID{pool.Driver, pool.Name} }
 
-func (o *Observed) poolID() PoolID { return PoolID{o.Driver, o.Pool.Name} }
+func (o *Observed) poolID() PoolID { return PoolID{o.Driver, o.Pool} }
 
 func compare(node *corev1.Node, pools []devices.Pool, layout devices.Layout, existing []*Observed) (Writes, error) {
 	byPool := map[PoolID][]*Observed{}
@@ -64,7 +64,7 @@ func compare(node *corev1.Node, pools []devices.Pool, layout devices.Layout, exi
 	var writes Writes
 	for _, pool := range pools {
 		id, owner := poolIDOf(&pool), ownerOf(node, &pool)
-		pool.Devices = taintTimesOf(owner, byPool[id]).on(pool.Devices)
+		pool.Devices = keepTimes(pool.Devices, owner, byPool[id])
 		desired, err := newSlices(owner, &pool, layout)
 		if err != nil {
 			return Writes{}, err
@@ -80,7 +80,7 @@ func compare(node *corev1.Node, pools []devices.Pool, layout devices.Layout, exi
 	// Oldest first: if a newer slice were deleted before, an older one whose count
 	// happens to be right could pass as the whole pool.
 	slices.SortStableFunc(writes.Delete, func(a, b *Observed) int {
-		return cmp.Compare(a.Pool.Generation, b.Pool.Generation)
+		return cmp.Compare(a.Generation, b.Generation)
 	})
 	return writes, nil
 }
@@ -94,7 +94,7 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 	for _, slice := range desired {
 		if match := current[slice.Name]; match == nil {
 			missing++
-		} else if match.Content != ContentOf(&slice.Spec) || match.Pool.ResourceSliceCount != slice.Spec.Pool.ResourceSliceCount {
+		} else if match.Content != ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount {
 			changed[slice.Name] = true
 		}
 	}
@@ -114,7 +114,7 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 		}
 	}
 	for _, slice := range existing {
-		if slice.Pool.Generation != newest || current[slice.Name] != nil {
+		if slice.Generation != newest || current[slice.GetName()] != nil {
 			w.Delete = append(w.Delete, slice)
 		}
 	}
@@ -124,11 +124,11 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 func newestOf(existing []*Observed) (int64, map[string]*Observed) {
 	newest, byName := int64(0), map[string]*Observed{}
 	for _, slice := range existing {
-		newest = max(newest, slice.Pool.Generation)
+		newest = max(newest, slice.Generation)
 	}
 	for _, slice := range existing {
-		if slice.Pool.Generation == newest {
-			byName[slice.Name] = slice
+		if slice.Generation == newest {
+			byName[slice.GetName()] = slice
 		}
 	}
 	return newest, byName

@@ -170,19 +170,19 @@ func (m *model) view(driver, pool string) view {
 	var newest []*Observed
 	generation := int64(-1)
 	for _, slice := range m.observed() {
-		if slice.Driver != driver || slice.Pool.Name != pool || slice.Pool.Generation < generation {
+		if slice.Driver != driver || slice.Pool != pool || slice.Generation < generation {
 			continue
 		}
-		if slice.Pool.Generation > generation {
-			generation, newest = slice.Pool.Generation, nil
+		if slice.Generation > generation {
+			generation, newest = slice.Generation, nil
 		}
 		newest = append(newest, slice)
 	}
 	var v view
 	contents := map[string]Content{}
 	for _, slice := range newest {
-		v.complete = v.complete || int(slice.Pool.ResourceSliceCount) == len(newest)
-		contents[index(slice.Name)] = slice.Content
+		v.complete = v.complete || int(slice.Count) == len(newest)
+		contents[index(slice.GetName())] = slice.Content
 	}
 	for _, key := range slices.Sorted(maps.Keys(contents)) {
 		v.contents += fmt.Sprint(key, ":", contents[key], " ")

@@ -26,7 +26,6 @@ const maxReadable = 58
 type sliceOwner struct {
 	// name is the readable part of the slices' names.
 	name string
-	uid  types.UID
 	// reference makes the garbage collector delete what kwok-dra could not, as with
 	// real drivers. It is nil for the pool of a file.
 	reference *metav1.OwnerReference
@@ -34,19 +33,23 @@ type sliceOwner struct {
 
 // ownerOf is the owner of the slices of a pool, which may be a node's own.
 func ownerOf(node *corev1.Node, pool *devices.Pool) sliceOwner {
-	switch {
-	case pool.SharedWith == nil:
-		return sliceOwner{name: node.Name, uid: node.UID, reference: &metav1.OwnerReference{
-			APIVersion: "v1",
-			Kind:       "Node",
-			Name:       node.Name,
-			UID:        node.UID,
-			Controller: new(true),
-		}}
-	case pool.Owner == nil:
-		return sliceOwner{name: pool.Name}
+	if pool.SharedWith != nil {
+		return sliceOwner{name: pool.Name, reference: pool.Owner()}
 	}
-	return sliceOwner{name: pool.Name, uid: pool.Owner.UID, reference: pool.Owner}
+	return sliceOwner{name: node.Name, reference: &metav1.OwnerReference{
+		APIVersion: "v1",
+		Kind:       "Node",
+		Name:       node.Name,
+		UID:        node.UID,
+		Controller: new(true),
+	}}
+}
+
+func (o sliceOwner) uid() types.UID {
+	if o.reference == nil {
+		return ""
+	}
+	return o.reference.UID
 }
 
 // owns reports whether a slice has the owner that it should have.
@@ -62,7 +65,7 @@ func (o sliceOwner) owns(slice *Observed) bool {
 // isAnother reports whether a slice belongs to another object of the owner's name.
 func (o sliceOwner) isAnother(slice *Observed) bool {
 	return o.reference != nil && slices.ContainsFunc(slice.OwnerReferences, func(reference metav1.OwnerReference) bool {
-		return reference.Kind == o.reference.Kind && reference.UID != o.uid
+		return reference.Kind == o.reference.Kind && reference.UID != o.reference.UID
 	})
 }
 
@@ -75,7 +78,7 @@ func (o sliceOwner) nameOf(pool *devices.Pool, index int) string {
 	if len(readable) > maxReadable {
 		readable = readable[:maxReadable]
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", o.uid, pool.Driver, pool.Name, index))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", o.uid(), pool.Driver, pool.Name, index))
 	return strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(sum[:5])
 }
 
@@ -83,8 +86,8 @@ func (o sliceOwner) nameOf(pool *devices.Pool, index int) string {
 // with the index that it begins with.
 func (o sliceOwner) named(slice *Observed, pool *devices.Pool) bool {
 	var index int
-	_, err := fmt.Sscanf(slice.Name, "%05x-", &index)
-	return err == nil && slice.poolID() == poolIDOf(pool) && o.nameOf(pool, index) == slice.Name
+	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
+	return err == nil && slice.poolID() == poolIDOf(pool) && o.nameOf(pool, index) == slice.GetName()
 }
 
 // newSlices makes the slices of a pool, without a generation.
@@ -142,10 +145,4 @@ func setNodes(spec *resourcev1.ResourceSliceSpec, owner sliceOwner, sharedWith *
 
 // LayoutError is a pool that cannot be divided into slices as the API server
 // wants them. Only another template can help.
-type LayoutError struct{ err error }
-
-// Error implements error.
-func (e *LayoutError) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *LayoutError) Unwrap() error { return e.err }
+type LayoutError struct{ error }

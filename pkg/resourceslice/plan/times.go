@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,58 +35,53 @@ func taintsIn(devices []resourcev1.Device) map[string][]inventory.Taint {
 	return all
 }
 
-// taintTimes are the times at which taints of devices were added. The API server fills
-// in the time of a taint that has none, even if the taint existed before.
-type taintTimes map[deviceTaint]time.Time
-
-// deviceTaint is a taint of a device, without a time. One with another value is
-// another, as upstream (copyTaintTimeAdded in
-// k8s.io/dynamic-resource-allocation/resourceslice).
-type deviceTaint struct {
-	device string
-	taint  inventory.Taint
-}
-
-// taintTimesOf are the times in the slices of a pool. A device may move to another
-// slice, and after a crash be in two. Slices of an earlier node of that name are about
-// other devices.
-func taintTimesOf(owner sliceOwner, existing []*Observed) taintTimes {
-	times := taintTimes{}
+// keepTimes puts the times of the taints in the slices of a pool on those of its devices
+// that say none: the API server fills in the time of a taint that has none, even if the
+// taint existed before. A device may move to another slice, and after a crash be in two.
+// Slices of an earlier node of that name are about other devices.
+func keepTimes(devices []resourcev1.Device, owner sliceOwner, existing []*Observed) []resourcev1.Device {
+	known := map[string][]inventory.Taint{}
 	for _, slice := range existing {
 		if owner.isAnother(slice) {
 			continue
 		}
 		for device, taints := range slice.Taints {
-			for _, taint := range taints {
-				added := taint.TimeAdded
-				taint.TimeAdded = time.Time{}
-				key := deviceTaint{device, taint}
-				if known, ok := times[key]; !ok || added.Before(known) {
-					times[key] = added
-				}
-			}
+			known[device] = append(known[device], taints...)
 		}
 	}
-	return times
-}
-
-// on puts the known times on the taints that say none. Devices share their taints with
-// their template, so they are copied where there is something to put.
-func (t taintTimes) on(devices []resourcev1.Device) []resourcev1.Device {
-	if len(t) == 0 {
+	if len(known) == 0 {
 		return devices
 	}
-	devices = slices.Clone(devices)
-	for i := range devices {
-		device := &devices[i]
-		device.Taints = slices.Clone(device.Taints)
-		for j := range device.Taints {
-			taint := &device.Taints[j]
-			added, known := t[deviceTaint{device.Name, inventory.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}]
-			if known && taint.TimeAdded == nil {
-				taint.TimeAdded = &metav1.Time{Time: added}
-			}
+	return changeTaints(devices, func(device string, taint *resourcev1.DeviceTaint) {
+		if taint.TimeAdded == nil {
+			taint.TimeAdded = earliest(taint, known[device])
+		}
+	})
+}
+
+// earliest is the time of a taint that is known, or nil. One with another value is
+// another, as upstream (copyTaintTimeAdded in
+// k8s.io/dynamic-resource-allocation/resourceslice).
+func earliest(taint *resourcev1.DeviceTaint, known []inventory.Taint) *metav1.Time {
+	var added *metav1.Time
+	for _, k := range known {
+		same := k.Key == taint.Key && k.Value == taint.Value && k.Effect == taint.Effect
+		if same && (added == nil || k.TimeAdded.Before(added.Time)) {
+			added = &metav1.Time{Time: k.TimeAdded}
 		}
 	}
-	return devices
+	return added
+}
+
+// changeTaints returns the devices with their taints changed. They share these with
+// their template, so they are copied.
+func changeTaints(devices []resourcev1.Device, change func(device string, taint *resourcev1.DeviceTaint)) []resourcev1.Device {
+	changed := slices.Clone(devices)
+	for i := range changed {
+		changed[i].Taints = slices.Clone(changed[i].Taints)
+		for j := range changed[i].Taints {
+			change(changed[i].Name, &changed[i].Taints[j])
+		}
+	}
+	return changed
 }

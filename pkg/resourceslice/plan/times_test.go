@@ -123,10 +123,11 @@ func dropFirst(pool devices.Pool) devices.Pool {
 func TestTimesOnNode(t *testing.T) {
 	t.Parallel()
 	at := func(second int64) *Observed {
-		return &Observed{Taints: map[string][]inventory.Taint{"gpu": {{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: time.Unix(second, 0)}}}}
+		taint := inventory.Taint{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: time.Unix(second, 0)}
+		return &Observed{Slice: inventory.Slice{Taints: map[string][]inventory.Taint{"gpu": {taint}}}}
 	}
-	key := deviceTaint{"gpu", inventory.Taint{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone}}
+	tainted := []resourcev1.Device{{Name: "gpu", Taints: []resourcev1.DeviceTaint{{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone}}}}
 	for _, existing := range [][]*Observed{{at(1), at(2)}, {at(2), at(1)}} {
-		require.Equal(t, taintTimes{key: time.Unix(1, 0)}, taintTimesOf(sliceOwner{}, existing))
+		require.Equal(t, time.Unix(1, 0), keepTimes(tainted, sliceOwner{}, existing)[0].Taints[0].TimeAdded.Time)
 	}
 }

@@ -54,18 +54,16 @@ func (u *Update) Patch() ([]byte, error) {
 // Adopt updates a slice that was to be created and that exists already, in an earlier
 // generation: someone has removed its label, so that the cache no longer has it.
 func Adopt(slice, live *resourcev1.ResourceSlice) *Update {
-	existing := observe(live)
-	slice.Spec.Devices = taintTimesOf(sliceOwner{}, []*Observed{existing}).on(slice.Spec.Devices)
+	existing := Observe(live)
+	slice.Spec.Devices = keepTimes(slice.Spec.Devices, sliceOwner{}, []*Observed{existing})
 	return &Update{Existing: existing, Slice: slice}
 }
 
-// Get returns a slice by its name, or nil where there is none.
-type Get func(name string) (*resourcev1.ResourceSlice, error)
-
 // TakeOver plans once more with what the cache does not have: slices of which someone
 // has removed the label, or that another replica has just made. They have the
-// generation that was to be written, or a later one, which never goes back.
-func (p *Plan) TakeOver(get Get) (*Plan, error) {
+// generation that was to be written, or a later one, which never goes back. Get returns
+// nil where there is no slice of the name.
+func (p *Plan) TakeOver(get func(name string) (*resourcev1.ResourceSlice, error)) (*Plan, error) {
 	existing := slices.Clone(p.existing)
 	for i := range p.Pools {
 		live, err := p.find(&p.Pools[i], get)
@@ -73,7 +71,7 @@ func (p *Plan) TakeOver(get Get) (*Plan, error) {
 			return nil, err
 		}
 		existing = slices.DeleteFunc(existing, func(o *Observed) bool {
-			return slices.ContainsFunc(live, func(found *Observed) bool { return found.Name == o.Name })
+			return slices.ContainsFunc(live, func(found *Observed) bool { return found.GetName() == o.GetName() })
 		})
 		existing = append(existing, live...)
 	}
@@ -82,7 +80,7 @@ func (p *Plan) TakeOver(get Get) (*Plan, error) {
 }
 
 // find gets the slices of a pool by name, also those with which it was larger.
-func (p *Plan) find(pool *devices.Pool, get Get) ([]*Observed, error) {
+func (p *Plan) find(pool *devices.Pool, get func(name string) (*resourcev1.ResourceSlice, error)) ([]*Observed, error) {
 	contents, err := pool.Slices(p.Layout)
 	if err != nil {
 		return nil, &LayoutError{err}
@@ -94,7 +92,7 @@ func (p *Plan) find(pool *devices.Pool, get Get) ([]*Observed, error) {
 		case err != nil:
 			return nil, err
 		case live != nil:
-			found = append(found, observe(live))
+			found = append(found, Observe(live))
 		case i >= len(contents):
 			return found, nil
 		}

@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
-	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 )
 
 func TestPatch(t *testing.T) {
@@ -41,9 +40,12 @@ func TestPatch(t *testing.T) {
 		SkipNodeOperations:     []resourcev1.SkipNodeOperation{"a"},
 	}
 	requireNoZeroField(t, existing.Spec)
-	patched, err := apitest.Patched(existing, types.MergePatchType, patch)
+	before, err := json.Marshal(existing)
 	require.NoError(t, err)
-	got := patched.(*resourcev1.ResourceSlice)
+	after, err := jsonpatch.MergePatch(before, patch)
+	require.NoError(t, err)
+	var got resourcev1.ResourceSlice
+	require.NoError(t, json.Unmarshal(after, &got))
 	require.Equal(t, slice.Spec, got.Spec)
 	require.Equal(t, slice.OwnerReferences, got.OwnerReferences)
 	require.Equal(t, map[string]string{"mine": "stays", "dra.kwok.x-k8s.io/managed-by": "kwok-dra"}, got.Labels)

@@ -1,0 +1,241 @@
+// Package adapters turns other people's configuration of fake DRA drivers into
+// ResourcePoolTemplates. Nothing past it knows their formats.
+//
+// It knows three: the ConfigMap dra-kwok-configmap, Karpenter's DRAConfig
+// (test.karpenter.sh/v1alpha1) and Karpenter's NodeOverlay
+// (karpenter.sh/v1alpha1). All three are pure functions of a document. What they
+// make passes the validation of ResourcePoolTemplates, and their errors name the
+// fields of the document that they were given, not those of the templates.
+//
+// Texts in foreign documents are no Go templates: "{{" stands for itself.
+package adapters
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+// The priorities of templates by where they are from: per node and driver a
+// NodeOverlay comes first, then templates and DRAConfigs, then the ConfigMap.
+const (
+	// nodeOverlayPriority is that without a weight, which is added and at most 10,000.
+	nodeOverlayPriority int32 = 1_000_000
+	// templatePriority is that of a DRAConfig, as of a template that gives none.
+	templatePriority  int32 = 0
+	configMapPriority int32 = -1_000_000
+)
+
+// exampleDriver is what a driver is to be, for errors.
+const exampleDriver = "the name of the DRA driver, for example gpu.example.com"
+
+// Adapted is what a foreign document becomes.
+type Adapted struct {
+	// Templates are defaulted and valid, in the order of their names, which is that
+	// of their devices where they form one pool.
+	Templates []v1alpha1.ResourcePoolTemplate
+	// Classes are the DeviceClasses that the document's Pods need.
+	Classes []resourcev1.DeviceClass
+	// Changes says, a sentence each, what was published in another form than it was
+	// written, or left out.
+	Changes []string
+}
+
+// adapter collects what a document is turned into.
+type adapter struct {
+	// misfits are what could not be decoded, and problems all else.
+	misfits, problems strict.Problems
+	drafts            []*draft
+	changes           []string
+	// names maps the names of parts to their paths.
+	names map[string]*field.Path
+	// renamed maps paths of attributes as they are published to those in the document.
+	renamed map[string]string
+}
+
+func newAdapter() adapter {
+	return adapter{names: map[string]*field.Path{}, renamed: map[string]string{}}
+}
+
+// parse parses a text of one document.
+func parse(text string) (strict.Document, strict.Problems) {
+	texts, err := strict.Split([]byte(text))
+	if err != nil {
+		return strict.Document{}, strict.Problems{{Text: err.Error()}}
+	}
+	var found strict.Document
+	for _, text := range texts {
+		document, problems := strict.Parse(text)
+		if len(problems) == 0 && document.Value != nil && found.Value != nil {
+			problems = strict.Problems{{Text: "there is a second document after a line ---: put all into one"}}
+		}
+		if len(problems) > 0 {
+			return document, problems
+		}
+		if document.Value != nil {
+			found = document
+		}
+	}
+	return found, nil
+}
+
+// decodeSpec decodes the spec of an object.
+func (a *adapter) decodeSpec(source *unstructured.Unstructured, into any) {
+	text, _ := json.Marshal(source.Object["spec"]) // it has been JSON before
+	document, problems := strict.Parse(text)
+	a.misfits = slices.Concat(problems, document.Decode(into, field.NewPath("spec")))
+}
+
+// refuse notes what is wrong with fields. Of a field only the first problem is
+// kept: others mostly follow from it.
+func (a *adapter) refuse(errs ...*field.Error) {
+	for _, p := range strict.Of(errs) {
+		p.Path = cmp.Or(a.renamed[p.Path], p.Path)
+		if !a.misfits.Hides(p.Path) && !a.problems.Hides(p.Path) {
+			a.problems = append(a.problems, p)
+		}
+	}
+}
+
+// forbid refuses fields that are given.
+func (a *adapter) forbid(given map[string]bool, path *field.Path, why string) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] {
+			a.refuse(field.Forbidden(path.Child(name), why))
+		}
+	}
+}
+
+// require refuses a field that is not given, and reports whether it is.
+func (a *adapter) require(given bool, path *field.Path, what string) bool {
+	if !given {
+		a.refuse(field.Required(path, what))
+	}
+	return given
+}
+
+// takeName refuses a name that another part has.
+func (a *adapter) takeName(name string, path *field.Path) bool {
+	if other, ok := a.names[name]; ok {
+		duplicate := field.Duplicate(path, name)
+		duplicate.Detail = fmt.Sprintf("%s is that already; rename one", other)
+		a.refuse(duplicate)
+		return false
+	}
+	a.names[name] = path
+	return true
+}
+
+// change notes what is published in another form than it was written.
+func (a *adapter) change(format string, args ...any) {
+	if sentence := fmt.Sprintf(format, args...); !slices.Contains(a.changes, sentence) {
+		a.changes = append(a.changes, sentence)
+	}
+}
+
+// finish validates the drafts, and makes templates of them.
+func (a *adapter) finish() (*Adapted, error) {
+	adapted := &Adapted{Changes: a.changes}
+	for _, d := range a.drafts {
+		a.check(d)
+		adapted.Templates = append(adapted.Templates, d.template)
+	}
+	if problems := slices.Concat(a.misfits, a.problems); len(problems) > 0 {
+		for i := range problems { // texts in foreign documents are none
+			problems[i].Text = strings.ReplaceAll(problems[i].Text, ", or a template", "")
+		}
+		return nil, problems
+	}
+	slices.SortFunc(adapted.Templates, func(a, b v1alpha1.ResourcePoolTemplate) int { return cmp.Compare(a.Name, b.Name) })
+	return adapted, nil
+}
+
+// devicePath finds the paths of devices in the text of an error.
+var devicePath = regexp.MustCompile(`\bspec\.devices\[\d+\][\w.\[\]]*`)
+
+// check validates a draft as the configuration does, and names fields of the
+// document. Of an incomplete one only what stands for itself is told.
+func (a *adapter) check(d *draft) {
+	defaults.SetResourcePoolTemplate(&d.template)
+	_, errs := devices.Compile(&d.template)
+	for _, err := range errs {
+		if d.incomplete && !devices.StandsAlone(err.Field) {
+			continue
+		}
+		err.Field, err.Detail = d.originOf(err.Field), devicePath.ReplaceAllStringFunc(err.Detail, d.originOf)
+		a.refuse(err)
+	}
+}
+
+// draft is a template that is not validated yet.
+type draft struct {
+	template v1alpha1.ResourcePoolTemplate
+	// origins maps fields of the template to those of the document.
+	origins map[string]string
+	// incomplete says that a part could not be decoded, from which problems may follow.
+	incomplete bool
+}
+
+// templateName names the template of a part of an object. No two parts of two
+// objects have the same: the object ends at the first ".", or there is a hash at
+// the end.
+func templateName(object, part string) string {
+	full := object + "." + part
+	name := suggest.Subdomain(full)
+	if name == full && !strings.Contains(object, ".") && len(name) <= validation.DNS1123SubdomainMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(full))
+	hash := "-" + hex.EncodeToString(sum[:])[:10]
+	return strings.TrimRight(name[:min(len(name), validation.DNS1123SubdomainMaxLength-len(hash))], "-.") + hash
+}
+
+func newDraft(name, driver string, priority int32) *draft {
+	return &draft{
+		template: v1alpha1.ResourcePoolTemplate{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ResourcePoolTemplateKind},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.ResourcePoolTemplateSpec{Driver: driver, Priority: priority},
+		},
+		origins: map[string]string{},
+	}
+}
+
+// from notes which field of the document a field of the template is from.
+func (d *draft) from(field, origin *field.Path) {
+	d.origins[field.String()] = origin.String()
+}
+
+// add adds a device.
+func (d *draft) add(device v1alpha1.DeviceTemplate, origin *field.Path) {
+	d.from(field.NewPath("spec", "devices").Index(len(d.template.Spec.Devices)), origin)
+	d.template.Spec.Devices = append(d.template.Spec.Devices, device)
+}
+
+// originOf is the path of a field in the document.
+func (d *draft) originOf(path string) string {
+	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
+		if origin, ok := d.origins[path[:end]]; ok {
+			return origin + path[end:]
+		}
+	}
+	return path
+}

@@ -1,0 +1,195 @@
+package checkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+)
+
+// device names a device of the driver.
+type device struct{ pool, name string }
+
+func (d device) String() string { return d.pool + "/" + d.name }
+
+// request is the name of the request of every claim.
+const request = "device"
+
+// newClaims creates claims, each with a device of its own allocated.
+func (w *world) newClaims(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, error) {
+	free, err := w.awaitDevices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(free) < count {
+		return nil, skipped(fmt.Sprintf("needs %d devices that a claim can have for itself: the driver publishes %d", count, len(free)))
+	}
+	claims := make([]*resourcev1.ResourceClaim, count)
+	for i := range claims {
+		if claims[i], err = w.newClaim(ctx, fmt.Sprintf("%s-%d", w.name, i), free[i]); err != nil {
+			return nil, err
+		}
+	}
+	return claims, nil
+}
+
+// newClaim creates a claim with a device, as it is when the scheduler has bound its Pod.
+func (w *world) newClaim(ctx context.Context, name string, d device) (*resourcev1.ResourceClaim, error) {
+	if err := w.makeClass(ctx); err != nil {
+		return nil, err
+	}
+	client := w.client.ResourceV1().ResourceClaims(w.namespace)
+	claim, err := client.Create(ctx, &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name:    request,
+			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: w.class.Name, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
+		}}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create claim %s: %w", name, err)
+	}
+	w.claims = append(w.claims, claim)
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		latest, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		latest.Status.Allocation = w.allocation(d)
+		latest.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: w.pod.Name, UID: w.pod.UID}}
+		claim, err = client.UpdateStatus(ctx, latest, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("allocate device %s for claim %s: %w", d, name, err)
+	}
+	return claim, nil
+}
+
+func (w *world) allocation(d device) *resourcev1.AllocationResult {
+	result := resourcev1.DeviceRequestAllocationResult{Request: request, Driver: w.driver, Pool: d.pool, Device: d.name}
+	if capacity, shared := w.shared[d]; shared {
+		result.ShareID, result.ConsumedCapacity = new(types.UID(uuid.NewString())), capacity
+	}
+	return &resourcev1.AllocationResult{
+		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{result}},
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{w.name},
+		}}}}},
+	}
+}
+
+// makeClass creates the DeviceClass of all claims, once.
+func (w *world) makeClass(ctx context.Context) error {
+	if w.class != nil {
+		return nil
+	}
+	class, err := w.client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", w.driver)},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create device class %s: %w", w.name, err)
+	}
+	w.class = class
+	return nil
+}
+
+// deleteClaim deletes a claim at once.
+func (w *world) deleteClaim(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	w.claims = slices.DeleteFunc(w.claims, func(known *resourcev1.ResourceClaim) bool { return known.UID == claim.UID })
+	return gone(w.client.ResourceV1().ResourceClaims(w.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(claim.UID)),
+	}))
+}
+
+// deleteClaims deletes all claims that are left.
+func (w *world) deleteClaims(ctx context.Context) error {
+	var errs []error
+	for _, claim := range slices.Clone(w.claims) {
+		errs = append(errs, w.deleteClaim(ctx, claim))
+	}
+	return errors.Join(errs...)
+}
+
+// release gives back what a statement has left. Whether the driver does its part is what
+// other statements say.
+func (w *world) release(ctx context.Context) error {
+	for _, message := range w.prepared {
+		if found := w.current(); found != nil {
+			_, _ = found.Unprepare(ctx, single(message))
+		}
+	}
+	clear(w.prepared)
+	return w.deleteClaims(ctx)
+}
+
+// exclusive are the devices of slices that claims can have for themselves at the same time, and
+// for which nothing else has to be done.
+func exclusive(published []resourcev1.ResourceSlice) []device {
+	var free []device
+	counters := map[string]bool{}
+	for i := range published {
+		spec := &published[i].Spec
+		for j := range spec.Devices {
+			if candidate := &spec.Devices[j]; simple(candidate) && take(counters, spec.Pool.Name, candidate) {
+				free = append(free, device{spec.Pool.Name, candidate.Name})
+			}
+		}
+	}
+	slices.SortFunc(free, func(a, b device) int { return strings.Compare(a.String(), b.String()) })
+	return free
+}
+
+// simple reports whether a device is not tainted or bound.
+func simple(d *resourcev1.Device) bool {
+	return len(d.Taints) == 0 && len(d.BindingConditions) == 0
+}
+
+// shared are the devices that claims can share, and what a claim consumes of one that does not
+// say how much: the default, or all.
+func shared(published []resourcev1.ResourceSlice) map[device]map[resourcev1.QualifiedName]resource.Quantity {
+	all := map[device]map[resourcev1.QualifiedName]resource.Quantity{}
+	for i := range published {
+		spec := &published[i].Spec
+		for j := range spec.Devices {
+			d := &spec.Devices[j]
+			if d.AllowMultipleAllocations == nil || !*d.AllowMultipleAllocations {
+				continue
+			}
+			consumed := map[resourcev1.QualifiedName]resource.Quantity{}
+			for name, capacity := range d.Capacity {
+				consumed[name] = capacity.Value
+				if policy := capacity.RequestPolicy; policy != nil && policy.Default != nil {
+					consumed[name] = *policy.Default
+				}
+			}
+			all[device{spec.Pool.Name, d.Name}] = consumed
+		}
+	}
+	return all
+}
+
+// take reports whether a device has all its counter sets for itself, and takes them.
+func take(counters map[string]bool, pool string, d *resourcev1.Device) bool {
+	for _, consumed := range d.ConsumesCounters {
+		if counters[pool+"/"+consumed.CounterSet] {
+			return false
+		}
+	}
+	for _, consumed := range d.ConsumesCounters {
+		counters[pool+"/"+consumed.CounterSet] = true
+	}
+	return true
+}

@@ -1,0 +1,113 @@
+package checkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// several is how many claims are prepared at the same time, if there are as many devices.
+const several = 4
+
+func prepareAnswers(ctx context.Context, w *world) error {
+	claims, found, err := w.prepareNew(ctx, 1)
+	if err != nil {
+		return err
+	}
+	return allocated(w.driver, claims[0], found[claims[0].UID])
+}
+
+func prepareTwice(ctx context.Context, w *world) error {
+	claims, before, err := w.prepareNew(ctx, 1)
+	if err != nil {
+		return err
+	}
+	return w.again(ctx, claims[0], before)
+}
+
+// again has a claim prepared that is prepared already.
+func (w *world) again(ctx context.Context, claim *resourcev1.ResourceClaim, before answers) error {
+	now, err := w.prepare(ctx, claim)
+	if err != nil {
+		return fmt.Errorf("prepare again: %w", err)
+	}
+	return same(claim, before, now)
+}
+
+func prepareBatch(ctx context.Context, w *world) error {
+	claims, _, err := w.prepareNew(ctx, 2)
+	if err != nil {
+		return err
+	}
+	return w.unprepare(ctx, claims...)
+}
+
+// prepareConcurrent has each claim prepared by a call of its own.
+func prepareConcurrent(ctx context.Context, w *world) error {
+	free, err := w.awaitDevices(ctx)
+	if err != nil {
+		return err
+	}
+	claims, err := w.newClaims(ctx, max(2, min(several, len(free))))
+	if err != nil {
+		return err
+	}
+	called, err := w.kubelet.Get(w.driver)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(claims))
+	var calls sync.WaitGroup
+	for i := range claims {
+		w.prepared[claims[i].UID] = message(claims[i])
+		calls.Go(func() { _, errs[i] = prepareWith(ctx, called, claims[i:i+1]) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
+}
+
+// prepareMissing asks for a claim that is there together with one that is not. The call may
+// fail as a whole, as that of the kubeletplugin package does: the kubelet then asks again.
+func prepareMissing(ctx context.Context, w *world) error {
+	claims, err := w.newClaims(ctx, 2)
+	if err != nil {
+		return err
+	}
+	there, missing := claims[0], claims[1]
+	if err := w.deleteClaim(ctx, missing); err != nil {
+		return err
+	}
+	called, err := w.kubelet.Get(w.driver)
+	if err != nil {
+		return err
+	}
+	w.prepared[there.UID] = message(there)
+	response, err := called.Prepare(ctx, messages(claims))
+	answer, is := response.GetClaims()[string(missing.UID)]
+	if err == nil && is && answer.GetError() == "" {
+		return fmt.Errorf("claim %s does not exist, and was prepared", missing.Name)
+	}
+	if _, err := w.prepare(ctx, there); err != nil {
+		return fmt.Errorf("after a call with a claim that does not exist: %w", err)
+	}
+	return nil
+}
+
+// prepareRecreated has a claim deleted and created anew, with the same device.
+func prepareRecreated(ctx context.Context, w *world) error {
+	claims, _, err := w.prepareNew(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(w.unprepare(ctx, claims[0]), w.deleteClaim(ctx, claims[0])); err != nil {
+		return err
+	}
+	claims, _, err = w.prepareNew(ctx, 1)
+	if err != nil {
+		return fmt.Errorf("with another UID: %w", err)
+	}
+	return w.unprepare(ctx, claims[0])
+}

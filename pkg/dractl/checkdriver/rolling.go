@@ -1,0 +1,103 @@
+package checkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
+)
+
+// rollingUpdate runs a second process beside the first one for a while.
+func rollingUpdate(ctx context.Context, w *world) (err error) {
+	if !uses(w.arguments, instancePlaceholder) {
+		return skipped("COMMAND has no {instance}")
+	}
+	if _, err := w.awaitDevices(ctx); err != nil {
+		return err
+	}
+	gap, err := w.watchGap(ctx)
+	if err != nil {
+		return err
+	}
+	first := w.current()
+	second, err := w.launch(ctx, secondInstance)
+	if err != nil {
+		return err
+	}
+	if err := w.takesOver(ctx, second.Err, func(now *plugin.Plugin) bool { return now != first && w.kubelet.Len() == 2 }); err != nil {
+		return errors.Join(fmt.Errorf("second process beside the first: %w", err), second.Kill())
+	}
+	if err := errors.Join(watchQuietly(ctx), second.Stop(grace)); err != nil {
+		return err
+	}
+	if err := w.takesOver(ctx, w.process.Err, func(now *plugin.Plugin) bool { return now == first && w.kubelet.Len() == 1 }); err != nil {
+		return fmt.Errorf("first process when the second has ended: %w", err)
+	}
+	return gap()
+}
+
+// takesOver waits until the plugin that is called is the right one, and calls it.
+func (w *world) takesOver(ctx context.Context, ended func() error, right func(now *plugin.Plugin) bool) error {
+	err := until(ctx, func() (string, error) {
+		if right(w.current()) {
+			return "", nil
+		}
+		return "it is not the one that the kubelet calls" + w.because(), ended()
+	})
+	if err != nil {
+		return err
+	}
+	claims, _, err := w.prepareNew(ctx, 1)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.unprepare(ctx, claims...), w.deleteClaim(ctx, claims[0]))
+}
+
+// watchGap watches the slices. The function that it returns says whether there were none at any
+// time.
+func (w *world) watchGap(ctx context.Context) (gap func() error, err error) {
+	list, err := w.client.ResourceV1().ResourceSlices().List(ctx, w.ofNode(w.driver))
+	if err != nil {
+		return nil, fmt.Errorf("list slices: %w", err)
+	}
+	there := map[types.UID]bool{}
+	for i := range list.Items {
+		there[list.Items[i].UID] = true
+	}
+	options := w.ofNode(w.driver)
+	options.ResourceVersion = list.ResourceVersion
+	watcher, err := w.client.ResourceV1().ResourceSlices().Watch(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("watch slices: %w", err)
+	}
+	found := make(chan error, 1)
+	go func() { found <- findGap(there, watcher.ResultChan()) }()
+	return func() error {
+		watcher.Stop()
+		return <-found
+	}, nil
+}
+
+// findGap reads events until their end.
+func findGap(there map[types.UID]bool, events <-chan watch.Event) (gap error) {
+	for event := range events {
+		slice, is := event.Object.(*resourcev1.ResourceSlice)
+		if !is {
+			continue
+		}
+		there[slice.UID] = true
+		if event.Type == watch.Deleted {
+			delete(there, slice.UID)
+		}
+		if len(there) == 0 {
+			gap = errors.New("for a time there was no slice")
+		}
+	}
+	return gap
+}

@@ -1,0 +1,178 @@
+package checkdriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/process"
+)
+
+// cleanUp bounds the deletion of what was created.
+const cleanUp = 30 * time.Second
+
+// world is a fake node with a driver, and what statements are tried on.
+type world struct {
+	given
+	client  kubernetes.Interface
+	name    string // of the node, and the beginning of all other names
+	node    *corev1.Node
+	pod     *corev1.Pod
+	class   *resourcev1.DeviceClass
+	kubelet *kubelet
+
+	// driver is the name under which the driver has registered, "" before.
+	driver string
+	// process is the driver, or nil.
+	process *process.Process
+	// broken is why the driver could not be started, which ends all that follows.
+	broken error
+
+	// shared are the devices that claims can share, and what one consumes of them.
+	shared   map[device]map[resourcev1.QualifiedName]resource.Quantity
+	claims   []*resourcev1.ResourceClaim
+	prepared map[types.UID]*drav1.Claim
+}
+
+// given is what a world is made of.
+type given struct {
+	arguments []string
+	// folder is the one for all files, and kubeconfig a file in it.
+	folder, kubeconfig string
+	namespace          string
+	// expected is the name of the driver, or "".
+	expected string
+	timeout  time.Duration
+}
+
+// newWorld creates the node.
+func newWorld(ctx context.Context, g given) (*world, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", g.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, errors.New("the API server does not serve resource.k8s.io/v1: use Kubernetes 1.34 or later")
+		}
+		return nil, fmt.Errorf("list DeviceClasses: %w", err)
+	}
+	w := &world{given: g, client: client, name: "check-" + uuid.NewString()[:8], prepared: map[types.UID]*drav1.Claim{}}
+	if err := w.make(ctx); err != nil {
+		return nil, errors.Join(err, w.close(ctx))
+	}
+	return w, nil
+}
+
+// make creates what is there before the driver.
+func (w *world) make(ctx context.Context) error {
+	node, err := w.client.CoreV1().Nodes().Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name, Labels: map[string]string{corev1.LabelHostname: w.name}},
+		Spec:       corev1.NodeSpec{Unschedulable: true},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create node %s: %w", w.name, err)
+	}
+	w.node = node
+	// Without a Pod of that name, the claim controller would take the claims back.
+	pod, err := w.client.CoreV1().Pods(w.namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name, Namespace: w.namespace},
+		Spec: corev1.PodSpec{
+			NodeName: w.name, Containers: []corev1.Container{{Name: "main", Image: "none"}},
+			AutomountServiceAccountToken: new(bool), TerminationGracePeriodSeconds: new(int64),
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create pod %s: %w", w.name, err)
+	}
+	w.pod = pod
+	if err := os.Mkdir(w.cdi(), 0o755); err != nil {
+		return fmt.Errorf("make the folder of CDI specs: %w", err)
+	}
+	w.kubelet, err = startKubelet(ctx, w.folder, w.node)
+	return err
+}
+
+func (w *world) cdi() string { return filepath.Join(w.folder, "cdi") }
+
+func (w *world) log() string { return filepath.Join(w.folder, "log") }
+
+// places are what an instance of the driver is told.
+func (w *world) places(instance string) places {
+	return places{
+		node: w.name, plugins: w.kubelet.root.Plugins(), registry: w.kubelet.root.Registry(),
+		kubeconfig: w.kubeconfig, cdi: w.cdi(), driver: w.expected, instance: instance,
+	}
+}
+
+// close ends the driver, and deletes all that was created, also after the end of ctx.
+func (w *world) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+	defer cancel()
+	var errs []error
+	if w.process != nil {
+		errs = append(errs, w.process.Kill())
+	}
+	if w.kubelet != nil {
+		w.kubelet.end()
+	}
+	errs = append(errs, w.deleteClaims(ctx))
+	none := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	if w.class != nil {
+		errs = append(errs, gone(w.client.ResourceV1().DeviceClasses().Delete(ctx, w.class.Name, none)))
+	}
+	if w.pod != nil {
+		errs = append(errs, gone(w.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, none)))
+	}
+	if w.node != nil {
+		errs = append(errs, gone(w.client.CoreV1().Nodes().Delete(ctx, w.node.Name, none)))
+	}
+	errs = append(errs, w.deleteSlices(ctx, "")) // last: the driver may just have written one
+	return errors.Join(errs...)
+}
+
+// gone is nil for an object that is deleted already.
+func gone(err error) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("delete what was created: %w", err)
+}
+
+// until waits until a look finds nothing that is missing. What is missing last is the error.
+func until(ctx context.Context, find func() (missing string, err error)) error {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	started := time.Now()
+	for {
+		missing, err := find()
+		if missing == "" || err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %s: %s", time.Since(started).Round(time.Second), missing)
+		case <-ticker.C:
+		}
+	}
+}

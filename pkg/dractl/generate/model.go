@@ -1,0 +1,191 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// Modelled is a template of a pool of one node, for other nodes like it.
+type Modelled struct {
+	*v1alpha1.ResourcePoolTemplate
+
+	// Pool is the name of the pool.
+	Pool string
+	// Object is the template as it is printed.
+	Object *unstructured.Unstructured
+}
+
+// Model makes templates of the slices of one node, for other nodes like it. The
+// name of the node and UUIDs become those of each node. The notes say what the
+// templates yield otherwise than the slices are.
+func Model(ctx context.Context, node *corev1.Node, published []*resourcev1.ResourceSlice) (made []Modelled, notes []string, err error) {
+	m := &model{node: node, numbers: map[string]int{}, made: map[string]string{}, pools: map[string]string{}}
+	if published, err = m.prepare(published); err != nil {
+		return nil, nil, err
+	}
+	pools, incomplete := poolsOf(published, nil)
+	if len(pools) == 0 {
+		return nil, nil, fmt.Errorf("node %s has no complete pool: %s: try again", node.Name, strings.Join(incomplete, "; "))
+	}
+	f := &fleet{model: m}
+	if err := f.add(ctx, []*corev1.Node{node}, pools); err != nil {
+		return nil, nil, err
+	}
+	differ, err := f.compare(ctx, pools)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := f.objects()
+	for i, object := range objects {
+		made = append(made, Modelled{f.templates[i], m.pools[pools[i].name], object})
+	}
+	return made, append(append(m.notes, incomplete...), differ...), err
+}
+
+// model is the node that templates are made of.
+type model struct {
+	node *corev1.Node
+	// numbers has the UUIDs of the node, numbered as they come. In made are those that
+	// templates make for the node by that number, as marked text.
+	numbers map[string]int
+	made    map[string]string
+	// pools are the names that pools have, by those that they get.
+	pools map[string]string
+	notes []string
+}
+
+// Marks around the number of a UUID. They are in no attribute.
+const numberBegin, numberEnd = "\x01", "\x02"
+
+var (
+	uuidPattern = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+	markedUUID  = regexp.MustCompile(numberBegin + `(\d+|\{\{ (.+?) \}\})` + numberEnd)
+	errMarks    = errors.New("an attribute has a control character")
+)
+
+// prepare are the slices as the templates are to yield them on the node.
+func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.ResourceSlice, error) {
+	all := make([]*resourcev1.ResourceSlice, len(published))
+	for i, slice := range published {
+		all[i] = slice.DeepCopy()
+		m.renamePool(&all[i].Spec)
+		for j := range all[i].Spec.Devices {
+			device := &all[i].Spec.Devices[j]
+			for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
+				attribute := device.Attributes[name]
+				if err := m.renumber(&attribute); err != nil {
+					return nil, fmt.Errorf("slice %s, device %s, attribute %s: %w", slice.Name, device.Name, name, err)
+				}
+				device.Attributes[name] = attribute
+			}
+		}
+	}
+	if len(m.numbers) > 0 {
+		m.notes = append(m.notes, "UUIDs in attributes become UUIDs of each node; write them out where nodes share them")
+	}
+	return all, nil
+}
+
+// renamePool has the pools of nodes differ in their names.
+func (m *model) renamePool(spec *resourcev1.ResourceSliceSpec) {
+	was := spec.Pool.Name
+	if replaceWord(was, m.node.Name, marker) == was {
+		spec.Pool.Name = m.node.Name + "-" + was
+		if _, known := m.pools[spec.Pool.Name]; !known {
+			m.notes = append(m.notes, fmt.Sprintf("pool %s is called NODE-%s, or nodes would share it", was, was))
+		}
+	}
+	m.pools[spec.Pool.Name] = was
+}
+
+// renumber has an attribute have the UUIDs that templates make.
+func (m *model) renumber(attribute *resourcev1.DeviceAttribute) error {
+	var err error
+	each := func(text *string) {
+		if strings.ContainsAny(*text, marker+numberBegin+numberEnd) {
+			err = errMarks
+		}
+		*text = uuidPattern.ReplaceAllStringFunc(*text, func(found string) string {
+			number, known := m.numbers[found]
+			if !known {
+				number = len(m.numbers)
+				m.numbers[found] = number
+			}
+			made, failed := devices.UUID(m.node.UID, number)
+			m.made[made] = numberBegin + strconv.Itoa(number) + numberEnd
+			err = errors.Join(err, failed)
+			return made
+		})
+	}
+	if attribute.StringValue != nil {
+		each(attribute.StringValue)
+	}
+	for i := range attribute.StringValues {
+		each(&attribute.StringValues[i])
+	}
+	return err
+}
+
+// text is a template that yields the values of devices side by side, on each node
+// its own.
+func (m *model) text(values []string) string {
+	marked := make([]string, len(values))
+	for i, value := range values {
+		value = replaceWord(value, m.node.Name, marker)
+		marked[i] = uuidPattern.ReplaceAllStringFunc(value, func(found string) string { return m.made[found] })
+	}
+	text := indexed(marked)
+	text = markedUUID.ReplaceAllStringFunc(text, func(found string) string {
+		number := strings.Trim(found, numberBegin+numberEnd)
+		if inner, isAction := strings.CutPrefix(number, "{{ "); isAction {
+			number = strings.TrimSuffix(inner, " }}")
+			if strings.Contains(number, " ") {
+				number = "(" + number + ")"
+			}
+		}
+		return "{{ uuid .Node.metadata.uid " + number + " }}"
+	})
+	text = strings.ReplaceAll(text, marker, "{{ .Node.metadata.name }}")
+	if !strings.Contains(text, `\x0`) {
+		return text
+	}
+	m.notes = append(m.notes, fmt.Sprintf("the values %q are those of node %s on all nodes", values, m.node.Name))
+	return indexed(values)
+}
+
+// replaceWord replaces a word where letters and digits are not next to it.
+func replaceWord(text, word, by string) string {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, word)
+		if !found {
+			return out.String() + text
+		}
+		out.WriteString(before)
+		if endsWithWord(out.String()) || isWord(after) {
+			out.WriteString(word)
+		} else {
+			out.WriteString(by)
+		}
+		text = after
+	}
+}
+
+func isWord(text string) bool       { return text != "" && isAlphanumeric(text[0]) }
+func endsWithWord(text string) bool { return text != "" && isAlphanumeric(text[len(text)-1]) }
+func isAlphanumeric(char byte) bool {
+	return char >= '0' && char <= '9' || char >= 'a' && char <= 'z' || char >= 'A' && char <= 'Z'
+}

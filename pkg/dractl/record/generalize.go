@@ -1,0 +1,173 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// generalizer makes one value of those of several prepared devices: strings in it become
+// templates.
+type generalizer struct {
+	symbols []symbol
+	notes   []string
+}
+
+// bare is a template that yields a number or a bool, not a string.
+type bare string
+
+// value makes one of what is at a path in all of them.
+func (g *generalizer) value(path string, values []any) any {
+	switch first := values[0].(type) {
+	case map[string]any:
+		if !alike(values, func(v any) any { object, _ := v.(map[string]any); return slices.Sorted(maps.Keys(object)) }) {
+			break
+		}
+		object := map[string]any{}
+		for _, key := range slices.Sorted(maps.Keys(first)) {
+			object[key] = g.value(path+"."+key, each(values, func(v any) any { return v.(map[string]any)[key] }))
+		}
+		return object
+	case []any:
+		if !alike(values, func(v any) any { list, _ := v.([]any); return len(list) }) {
+			break
+		}
+		list := make([]any, len(first))
+		for i := range first {
+			list[i] = g.value(fmt.Sprintf("%s[%d]", path, i), each(values, func(v any) any { return v.([]any)[i] }))
+		}
+		return list
+	case string:
+		if alike(values, func(v any) any { _, is := v.(string); return is }) {
+			return g.text(path, texts(values))
+		}
+	default:
+		return g.scalar(path, values)
+	}
+	return g.first(path, values)
+}
+
+// text makes a template of texts.
+func (g *generalizer) text(path string, all []string) string {
+	if expression := whole(g.symbols, keyOf(path), all); expression != "" {
+		return actionBegin + expression + actionEnd
+	}
+	if !strings.Contains(all[0], "{{") {
+		if made, ok := newAlignment(g.symbols, all).from(make([]int, len(all))); ok {
+			return made
+		}
+	}
+	kept := all[0]
+	if slices.ContainsFunc(all, func(text string) bool { return text != kept }) {
+		g.note(path, all)
+	}
+	return strings.ReplaceAll(kept, "{{", "{{ `{{` }}")
+}
+
+// scalar makes a template of numbers or bools.
+func (g *generalizer) scalar(path string, values []any) any {
+	if expression := whole(g.symbols, keyOf(path), texts(values)); expression != "" && values[0] != nil {
+		return bare(actionBegin + expression + actionEnd)
+	}
+	return g.first(path, values)
+}
+
+// first keeps the first, and says so where others differ.
+func (g *generalizer) first(path string, values []any) any {
+	if !alike(values, func(v any) any { return v }) {
+		g.note(path, texts(values))
+	}
+	return literal(values[0])
+}
+
+func (g *generalizer) note(path string, all []string) {
+	other := all[max(0, slices.IndexFunc(all, func(text string) bool { return text != all[0] }))]
+	g.notes = append(g.notes, fmt.Sprintf("%s: %q and %q differ, and nothing that templates can read explains it: the first is kept", path, all[0], other))
+}
+
+// literal is a value the strings of which stand for themselves in a template.
+func literal(value any) any {
+	switch v := value.(type) {
+	case string:
+		return strings.ReplaceAll(v, "{{", "{{ `{{` }}")
+	case []any:
+		return each(v, literal)
+	case map[string]any:
+		object := map[string]any{}
+		for key, inner := range v {
+			object[key] = literal(inner)
+		}
+		return object
+	}
+	return value
+}
+
+func keyOf(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+func each(values []any, of func(any) any) []any {
+	all := make([]any, len(values))
+	for i := range values {
+		all[i] = of(values[i])
+	}
+	return all
+}
+
+func texts(values []any) []string {
+	all := make([]string, len(values))
+	for i := range values {
+		all[i] = fmt.Sprint(values[i])
+	}
+	return all
+}
+
+func alike(values []any, of func(any) any) bool {
+	return !slices.ContainsFunc(values, func(v any) bool { return !reflect.DeepEqual(of(v), of(values[0])) })
+}
+
+// Marks around a template that yields no string, in the JSON of one.
+const bareBegin, bareEnd = "\uE000", "\uE001"
+
+// marked has such templates be marked strings, and reports whether there are any.
+func marked(value any) (any, bool) {
+	found := false
+	inner := func(v any) any {
+		made, has := marked(v)
+		found = found || has
+		return made
+	}
+	switch v := value.(type) {
+	case bare:
+		return bareBegin + string(v) + bareEnd, true
+	case []any:
+		list := each(v, inner)
+		return list, found
+	case map[string]any:
+		object := map[string]any{}
+		for key := range v {
+			object[key] = inner(v[key])
+		}
+		return object, found
+	}
+	return value, false
+}
+
+// encode is the JSON of data. Where a template in it yields no string, that is a string, and the
+// template of all of it.
+func encode(value any) ([]byte, error) {
+	value, isTemplate := marked(value)
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	if !isTemplate {
+		return out.Bytes(), nil
+	}
+	return json.Marshal(strings.NewReplacer(`"`+bareBegin, "", bareEnd+`"`, "").Replace(out.String()))
+}

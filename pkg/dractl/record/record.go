@@ -1,0 +1,96 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/generate"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+// record makes the templates, and notes of what they cannot tell.
+func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[string]histogram) ([]byte, []string, error) {
+	made, notes, err := generate.Model(ctx, w.node, w.slices)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out bytes.Buffer
+	comment(&out, "", notes...)
+	for i, template := range made {
+		driver := template.Spec.Driver
+		l, err := learn(w.prepared(driver, template.Pool))
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, l.notes...)
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		comment(&out, "", fmt.Sprintf("Pool %s of driver %s on node %s.", template.Pool, driver, w.node.Name))
+		comment(&out, "", l.notes...)
+		commentEdits(&out, l.edits)
+		commentLatency(&out, took[driver])
+		if err := complete(template, l, nodes); err != nil {
+			return nil, nil, err
+		}
+		if err := output.Objects(&out, output.YAML, []*unstructured.Unstructured{template.Object}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if problems := check.Documents(documents.Split("recorded", out.Bytes())).Problems; len(problems) > 0 {
+		return nil, nil, fmt.Errorf("the templates would be refused: %s", problems[0])
+	}
+	return out.Bytes(), notes, nil
+}
+
+// complete puts what is not of slices into a template as it is printed.
+func complete(template generate.Modelled, l *learned, nodes *corev1.NodeSelector) error {
+	parts := template.Spec
+	parts.ClaimStatus = l.status
+	if nodes != nil {
+		parts.NodeSelector = nodes
+	}
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&parts)
+	if err != nil {
+		return fmt.Errorf("encode template %s: %w", template.Name, err)
+	}
+	for _, name := range []string{"claimStatus", "nodeSelector"} {
+		if value, has := spec[name]; has {
+			template.Object.Object["spec"].(map[string]any)[name] = value
+		}
+	}
+	return nil
+}
+
+// comment writes lines of a comment.
+func comment(out *bytes.Buffer, indent string, all ...string) {
+	for _, text := range all {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(out, "# %s%s\n", indent, strings.TrimRight(line, "\n"))
+		}
+	}
+}
+
+func commentEdits(out *bytes.Buffer, edits string) {
+	if edits != "" {
+		comment(out, "", "The CDI devices would do this to a container. No template has it, since no container runs on a fake node:")
+		comment(out, "  ", edits)
+	}
+}
+
+func commentLatency(out *bytes.Buffer, took histogram) {
+	if took.calls() > 0 {
+		p50 := took.median()
+		comment(out, "", fmt.Sprintf("%s took %s (p50 of %.0f). With the general Stages for Pods, this annotation has a Pod wait for it, and %s for the kubelet:",
+			prepareCall, p50, took.calls(), kubeletTime))
+		comment(out, "  ", fmt.Sprintf("pod-prepare.stage.kwok.x-k8s.io/delay: %s", kubeletTime+p50))
+	}
+}

@@ -1,0 +1,266 @@
+// Package claiminfo keeps for which Pods the claims of a node are prepared, and with which
+// devices. It stands in for the kubelet's claimInfoCache and its checkpoint
+// (claiminfo.go and state in pkg/kubelet/cm/dra), of which it has the file format.
+package claiminfo
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
+)
+
+// File is the name of the file in the folder of a node (draManagerStateFileName in
+// pkg/kubelet/cm/dra).
+const File = "dra_manager_state"
+
+// Info is what the kubelet knows of a claim.
+type Info struct {
+	ClaimUID  types.UID
+	ClaimName string
+	Namespace string
+	// PodUIDs are the Pods that the claim is, or is being, prepared for.
+	PodUIDs sets.Set[string]
+	// DriverState has all drivers that are asked to prepare the claim.
+	DriverState map[string]DriverState
+
+	// prepared is not kept over a restart: drivers are asked once more.
+	prepared bool
+	// unpreparing says that drivers are being asked to unprepare the claim.
+	unpreparing bool
+}
+
+// DriverState are the devices that a driver has prepared.
+type DriverState struct{ Devices []Device }
+
+// Device is what a driver has said of a device that it has prepared.
+type Device struct {
+	PoolName, DeviceName string
+	ShareID              *types.UID
+	RequestNames         []string
+	CDIDeviceIDs         []string
+}
+
+// Claim is a claim that is to be prepared, and the drivers that are to be asked.
+type Claim struct {
+	*resourcev1.ResourceClaim
+	Drivers []string
+}
+
+// Cache has the claims of one node. All that it changes is in its file.
+type Cache struct {
+	file string
+
+	mu    sync.Mutex
+	infos map[types.NamespacedName]*Info
+}
+
+// checkpoint is the file: a text, and a checksum of it.
+type checkpoint struct {
+	Data     string
+	Checksum uint32
+}
+
+type checkpointData struct {
+	metav1.TypeMeta
+	ClaimInfoStateList []*Info
+}
+
+// Open reads the file, if there is one.
+func Open(file string) (*Cache, error) {
+	c := &Cache{file: file, infos: map[types.NamespacedName]*Info{}}
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	var stored checkpoint
+	var data checkpointData
+	if err == nil {
+		err = json.Unmarshal(content, &stored)
+	}
+	if sum := crc32.ChecksumIEEE([]byte(stored.Data)); err == nil && sum != stored.Checksum {
+		err = fmt.Errorf("its checksum is %d and must be %d", sum, stored.Checksum)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(stored.Data), &data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read checkpoint %s: %w: delete the node's Pods with claims, and remove the file", file, err)
+	}
+	for _, info := range data.ClaimInfoStateList {
+		c.infos[info.Key()] = info
+	}
+	return c, nil
+}
+
+// store writes the file. The lock is held.
+func (c *Cache) store() error {
+	infos := slices.SortedFunc(maps.Values(c.infos), func(a, b *Info) int { return strings.Compare(a.Key().String(), b.Key().String()) })
+	data, err := json.Marshal(checkpointData{metav1.TypeMeta{Kind: "DRACheckpoint", APIVersion: "checkpoint.dra.kubelet.k8s.io/v1"}, infos})
+	if err != nil {
+		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
+	}
+	content, err := json.Marshal(checkpoint{string(data), crc32.ChecksumIEEE(data)})
+	if err == nil {
+		err = root.WriteFile(c.file, content)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
+	}
+	return nil
+}
+
+// Key names the claim.
+func (i *Info) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: i.Namespace, Name: i.ClaimName}
+}
+
+func keyOf(claim *resourcev1.ResourceClaim) types.NamespacedName {
+	return types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+}
+
+// Join notes that claims are about to be prepared for a Pod, and returns those that are not
+// prepared yet.
+func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, claim := range claims {
+		info := c.infos[keyOf(claim.ResourceClaim)]
+		switch {
+		case info == nil:
+		case info.ClaimUID != claim.UID:
+			return nil, fmt.Errorf("old ResourceClaim with same name %s and different UID %s still exists (previous pod force-deleted?!)", claim.Name, info.ClaimUID)
+		case info.unpreparing:
+			return nil, fmt.Errorf("ResourceClaim %s is being unprepared", claim.Name)
+		}
+	}
+	var left []Claim
+	for _, claim := range claims {
+		info := c.infos[keyOf(claim.ResourceClaim)]
+		if info == nil {
+			info = &Info{ClaimUID: claim.UID, ClaimName: claim.Name, Namespace: claim.Namespace, PodUIDs: sets.New[string](), DriverState: map[string]DriverState{}}
+			for _, driver := range claim.Drivers {
+				info.DriverState[driver] = DriverState{}
+			}
+			c.infos[info.Key()] = info
+		}
+		info.PodUIDs.Insert(string(pod))
+		if !info.prepared {
+			left = append(left, claim)
+		}
+	}
+	return left, c.store()
+}
+
+// SetDevices notes what a driver has prepared of a claim.
+func (c *Cache) SetDevices(claim Claim, driver string, devices []Device) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if info := c.infos[keyOf(claim.ResourceClaim)]; info != nil {
+		info.DriverState[driver] = DriverState{devices}
+	}
+}
+
+// SetPrepared notes that all drivers have prepared claims.
+func (c *Cache) SetPrepared(claims []Claim) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, claim := range claims {
+		if info := c.infos[keyOf(claim.ResourceClaim)]; info != nil {
+			info.prepared = true
+		}
+	}
+	return c.store()
+}
+
+// Prepared reports whether a claim is prepared for a Pod.
+func (c *Cache) Prepared(pod types.UID, claim *resourcev1.ResourceClaim) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := c.infos[keyOf(claim)]
+	return info != nil && info.ClaimUID == claim.UID && info.prepared && info.PodUIDs.Has(string(pod))
+}
+
+// Pods are those that claims are, or are being, prepared for.
+func (c *Cache) Pods() sets.Set[types.UID] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods := sets.New[types.UID]()
+	for _, info := range c.infos {
+		for pod := range info.PodUIDs {
+			pods.Insert(types.UID(pod))
+		}
+	}
+	return pods
+}
+
+// Leave has a Pod no longer use its claims, and returns those of which it was the last user:
+// their drivers are to be asked to unprepare them.
+func (c *Cache) Leave(pod types.UID) []Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var last []Info
+	for _, info := range c.infos {
+		switch {
+		case !info.PodUIDs.Has(string(pod)):
+		case info.PodUIDs.Len() > 1:
+			info.PodUIDs.Delete(string(pod))
+		default:
+			info.unpreparing = true
+			last = append(last, *info)
+		}
+	}
+	slices.SortFunc(last, func(a, b Info) int { return strings.Compare(a.Key().String(), b.Key().String()) })
+	return last
+}
+
+// SetUnprepared forgets claims that drivers have unprepared. Where err says that they have not, they
+// are as before.
+func (c *Cache) SetUnprepared(claims []Info, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, claim := range claims {
+		info := c.infos[claim.Key()]
+		switch {
+		case info == nil || info.ClaimUID != claim.ClaimUID:
+		case err != nil:
+			info.unpreparing = false
+		default:
+			delete(c.infos, claim.Key())
+		}
+	}
+	return errors.Join(err, c.store())
+}
+
+// Devices are those that a driver has prepared of a claim.
+func (c *Cache) Devices(claim *resourcev1.ResourceClaim, driver string) []Device {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := c.infos[keyOf(claim)]
+	if info == nil || info.ClaimUID != claim.UID {
+		return nil
+	}
+	return info.DriverState[driver].Devices
+}
+
+// Restart forgets what a kubelet forgets that restarts.
+func (c *Cache) Restart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, info := range c.infos {
+		info.prepared = false
+	}
+}

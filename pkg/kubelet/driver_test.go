@@ -1,0 +1,144 @@
+package kubelet
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+var errBusy = errors.New("busy")
+
+// newDriver answers for a Pod on a node without plugins. The driver template.example.com has a
+// template.
+func newDriver(t *testing.T) *Driver {
+	t.Helper()
+	claims, err := claiminfo.Open(filepath.Join(t.TempDir(), claiminfo.File))
+	require.NoError(t, err)
+	return &Driver{
+		node: &node{claims: claims, plugins: plugin.NewSet(plugin.Options{})}, pod: claimstest.NewPod("p"),
+		templates: func(driver string) bool { return driver == "template.example.com" },
+	}
+}
+
+// claimOf is a claim with a device of each driver.
+func claimOf(results ...resourcev1.DeviceRequestAllocationResult) *resourcev1.ResourceClaim {
+	claim := claimstest.Allocated("c")
+	claimstest.Allocate(claim, results...)
+	return claim
+}
+
+// TestDriversOf: the kubelet asks each real driver of a claim once, and none whose devices need no
+// preparing.
+func TestDriversOf(t *testing.T) {
+	t.Parallel()
+	skips := claimstest.Device("skips.example.com", "x")
+	skips.SkipNodeOperations = []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll}
+	both := claimstest.Device("real.example.com", "y")
+	both.SkipNodeOperations = skips.SkipNodeOperations
+	claim := claimOf(claimstest.Device("real.example.com", "x"), both, claimstest.Device("template.example.com", "x"), skips)
+	d := newDriver(t)
+	require.Equal(t, []string{"real.example.com"}, d.driversOf(claim))
+	answer, err := d.Prepare([]*resourcev1.ResourceClaim{claimOf(skips), claimOf(claimstest.Device("template.example.com", "x"))})
+	require.NoError(t, err)
+	require.Equal(t, plan.Answered, answer)
+}
+
+// TestPrepareAnswers: what is asked, and what is not, while a call runs, after it, and while Stages
+// have the plugin not answer.
+func TestPrepareAnswers(t *testing.T) {
+	t.Parallel()
+	claims := []*resourcev1.ResourceClaim{claimOf(claimstest.Device("real.example.com", "x"))}
+	prepare := func(change func(*Driver)) (plan.Answer, error) {
+		d := newDriver(t)
+		change(d)
+		return d.Prepare(claims)
+	}
+	answer, err := prepare(func(*Driver) {})
+	require.NoError(t, err)
+	require.Equal(t, plan.NotAsked, answer)
+	answer, err = prepare(func(d *Driver) { d.last.running = true })
+	require.NoError(t, err)
+	require.Equal(t, plan.Outstanding, answer)
+	_, err = prepare(func(d *Driver) { d.last.err = errBusy })
+	require.ErrorIs(t, err, errBusy)
+	_, err = prepare(func(d *Driver) { d.state = lifecycle.PluginSilent })
+	require.ErrorContains(t, err, "NodePrepareResources: rpc error: code = Unavailable")
+	_, err = prepare(func(d *Driver) { d.node = nil })
+	require.NoError(t, err)
+}
+
+// TestUnprepareAnswers: a Pod is unprepared when the checkpoint is read and has nothing of it.
+func TestUnprepareAnswers(t *testing.T) {
+	t.Parallel()
+	claim := claimOf(claimstest.Device("real.example.com", "x"))
+	for name, test := range map[string]struct {
+		change func(*Driver)
+		joined bool
+		want   plan.Answer
+		err    error
+	}{
+		"nothing":                {func(*Driver) {}, false, plan.Answered, nil},
+		"prepared":               {func(*Driver) {}, true, plan.NotAsked, nil},
+		"being prepared":         {func(d *Driver) { d.last = call{running: true} }, true, plan.NotAsked, nil},
+		"being unprepared":       {func(d *Driver) { d.last = call{running: true, unprepare: true} }, true, plan.Outstanding, nil},
+		"failed":                 {func(d *Driver) { d.last = call{unprepare: true, err: errBusy} }, true, plan.NotAsked, errBusy},
+		"no folder here":         {func(d *Driver) { d.node = nil }, false, plan.Answered, nil},
+		"folder is not read yet": {func(d *Driver) { d.node, d.unread = nil, true }, false, plan.Outstanding, nil},
+	} {
+		d := newDriver(t)
+		if test.joined {
+			_, err := d.node.claims.Join(d.pod.UID, []claiminfo.Claim{{ResourceClaim: claim, Drivers: []string{"real.example.com"}}})
+			require.NoError(t, err)
+		}
+		test.change(d)
+		answer, err := d.Unprepare()
+		require.Equal(t, test.err, err, name)
+		require.Equal(t, test.want, answer, name)
+	}
+}
+
+// TestHealthOfDevice: a device is known by its first CDI id, and its health only as long as a plugin
+// reports it.
+func TestHealthOfDevice(t *testing.T) {
+	t.Parallel()
+	result := claimstest.Device("real.example.com", "x")
+	claim := claimOf(result)
+	d := newDriver(t)
+	health, err := d.Health(d.pod, claim, &result)
+	require.NoError(t, err)
+	require.Nil(t, health, "nothing is prepared")
+
+	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: []string{"real.example.com"}}
+	_, err = d.node.claims.Join(d.pod.UID, []claiminfo.Claim{joined})
+	require.NoError(t, err)
+	for _, test := range []struct {
+		device claiminfo.Device
+		want   string
+	}{
+		{claiminfo.Device{PoolName: result.Pool, DeviceName: "x", CDIDeviceIDs: []string{"a/b=c", "a/b=d"}}, "a/b=c"},
+		{claiminfo.Device{PoolName: result.Pool, DeviceName: "x", RequestNames: []string{result.Request}}, "real.example.com/" + result.Pool + "/x"},
+		{claiminfo.Device{PoolName: result.Pool, DeviceName: "x", RequestNames: []string{"other"}}, ""},
+		{claiminfo.Device{PoolName: result.Pool, DeviceName: "x", ShareID: new(types.UID("share"))}, ""},
+		{claiminfo.Device{PoolName: result.Pool, DeviceName: "y"}, ""},
+	} {
+		d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{test.device})
+		health, err := d.Health(d.pod, claim, &result)
+		require.NoError(t, err)
+		if test.want == "" {
+			require.Nil(t, health)
+			continue
+		}
+		require.Equal(t, plan.Health{ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(test.want), Health: corev1.ResourceHealthStatusUnknown}}, *health)
+	}
+}

@@ -1,0 +1,130 @@
+// Package plugin keeps the kubelet's side of the connections to the DRA plugins of one node:
+// they register through sockets, and are called through others. It stands in for
+// pkg/kubelet/pluginmanager and pkg/kubelet/cm/dra/plugin of Kubernetes 1.36.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
+	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
+	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// CallTimeout is how long a plugin has for a call (defaultClientCallTimeout in
+// pkg/kubelet/cm/dra/plugin).
+const CallTimeout = 45 * time.Second
+
+// Plugin is one plugin of a driver that has registered.
+type Plugin struct {
+	Driver, Endpoint string
+
+	services []string
+	client   drav1.DRAPluginClient
+	conn     *grpc.ClientConn
+	// connected is kept by its Set.
+	connected bool
+	health    health
+}
+
+// newPlugin connects to a plugin, sooner or later: gRPC tries until the connection is closed.
+func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(p *Plugin, is bool), o *Options) (*Plugin, error) {
+	service, err := chooseService(info.SupportedVersions)
+	if err != nil {
+		return nil, fmt.Errorf("invalid supported gRPC versions of DRA driver plugin %s at endpoint %s: %w", info.Name, info.Endpoint, err)
+	}
+	p := &Plugin{Driver: info.Name, Endpoint: endpoint, services: info.SupportedVersions}
+	p.conn, err = grpc.NewClient("unix:"+endpoint,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithChainUnaryInterceptor(o.Calls),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			socket, err := o.Endpoint(endpoint) // what is there now may not be what has registered
+			if err != nil {
+				return nil, err
+			}
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithStatsHandler(monitor(func(is bool) {
+			connected(p, is)
+			if !is {
+				go p.conn.Connect() // gRPC holds a lock here; by itself it would not connect before the next call
+			}
+		})))
+	if err != nil {
+		return nil, fmt.Errorf("create gRPC connection to DRA driver %s plugin at endpoint %s: %w", info.Name, endpoint, err)
+	}
+	p.client = drav1.NewDRAPluginClient(p.conn)
+	if service == drav1beta1.DRAPluginService {
+		p.client = drav1beta1.V1Beta1ClientWrapper{DRAPluginClient: drav1beta1.NewDRAPluginClient(p.conn)}
+	}
+	return p, nil
+}
+
+// supported are the gRPC services that can be called, the newest first.
+var supported = []string{drav1.DRAPluginService, drav1beta1.DRAPluginService}
+
+// chooseService chooses how a plugin is called: v1 before v1beta1, in whatever order it
+// names them.
+func chooseService(offered []string) (string, error) {
+	if len(offered) == 0 {
+		return "", errors.New("empty list of supported gRPC services (aka supported versions)")
+	}
+	for _, service := range supported {
+		if slices.Contains(offered, service) {
+			return service, nil
+		}
+	}
+	return "", fmt.Errorf("none of services supported by the plugin (%q) are supported by the kubelet (%q)", offered, supported)
+}
+
+// Prepare calls NodePrepareResources.
+func (p *Plugin) Prepare(ctx context.Context, claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, driverKey{}, p.Driver), CallTimeout)
+	defer cancel()
+	return p.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
+}
+
+// Unprepare calls NodeUnprepareResources.
+func (p *Plugin) Unprepare(ctx context.Context, claims []*drav1.Claim) (*drav1.NodeUnprepareResourcesResponse, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, driverKey{}, p.Driver), CallTimeout)
+	defer cancel()
+	return p.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
+}
+
+type driverKey struct{}
+
+// DriverOf is the driver that is called in a context.
+func DriverOf(ctx context.Context) string {
+	driver, _ := ctx.Value(driverKey{}).(string)
+	return driver
+}
+
+// monitor is told by gRPC whether there is a connection.
+type monitor func(connected bool)
+
+// TagRPC implements stats.Handler.
+func (monitor) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (monitor) HandleRPC(context.Context, stats.RPCStats) {}
+
+// TagConn implements stats.Handler.
+func (monitor) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (m monitor) HandleConn(_ context.Context, event stats.ConnStats) {
+	switch event.(type) {
+	case *stats.ConnBegin:
+		m(true)
+	case *stats.ConnEnd:
+		m(false)
+	}
+}

@@ -1,0 +1,133 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// The limits and the backoff of the kubelet (operation_generator.go in
+// pkg/kubelet/pluginmanager/operationexecutor, exponential_backoff.go in
+// pkg/util/goroutinemap).
+const (
+	dialTimeout    = 10 * time.Second
+	infoTimeout    = time.Second
+	notifyTimeout  = 5 * time.Second
+	firstRetry     = 500 * time.Millisecond
+	lastRetry      = 2*time.Minute + 2*time.Second
+	retriesToLimit = 9
+)
+
+// Serve registers the plugin behind a socket, tries again until it succeeds, and unregisters the
+// plugin when ctx ends.
+func (s *Set) Serve(ctx context.Context, socket string) {
+	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: retriesToLimit, Cap: lastRetry}
+	for ctx.Err() == nil {
+		p, err := s.register(ctx, socket)
+		if err == nil {
+			<-ctx.Done()
+			s.remove(ctx, p)
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		klog.FromContext(ctx).Info("Registering a DRA plugin failed, trying again", "socket", socket, "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff.Step()):
+		}
+	}
+}
+
+// register does what the kubelet does, with its error texts
+// (GenerateRegisterPluginFunc).
+func (s *Set) register(ctx context.Context, socket string) (*Plugin, error) {
+	conn, err := dial(ctx, socket)
+	if err != nil {
+		return nil, fmt.Errorf("RegisterPlugin error -- dial failed at socket %s, err: %w", socket, err)
+	}
+	defer func() { _ = conn.Close() }() // nothing is left to be sent
+	client := registrationv1.NewRegistrationClient(conn)
+	info, err := getInfo(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("RegisterPlugin error -- failed to get plugin info using RPC GetInfo at socket %s, err: %w", socket, err)
+	}
+	p, refused, err := s.admit(ctx, socket, info)
+	if err := notify(ctx, client, refused); err != nil {
+		if p != nil {
+			s.remove(ctx, p)
+		}
+		return nil, fmt.Errorf("RegisterPlugin error -- failed to send registration status at socket %s, err: %w", socket, err)
+	}
+	return p, err
+}
+
+func getInfo(ctx context.Context, client registrationv1.RegistrationClient) (*registrationv1.PluginInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
+	defer cancel()
+	return client.GetInfo(ctx, &registrationv1.InfoRequest{})
+}
+
+// admit registers a plugin. Where it does not, refused is what the plugin is told, and err
+// what the kubelet logs.
+func (s *Set) admit(ctx context.Context, socket string, info *registrationv1.PluginInfo) (p *Plugin, refused string, err error) {
+	refuse := func(format string, arguments ...any) (*Plugin, string, error) {
+		err := fmt.Errorf("RegisterPlugin error -- "+format, arguments...)
+		return nil, err.Error(), err
+	}
+	if info.Type != registrationv1.DRAPlugin {
+		return refuse("no handler registered for plugin type: %s at socket %s", info.Type, socket)
+	}
+	if info.Name == "" {
+		return refuse("plugin validation failed with err: %w", errors.New("DRA driver name is empty"))
+	}
+	if info.Endpoint == "" {
+		info.Endpoint = socket
+	}
+	endpoint, err := s.options.Endpoint(info.Endpoint)
+	if err != nil {
+		return refuse("plugin validation failed with err: %w", err)
+	}
+	if p, err = newPlugin(info, endpoint, s.setConnected, &s.options); err != nil {
+		return refuse("plugin validation failed with err: %w", err)
+	}
+	if err := s.add(ctx, p); err != nil {
+		_ = p.conn.Close() // it has never been used
+		return refuse("plugin registration failed with err: %w", err)
+	}
+	return p, "", nil
+}
+
+// notify tells a plugin whether it is registered.
+func notify(ctx context.Context, client registrationv1.RegistrationClient, refused string) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	_, err := client.NotifyRegistrationStatus(ctx, &registrationv1.RegistrationStatus{PluginRegistered: refused == "", Error: refused})
+	return err
+}
+
+// dial connects to a socket.
+func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if !conn.WaitForStateChange(ctx, state) {
+			return nil, errors.Join(fmt.Errorf("failed to dial socket %s: %w", socket, ctx.Err()), conn.Close())
+		}
+	}
+	return conn, nil
+}

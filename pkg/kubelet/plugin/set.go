@@ -1,0 +1,135 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc"
+	"k8s.io/klog/v2"
+)
+
+// Set are the plugins that have registered with the kubelet of one node.
+type Set struct {
+	options Options
+
+	mu sync.Mutex
+	// plugins are by driver, in the order in which they have registered.
+	plugins map[string][]*Plugin
+}
+
+// Options are what a Set works with. All are required.
+type Options struct {
+	// Endpoint checks the path that a plugin names, and returns where it is.
+	Endpoint func(named string) (string, error)
+	// Changed is told of a driver of which a plugin registers, goes, connects or breaks off.
+	Changed func(driver string)
+	// HealthChanged is told that devices of a driver are not as healthy as before.
+	HealthChanged func(driver string)
+	// Calls sees all calls of plugins.
+	Calls grpc.UnaryClientInterceptor
+}
+
+// NewSet makes a Set without plugins. Serve fills it.
+func NewSet(o Options) *Set {
+	return &Set{options: o, plugins: map[string][]*Plugin{}}
+}
+
+// Get returns the plugin of a driver that is to be called: the last one that has registered and
+// is connected, or else the last one. It is the newest, but for a kubelet that has restarted.
+func (s *Set) Get(driver string) (*Plugin, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var chosen *Plugin
+	for _, p := range s.plugins[driver] {
+		if chosen == nil || p.connected || !chosen.connected {
+			chosen = p
+		}
+	}
+	if chosen == nil {
+		return nil, fmt.Errorf("DRA driver %s is not registered", driver)
+	}
+	return chosen, nil
+}
+
+// Has reports whether a plugin of a driver has registered.
+func (s *Set) Has(driver string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.plugins[driver]) > 0
+}
+
+// Connected reports whether a plugin of a driver is connected.
+func (s *Set) Connected(driver string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.plugins[driver], func(p *Plugin) bool { return p.connected })
+}
+
+// ReportHealth reports whether any plugin has reported the health of its devices.
+func (s *Set) ReportHealth() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, plugins := range s.plugins {
+		if slices.ContainsFunc(plugins, (*Plugin).ReportsHealth) {
+			return true
+		}
+	}
+	return false
+}
+
+// Len is how many plugins have registered.
+func (s *Set) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := 0
+	for _, plugins := range s.plugins {
+		all += len(plugins)
+	}
+	return all
+}
+
+// add registers a plugin, and watches the health of its devices until ctx ends.
+func (s *Set) add(ctx context.Context, p *Plugin) error {
+	s.mu.Lock()
+	for _, other := range s.plugins[p.Driver] {
+		if other.Endpoint == p.Endpoint {
+			s.mu.Unlock()
+			return fmt.Errorf("endpoint %s already registered for DRA driver plugin %s", p.Endpoint, p.Driver)
+		}
+	}
+	s.plugins[p.Driver] = append(s.plugins[p.Driver], p)
+	s.mu.Unlock()
+	klog.FromContext(ctx).V(2).Info("Registered the DRA plugin", "driver", p.Driver, "endpoint", p.Endpoint)
+	s.options.Changed(p.Driver)
+	p.conn.Connect() // to know early whether it can be reached
+	go p.watchHealth(ctx, func() { s.options.HealthChanged(p.Driver) })
+	return nil
+}
+
+// remove unregisters a plugin.
+func (s *Set) remove(ctx context.Context, p *Plugin) {
+	s.mu.Lock()
+	s.plugins[p.Driver] = slices.DeleteFunc(s.plugins[p.Driver], func(other *Plugin) bool { return other == p })
+	if len(s.plugins[p.Driver]) == 0 {
+		delete(s.plugins, p.Driver)
+	}
+	s.mu.Unlock()
+	if err := p.conn.Close(); err != nil {
+		klog.FromContext(ctx).Error(err, "Closing the connection to the DRA plugin failed", "driver", p.Driver, "endpoint", p.Endpoint)
+	}
+	klog.FromContext(ctx).V(2).Info("Unregistered the DRA plugin", "driver", p.Driver, "endpoint", p.Endpoint)
+	s.options.Changed(p.Driver)
+}
+
+// setConnected notes that a plugin has been reached, or that its connection is gone.
+func (s *Set) setConnected(p *Plugin, is bool) {
+	s.mu.Lock()
+	registered := slices.Contains(s.plugins[p.Driver], p)
+	p.connected = is
+	s.mu.Unlock()
+	if registered {
+		s.options.Changed(p.Driver)
+	}
+}

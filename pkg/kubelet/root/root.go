@@ -1,0 +1,259 @@
+// Package root lays out the folders that stand in for the root directories of the
+// kubelets of fake nodes. Below the folder of a node are plugins_registry and plugins, as
+// below /var/lib/kubelet.
+package root
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	registry = "plugins_registry"
+	plugins  = "plugins"
+	// owner is the file that tells which node a folder is of.
+	owner = "node"
+
+	// kubeletRoot is the root directory of a kubelet. Drivers that have it built in, and see
+	// the folder of their node there, name their endpoints so.
+	kubeletRoot = "/var/lib/kubelet"
+
+	// longestSocket is what sun_path of unix(7) holds.
+	longestSocket = 107
+	// socketName is what is left below plugins_registry for the driver's name and its suffix.
+	socketName = 40
+	// shortName is the length of the name of a folder whose node's name is too long.
+	shortName = 12
+	// mostSockets is how many sockets below plugins_registry are served.
+	mostSockets = 1000
+)
+
+// Directory has the folders of all nodes.
+type Directory string
+
+// OpenDirectory makes the directory, unless it is there.
+func OpenDirectory(path string) (Directory, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("plugins directory %s: %w", path, err)
+	}
+	if longest := longestSocket - len("/"+registry+"/") - socketName - len("/") - shortName; len(absolute) > longest {
+		return "", fmt.Errorf("plugins directory %s: is %d characters long, and the paths of sockets below it would be too long: choose one of at most %d characters", absolute, len(absolute), longest)
+	}
+	if err := os.MkdirAll(absolute, 0o755); err != nil {
+		return "", fmt.Errorf("make plugins directory: %w: choose one that kwok-dra may write to", err)
+	}
+	// Paths are compared without symbolic links.
+	resolved, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return "", fmt.Errorf("plugins directory %s: %w", path, err)
+	}
+	return Directory(resolved), nil
+}
+
+// Root is the folder of one node.
+type Root struct {
+	Path string
+	owned
+}
+
+// owned is the content of the file that tells which node a folder is of.
+type owned struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+}
+
+// of is where the folder of a node is. A name that is too long for paths of sockets has a
+// short one instead.
+func (d Directory) of(node string) string {
+	folder := filepath.Join(string(d), node)
+	if len(folder)+len("/"+registry+"/")+socketName > longestSocket {
+		sum := sha256.Sum256([]byte(node))
+		folder = filepath.Join(string(d), fmt.Sprintf("%x", sum[:shortName/2]))
+	}
+	return folder
+}
+
+// Make makes the folder of a node. That of another node of the same name, which has gone, is
+// removed first.
+func (d Directory) Make(node string, uid types.UID) (*Root, error) {
+	root := &Root{Path: d.of(node), owned: owned{node, uid}}
+	switch found, err := read(root.Path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case found.Name != node:
+		return nil, fmt.Errorf("make %s for node %s: it is of node %s: remove it", root.Path, node, found.Name)
+	case found.UID != uid:
+		if err := found.Remove(); err != nil {
+			return nil, err
+		}
+	}
+	for _, folder := range []string{root.Registry(), root.Plugins()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, fmt.Errorf("make the folders of node %s: %w", node, err)
+		}
+	}
+	content, err := yaml.Marshal(root.owned)
+	if err != nil {
+		return nil, fmt.Errorf("encode the name of node %s: %w", node, err)
+	}
+	return root, WriteFile(filepath.Join(root.Path, owner), content)
+}
+
+// List lists the folders that are of nodes, whether these still exist or not.
+func (d Directory) List() ([]*Root, error) {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return nil, fmt.Errorf("list plugins directory: %w", err)
+	}
+	var roots []*Root
+	for _, entry := range entries {
+		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil && entry.IsDir() {
+			roots = append(roots, root)
+		}
+	}
+	return roots, nil
+}
+
+// Find finds the folder of a node. It returns nil where there is none.
+func (d Directory) Find(node string) (*Root, error) {
+	found, err := read(d.of(node))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && found.Name != node {
+		return nil, nil
+	}
+	return found, err
+}
+
+// read reads which node a folder is of.
+func read(folder string) (*Root, error) {
+	content, err := os.ReadFile(filepath.Join(folder, owner))
+	if err != nil {
+		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
+	}
+	root := &Root{Path: folder}
+	if err := yaml.UnmarshalStrict(content, &root.owned); err != nil || root.Name == "" {
+		return nil, fmt.Errorf("read which node %s is of: file %s has no name of a node: remove the folder", folder, owner)
+	}
+	return root, nil
+}
+
+// Registry is the folder in which plugins register.
+func (r *Root) Registry() string { return filepath.Join(r.Path, registry) }
+
+// Plugins is the folder in which plugins keep their files.
+func (r *Root) Plugins() string { return filepath.Join(r.Path, plugins) }
+
+// Remove removes the folder with all that is in it. Symbolic links in it are not followed.
+func (r *Root) Remove() error {
+	if err := os.RemoveAll(r.Path); err != nil {
+		return fmt.Errorf("remove the folder of node %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// Socket is a socket through which a plugin wants to register.
+type Socket struct {
+	Path string
+	info fs.FileInfo
+}
+
+// Is reports whether another look has found the same socket, and not a later one of its
+// name.
+func (s Socket) Is(other Socket) bool {
+	return s.Path == other.Path && os.SameFile(s.info, other.info) && s.info.ModTime().Equal(other.info.ModTime())
+}
+
+// Sockets are the sockets in the registry and the folders in it (Watcher in
+// pkg/kubelet/pluginmanager/pluginwatcher). Names that begin with a dot and symbolic links are
+// passed over. Of too many the oldest are left: a driver that floods the registry takes no socket from
+// those that were there before.
+func (r *Root) Sockets() ([]Socket, error) {
+	var sockets []Socket
+	err := filepath.WalkDir(r.Registry(), func(path string, entry fs.DirEntry, err error) error {
+		hidden := err != nil || strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil && path == r.Registry():
+			return err
+		case hidden && entry != nil && entry.IsDir():
+			return fs.SkipDir
+		case hidden || entry.Type() != fs.ModeSocket:
+			return nil
+		}
+		if info, err := entry.Info(); err == nil { // or it has just gone
+			sockets = append(sockets, Socket{path, info})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for plugins of node %s: %w", r.Name, err)
+	}
+	if len(sockets) > mostSockets {
+		slices.SortStableFunc(sockets, func(a, b Socket) int { return a.info.ModTime().Compare(b.info.ModTime()) })
+		sockets = sockets[:mostSockets]
+	}
+	return sockets, nil
+}
+
+// Endpoint is the path of the socket that a plugin names as its endpoint. It must be below
+// the node's folder, also where symbolic links lead elsewhere. It may not be there yet: a plugin
+// may listen after it has registered.
+func (r *Root) Endpoint(named string) (string, error) {
+	path := named
+	if below, isBelow := strings.CutPrefix(named, kubeletRoot+"/"); isBelow {
+		path = filepath.Join(r.Path, below)
+	}
+	resolved, err := resolve(filepath.Clean(path))
+	if err != nil {
+		return "", fmt.Errorf("endpoint %s: %w", named, err)
+	}
+	if !strings.HasPrefix(resolved, r.Path+string(filepath.Separator)) {
+		return "", fmt.Errorf("endpoint %s: must be below %s", named, r.Path)
+	}
+	info, err := os.Lstat(resolved)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return "", fmt.Errorf("endpoint %s: %w", named, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return "", fmt.Errorf("endpoint %s: must be a socket", named)
+	}
+	return resolved, nil
+}
+
+// resolve follows the symbolic links of a path, of which the end may not exist.
+func resolve(path string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	parent := filepath.Dir(path)
+	if !errors.Is(err, fs.ErrNotExist) || parent == path {
+		return resolved, err
+	}
+	parent, err = resolve(parent)
+	return filepath.Join(parent, filepath.Base(path)), err
+}
+
+// WriteFile writes a file so that whoever reads it sees all of it or what was there before.
+func WriteFile(path string, content []byte) error {
+	written, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = written.Write(content)
+	err = errors.Join(err, written.Chmod(0o644), written.Close())
+	if err == nil {
+		err = os.Rename(written.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(written.Name())))
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package root
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// newDirectory makes a directory whose path is short enough for sockets.
+func newDirectory(t *testing.T) Directory {
+	t.Helper()
+	path, err := os.MkdirTemp("", "r") //nolint:usetesting // its paths are too long for sockets
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(path)) })
+	directory, err := OpenDirectory(path)
+	require.NoError(t, err)
+	return directory
+}
+
+func newRoot(t *testing.T) *Root {
+	t.Helper()
+	made, err := newDirectory(t).Make("node", "uid")
+	require.NoError(t, err)
+	return made
+}
+
+// listen makes a socket.
+func listen(t *testing.T, path string) net.Listener {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() }) // some tests have closed it
+	return listener
+}
+
+// TestMake: the folder of a node is made once, and anew for a later node of its name.
+func TestMake(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	made, err := directory.Make("a", "1")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(string(directory), "a"), made.Path)
+	require.DirExists(t, made.Registry())
+	require.DirExists(t, filepath.Join(made.Path, "plugins"))
+	file := filepath.Join(made.Path, "plugins", "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+
+	_, err = directory.Make("a", "1")
+	require.NoError(t, err)
+	require.FileExists(t, file, "after a restart")
+
+	_, err = directory.Make("a", "2")
+	require.NoError(t, err)
+	require.NoFileExists(t, file, "of a node that is gone")
+}
+
+// TestLongNames: every socket has a path that fits, and a file tells whose folder it is.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	long := strings.Repeat("a", 253)
+	made, err := directory.Make(long, "1")
+	require.NoError(t, err)
+	listen(t, filepath.Join(made.Registry(), strings.Repeat("d", socketName)))
+	other, err := directory.Make(strings.Repeat("a", 252)+"b", "2")
+	require.NoError(t, err)
+	require.NotEqual(t, made.Path, other.Path)
+
+	found, err := directory.Find(long)
+	require.NoError(t, err)
+	require.Equal(t, made, found)
+	roots, err := directory.List()
+	require.NoError(t, err)
+	require.ElementsMatch(t, []*Root{made, other}, roots)
+}
+
+// TestForeignFolders: what kwok-dra has not made it neither lists nor removes.
+func TestForeignFolders(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	foreign := filepath.Join(string(directory), "a")
+	require.NoError(t, os.Mkdir(foreign, 0o755))
+	found, err := directory.Find("a")
+	require.NoError(t, err)
+	require.Nil(t, found)
+	roots, err := directory.List()
+	require.NoError(t, err)
+	require.Empty(t, roots)
+
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, "node"), []byte("name: b\nuid: c\n"), 0o600))
+	_, err = directory.Make("a", "1")
+	require.ErrorContains(t, err, "it is of node b: remove it")
+	require.NoError(t, os.WriteFile(filepath.Join(foreign, "node"), []byte("x"), 0o600))
+	_, err = directory.Make("a", "1")
+	require.ErrorContains(t, err, "has no name of a node: remove the folder")
+}
+
+// TestSockets: sockets are found wherever they are in the registry, and nothing else is.
+func TestSockets(t *testing.T) {
+	t.Parallel()
+	r := newRoot(t)
+	first := listen(t, filepath.Join(r.Registry(), "a.sock"))
+	listen(t, filepath.Join(r.Registry(), "folder", "b.sock"))
+	listen(t, filepath.Join(r.Registry(), ".hidden", "c.sock"))
+	listen(t, filepath.Join(r.Registry(), ".d.sock"))
+	outside := filepath.Join(r.Path, "e.sock")
+	listen(t, outside)
+	require.NoError(t, os.Symlink(outside, filepath.Join(r.Registry(), "f.sock")))
+	require.NoError(t, os.WriteFile(filepath.Join(r.Registry(), "g.sock"), nil, 0o600))
+
+	sockets, err := r.Sockets()
+	require.NoError(t, err)
+	require.Len(t, sockets, 2)
+	require.Equal(t, filepath.Join(r.Registry(), "a.sock"), sockets[0].Path)
+	require.Equal(t, filepath.Join(r.Registry(), "folder", "b.sock"), sockets[1].Path)
+
+	again, err := r.Sockets()
+	require.NoError(t, err)
+	require.True(t, sockets[0].Is(again[0]))
+	require.NoError(t, first.Close())
+	listen(t, filepath.Join(r.Registry(), "a.sock"))
+	later, err := r.Sockets()
+	require.NoError(t, err)
+	require.False(t, sockets[0].Is(later[0]), "another one under its name")
+	require.True(t, sockets[1].Is(later[1]))
+}
+
+// TestFlood: a driver that floods the registry takes no socket from another one.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	r := newRoot(t)
+	listen(t, filepath.Join(r.Registry(), "z.sock"))
+	for i := range mostSockets {
+		require.NoError(t, os.WriteFile(filepath.Join(r.Registry(), fmt.Sprintf("a-%04d", i)), nil, 0o600))
+	}
+	sockets, err := r.Sockets()
+	require.NoError(t, err)
+	require.Len(t, sockets, 1, "files are no sockets")
+	for i := range mostSockets {
+		listen(t, filepath.Join(r.Registry(), fmt.Sprintf("b-%04d", i)))
+	}
+	sockets, err = r.Sockets()
+	require.NoError(t, err)
+	require.Len(t, sockets, mostSockets)
+	require.True(t, slices.ContainsFunc(sockets, func(s Socket) bool { return s.Path == filepath.Join(r.Registry(), "z.sock") }))
+}
+
+// TestEndpoint: a plugin is called through a socket below the folder of its node, and no other.
+func TestEndpoint(t *testing.T) {
+	t.Parallel()
+	r := newRoot(t)
+	inside := filepath.Join(r.Path, "plugins", "d", "dra.sock")
+	listen(t, inside)
+	outside := filepath.Join(filepath.Dir(r.Path), "o.sock")
+	listen(t, outside)
+	require.NoError(t, os.Symlink(outside, filepath.Join(r.Path, "plugins", "link.sock")))
+	require.NoError(t, os.Symlink(inside, filepath.Join(r.Path, "plugins", "inner.sock")))
+	require.NoError(t, os.Symlink(outside+".later", filepath.Join(r.Path, "plugins", "dangling")))
+	require.NoError(t, os.WriteFile(filepath.Join(r.Path, "plugins", "file"), nil, 0o600))
+
+	later := filepath.Join(r.Path, "plugins", "later", "dra.sock")
+	endpoint, err := r.Endpoint(later)
+	require.NoError(t, err, "the plugin may listen later")
+	require.Equal(t, later, endpoint)
+	for _, named := range []string{inside, "/var/lib/kubelet/plugins/d/dra.sock", filepath.Join(r.Path, "plugins", "inner.sock")} {
+		endpoint, err := r.Endpoint(named)
+		require.NoError(t, err)
+		require.Equal(t, inside, endpoint)
+	}
+	for named, want := range map[string]string{
+		outside:                                    "must be below " + r.Path,
+		filepath.Join(r.Path, "..", "o.sock"):      "must be below " + r.Path,
+		"/var/lib/kubelet/../o.sock":               "must be below " + r.Path,
+		filepath.Join(r.Path, "plugins/link.sock"): "must be below " + r.Path,
+		filepath.Join(r.Path, "plugins", "file"):   "must be a socket",
+		filepath.Join(r.Path, "plugins/dangling"):  "must be a socket",
+	} {
+		_, err := r.Endpoint(named)
+		require.ErrorContains(t, err, want, named)
+	}
+}

@@ -1,0 +1,34 @@
+package lifecycle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// Plugin is the state of a node's DRA plugins by its condition PluginRegistered.
+type Plugin int
+
+// The states of plugins.
+const (
+	PluginUp Plugin = iota
+	// PluginSilent has not unregistered, but does not answer.
+	PluginSilent
+	PluginGone
+)
+
+// PluginOf reads the condition. A node that does not have it has its plugins up.
+func PluginOf(node *corev1.Node) Plugin {
+	for _, condition := range node.Status.Conditions {
+		switch {
+		case condition.Type != v1alpha1.PluginRegistered:
+		case condition.Status == corev1.ConditionTrue:
+			return PluginUp
+		case condition.Reason == v1alpha1.PluginCrashed && condition.Status == corev1.ConditionUnknown:
+			return PluginSilent
+		default:
+			return PluginGone
+		}
+	}
+	return PluginUp
+}
