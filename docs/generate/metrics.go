@@ -16,12 +16,8 @@ var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "(.*?)"(?:
 
 // metrics lists the metrics that the sidecar registers itself.
 func metrics(string) (string, error) {
-	collectors, err := app.Collectors()
-	if err != nil {
-		return "", err
-	}
 	var rows [][]string
-	for _, collector := range collectors {
+	for _, collector := range app.Collectors() {
 		for _, desc := range descriptions(collector) {
 			found := description.FindStringSubmatch(desc)
 			if found == nil {
@@ -67,7 +63,7 @@ func unit(name string) string {
 
 // prepareFailures lists the reasons for which claims cannot be prepared.
 func prepareFailures(root string) (string, error) {
-	rows, err := constantRows(root, "pkg/claims/plan/check.go", func(c constant) []string {
+	rows, err := constantRows(root, "pkg/claims/plan/failure.go", func(c constant) []string {
 		return []string{code(c.value), capitalized(c.meaning)}
 	}, "Reason")
 	return table([]string{"`reason`", "meaning"}, rows), err
