@@ -16,6 +16,8 @@
 // and one for each thing around it:
 //
 //   - dractl: the command line tool, and its scheduler beside kube-scheduler
+//   - checkdriver: the contract test of DRA drivers, on a good one and broken ones
+//   - drivers/record: what a real driver does, recorded and played on another node
 //   - docs: the commands of the documentation, in order
 //   - browser: the page, in a real browser
 //   - dashboards: the dashboards and alerts, with Prometheus' own engine

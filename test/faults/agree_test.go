@@ -21,7 +21,7 @@ func (r *run) agree(ctx context.Context) error {
 		if err = sameDevices(ctx, r.world.running()); err == nil {
 			return nil
 		}
-		sleep(ctx, 100*time.Millisecond)
+		sleep(ctx, lookAgain)
 	}
 	return err
 }

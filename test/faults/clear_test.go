@@ -114,7 +114,7 @@ func (r *run) vanish(ctx context.Context) error {
 				r.world.release(ctx, state)
 			}
 		}
-		sleep(ctx, 100*time.Millisecond)
+		sleep(ctx, lookAgain)
 	}
 	return fmt.Errorf("%s after all was deleted there are left: %s", r.within, left)
 }

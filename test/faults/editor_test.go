@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +21,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
-
-// lookAgain is how long something is left alone before it is looked at again.
-const lookAgain = 100 * time.Millisecond
 
 // editor edits the configuration in the cluster, and the model with it.
 type editor struct {

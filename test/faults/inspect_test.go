@@ -56,7 +56,7 @@ func (r *run) leaks(ctx context.Context, process *sidecar.Process) error {
 		if now <= r.goroutines+slack {
 			return nil
 		}
-		sleep(ctx, 100*time.Millisecond)
+		sleep(ctx, lookAgain)
 	}
 	return fmt.Errorf("goroutines leak: %v, at the start %v", now, r.goroutines)
 }

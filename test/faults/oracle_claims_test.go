@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 )
 
 // wrongPods says which Pods are not told to start that are to be, and the other
@@ -148,18 +151,36 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 	return ""
 }
 
+// rest is how long all is to be right before it counts as settled. Entries that no Pod uses,
+// and that may stay all the same, may be withdrawn as late as others.
+func (s *state) rest() time.Duration {
+	for i := range s.claims {
+		if claim := &s.claims[i]; len(claim.Status.Devices) > 0 && !slices.ContainsFunc(claim.Status.ReservedFor, s.uses) {
+			return plan.WithdrawDelay + quiet
+		}
+	}
+	return quiet
+}
+
+// uses reports whether a consumer is a Pod that has not ended, on a node that the sidecars
+// act for.
+func (s *state) uses(consumer resourcev1.ResourceClaimConsumerReference) bool {
+	pod := s.pods[consumer.UID]
+	return pod != nil && !ended(pod) && s.node(pod.Spec.NodeName) != nil
+}
+
 // usedElsewhere reports whether a Pod that uses a claim may be another kwok-dra's: the claim is
 // usable on several nodes, and the Pod's is none of those that are asked for.
 func (s *state) usedElsewhere(claim *resourcev1.ResourceClaim, node *corev1.Node) bool {
 	return node == nil && s.selection.narrow() && claim.Status.Allocation != nil && claim.Status.Allocation.NodeSelector == nil
 }
 
-// sharedByAll reports whether each of the nodes has the template of a pool that is
-// shared. Without it, what was reported for another node stays.
+// sharedByAll reports whether the sidecars act for each of the nodes, and each has the
+// template of a pool that is shared. If not, what was reported for another node stays.
 func (s *state) sharedByAll(pool string, nodes []string) bool {
 	t, shared := s.templates[pool]
 	return !shared || !t.shared || !slices.ContainsFunc(nodes, func(name string) bool {
-		node := s.nodes[name]
+		node := s.node(name)
 		return node == nil || !slices.Contains(t.kinds, node.Labels[kindLabel])
 	})
 }

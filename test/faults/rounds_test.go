@@ -178,11 +178,6 @@ func (s *schedule) asked(end string) bool {
 	return false
 }
 
-// create has a template that is an object come into force, for the next round.
-func (e *editor) create(ctx context.Context, _ *run) error {
-	return e.withObject(ctx)
-}
-
 // forget has sidecars start while a template is refused that was in force before: they
 // have never seen what is published.
 func (e *editor) forget(ctx context.Context, _ *run) error {
@@ -203,8 +198,8 @@ func (e *editor) forget(ctx context.Context, _ *run) error {
 	return e.restart(e.random.IntN(3) > 0)
 }
 
-// withObject sees that there is a template that is an object.
-func (e *editor) withObject(ctx context.Context) error {
+// create has a template that is an object come into force, unless there is one.
+func (e *editor) create(ctx context.Context, _ *run) error {
 	if slices.ContainsFunc(e.names(), func(name string) bool { return strings.HasPrefix(name, kindTemplate) }) {
 		return nil
 	}
@@ -218,7 +213,7 @@ func (e *editor) withObject(ctx context.Context) error {
 // all others.
 func (e *editor) begin(ctx context.Context, r *run) error {
 	e.done = append(e.done, "delete a template while sidecars start")
-	if err := e.withObject(ctx); err != nil {
+	if err := e.create(ctx, r); err != nil {
 		return err
 	}
 	schedules := r.schedules(e.random)

@@ -16,6 +16,8 @@ const (
 	faultTime = 4 * time.Second
 	// quiet is how long nothing is to be written before a state counts as settled.
 	quiet = time.Second
+	// lookAgain is how long something is left alone before it is looked at again.
+	lookAgain = 200 * time.Millisecond
 	// patience is how long nobody wonders what is still wrong.
 	patience = 10 * time.Second
 	// slack are goroutines more than at the start that are no leak, such as those of
@@ -217,9 +219,10 @@ func (r *run) settle(ctx context.Context) error {
 	var since, told time.Time
 	var wrong []string
 	for time.Since(stopped) < r.within {
+		rest := quiet
 		if state, err := r.look(ctx); err != nil {
 			wrong = []string{err.Error()}
-		} else if wrong = state.wrong(); len(wrong) == 0 && r.editor != nil {
+		} else if rest, wrong = state.rest(), state.wrong(); len(wrong) == 0 && r.editor != nil {
 			wrong = r.editor.wrongSignals(ctx, state)
 		}
 		switch {
@@ -227,7 +230,7 @@ func (r *run) settle(ctx context.Context) error {
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
-		case time.Since(since) > quiet && r.world.ledger.quiet() > quiet:
+		case time.Since(since) > rest && r.world.ledger.quiet() > quiet:
 			r.result.settled = max(r.result.settled, since.Sub(stopped))
 			return nil
 		}
@@ -235,7 +238,7 @@ func (r *run) settle(ctx context.Context) error {
 			told = time.Now()
 			r.log("seed %d, %.0f s after the last fault: %d things are wrong, first %s", r.result.seed, time.Since(stopped).Seconds(), len(wrong), wrong[0])
 		}
-		sleep(ctx, 100*time.Millisecond)
+		sleep(ctx, lookAgain)
 	}
 	if len(wrong) == 0 {
 		return fmt.Errorf("%s after the last fault everything is right, and still written", r.within)

@@ -18,7 +18,7 @@ var (
 	oneSeed   = flag.Uint64("seed", 0, "run this seed and no other")
 	seedCount = flag.Uint64("seeds", 10, "how many seeds are run")
 	firstSeed = flag.Uint64("first", 1, "the first seed of those that are run")
-	clusters  = flag.Int("clusters", 1, "clusters on which the seeds are run, side by side")
+	clusters  = flag.Int("clusters", 1, "clusters on which the seeds are run, side by side; go test has as many at a time as -parallel says")
 	budget    = flag.Duration("budget", 0, "no seed is begun after this time; 0: all are run")
 	toFailure = flag.Bool("to-first-failure", false, "begin no seed once one has failed")
 	within    = flag.Duration("within", stuck, "how soon after the last fault all must be right; 30s on a machine that has nothing else to do")

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -123,7 +124,9 @@ func connect(c *cluster.Cluster) (clients, error) {
 		return clients{}, err
 	}
 	config.Timeout = stuck
-	client, err := kubernetes.NewForConfig(config)
+	typed := rest.CopyConfig(config)
+	typed.ContentType = runtime.ContentTypeProtobuf
+	client, err := kubernetes.NewForConfig(typed)
 	if err != nil {
 		return clients{}, fmt.Errorf("make client: %w", err)
 	}

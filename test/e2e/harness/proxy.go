@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 )
 
 // Proxy stands between the sidecar and the API server, and answers for it.
@@ -81,11 +83,11 @@ func (h *H) NewProxy() (*Proxy, string) {
 	h.Helper()
 	config, err := clientcmd.LoadFromFile(h.Kubeconfig)
 	require.NoError(h, err)
-	admin, err := clientcmd.BuildConfigFromFlags("", h.Cluster.Kubeconfig())
+	administrator, err := admin.Config(h.Cluster.Kubeconfig())
 	require.NoError(h, err)
-	target, err := url.Parse(admin.Host)
+	target, err := url.Parse(administrator.Host)
 	require.NoError(h, err)
-	transport, err := rest.TransportFor(&rest.Config{Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData, CAFile: admin.CAFile}})
+	transport, err := rest.TransportFor(&rest.Config{Host: administrator.Host, TLSClientConfig: rest.TLSClientConfig{CAData: administrator.CAData}})
 	require.NoError(h, err)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.Transport, forward.FlushInterval = transport, -1

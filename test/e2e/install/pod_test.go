@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/tools/release/overlay"
 )
@@ -262,9 +263,9 @@ func (p *runningPod) kubeconfig(ctx context.Context) (string, error) {
 // writeKubeconfig writes one for the same cluster as another, with a namespace and
 // a token.
 func writeKubeconfig(of, path, namespace, token string) (string, error) {
-	administrator, err := clientcmd.BuildConfigFromFlags("", of)
+	administrator, err := admin.Config(of)
 	if err != nil {
-		return "", fmt.Errorf("read kubeconfig: %w", err)
+		return "", err
 	}
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "token"
@@ -272,7 +273,6 @@ func writeKubeconfig(of, path, namespace, token string) (string, error) {
 	config.AuthInfos["token"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Clusters["cluster"] = &clientcmdapi.Cluster{
 		Server:                   administrator.Host,
-		CertificateAuthority:     administrator.CAFile,
 		CertificateAuthorityData: administrator.CAData,
 		InsecureSkipTLSVerify:    administrator.Insecure,
 	}

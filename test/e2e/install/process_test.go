@@ -151,10 +151,7 @@ func (p *process) passes(ctx context.Context, probe *corev1.Probe, container *co
 	defer cancel()
 	for {
 		status, err := p.get(ctx, probe.HTTPGet.Scheme, probe.HTTPGet.Path, "")
-		if p.hasExited() {
-			return p.exitError() // whoever has answered
-		}
-		if err == nil && status == http.StatusOK {
+		if err == nil && status == http.StatusOK && !p.hasExited() { // another process may have the port by now
 			return nil
 		}
 		select {

@@ -42,6 +42,7 @@ var stepOf = map[permission]string{
 	{dra, "resourceslices", "patch"}:                       "repair",
 	{dra, "resourceslices", "get"}:                         "adopt",
 	{dra, "resourceslices", "delete"}:                      "retire",
+	{dra, "resourceslices", "deletecollection"}:            "wipe",
 	{dra, "resourceclaims", "list"}:                        "start",
 	{dra, "resourceclaims", "watch"}:                       "start",
 	{dra, "resourceclaims", "get"}:                         "refuse",
@@ -64,6 +65,7 @@ func steps() map[string]step {
 		"prepare": {[]string{"start", "publish"}, (*player).createPod, (*player).notPrepared},
 		"refuse":  {[]string{"start", "publish"}, (*player).createPodWithoutAllocation, (*player).notRefusedPod},
 		"retire":  {[]string{"start", "publish"}, func(p *player) { p.label("devices", "no") }, (*player).notRetired},
+		"wipe":    {[]string{"start", "publish"}, (*player).loseRealDriver, (*player).notWiped},
 	}
 }
 
@@ -118,6 +120,33 @@ func (p *playerNode) notLabelled() string {
 func (p *playerNode) notRetired() string {
 	if n := len(p.slices()); n > 0 {
 		return fmt.Sprintf("%d slices are there", n)
+	}
+	return ""
+}
+
+// realDriver is a driver that has no template.
+const realDriver = "real.example.com"
+
+// loseRealDriver has a real driver be gone that has left a slice.
+func (p *playerNode) loseRealDriver() {
+	_, err := p.client.ResourceV1().ResourceSlices().Create(p.Context(), &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: p.name + "-"},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: realDriver, NodeName: &p.name, Pool: resourcev1.ResourcePool{Name: p.name, Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: "device"}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(p, err)
+	patch := `{"status": {"conditions": [{"type": "dra.kwok.x-k8s.io/PluginRegistered", "status": "False", "reason": "PluginUnregistered"}]}}`
+	_, err = p.client.CoreV1().Nodes().Patch(p.Context(), p.name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	require.NoError(p, err)
+}
+
+func (p *playerNode) notWiped() string {
+	for _, slice := range p.slices() {
+		if slice.Spec.Driver == realDriver {
+			return "slice " + slice.Name + " is there"
+		}
 	}
 	return ""
 }

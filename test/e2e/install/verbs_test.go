@@ -3,6 +3,7 @@ package install
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func TestVerbs(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		p := v.play(t, "none", v.role, nil)
-		for _, step := range []string{"start", "publish", "report", "repair", "adopt", "prepare", "refuse", "retire"} {
+		for _, step := range []string{"start", "publish", "report", "repair", "adopt", "prepare", "refuse", "retire", "wipe"} {
 			steps[step].happen(p)
 			until(t, patience, func() string { return steps[step].missing(p) })
 		}
@@ -155,12 +156,15 @@ func (v *verbs) play(t *testing.T, name string, role *rbacv1.ClusterRole, enviro
 	require.NoError(t, err)
 	program, err := sidecar.Binary()
 	require.NoError(t, err)
+	plugins, err := os.MkdirTemp("", "p") //nolint:usetesting // its paths are too long for sockets
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(plugins)) })
 	started, err := startProcess(v.cluster, command{
 		name: name, program: program, environment: environment,
 		log: filepath.Join(v.cluster.Logs(), "kwok-dra-"+name+".log"),
 		arguments: append([]string{
 			"--kubeconfig=" + kubeconfig, "--server-address=" + loopback + ":0", "--config-map=kube-system/kwok-dra", "--enable-crds",
-			"--manage-nodes-with-label-selector=player=" + name, "-v=2",
+			"--manage-nodes-with-label-selector=player=" + name, "--plugins-dir=" + plugins, "-v=2",
 		}, arguments...),
 	})
 	require.NoError(t, err)

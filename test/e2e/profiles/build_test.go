@@ -182,8 +182,9 @@ func (b *builtProfiles) poolsOf(t *testing.T, labels map[string]string) []device
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "uid", Labels: labels}}
 	var all []devices.Pool
 	for _, templates := range devices.ForDriver(b.set.Templates, node) {
-		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
 		require.NoError(t, err, "node with the labels %v", labels)
+		require.Empty(t, refusals)
 		all = append(all, pools...)
 	}
 	return all

@@ -131,8 +131,9 @@ func (p *profile) wantedPools(name string) []devices.Pool {
 	require.NoError(p, err)
 	var all []devices.Pool
 	for _, templates := range devices.ForDriver(p.set.Templates, node) {
-		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
 		require.NoError(p, err)
+		require.Empty(p, refusals)
 		all = append(all, pools...)
 	}
 	for _, template := range p.set.Shared() {

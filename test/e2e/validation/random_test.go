@@ -154,7 +154,10 @@ func decodeOne(document []byte) (*config.Set, error) {
 func poolsOf(set *config.Set, node *corev1.Node) ([]devices.Pool, error) {
 	var all []devices.Pool
 	for _, templates := range devices.ForDriver(set.Templates, node) {
-		pools, err := devices.Pools(templates, lifecycle.NodeObject(node))
+		pools, refusals, err := devices.Standing(templates, lifecycle.NodeObject(node), nil)
+		if len(refusals) > 0 {
+			err = refusals[0].Err
+		}
 		if err != nil {
 			return nil, err
 		}

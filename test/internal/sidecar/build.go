@@ -48,15 +48,6 @@ func Binary() (string, error) {
 	return filepath.Join(dir, sidecarName), nil
 }
 
-// Ctl builds kwok-dractl and returns its path. It builds once per process.
-func Ctl() (string, error) {
-	dir, err := Programs()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, ctlName), nil
-}
-
 // Build builds packages of the module in dir, which may be one of its
 // directories, into output. Everything that is built in this repository has the
 // same flags, so that nothing is compiled twice; without the state of the checkout

@@ -30,15 +30,22 @@ func (p *Process) ResidentMemory() (int64, error) { return p.memory("VmRSS") }
 func (p *Process) PeakMemory() (int64, error) { return p.memory("VmHWM") }
 
 func (p *Process) memory(field string) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of %s: %w", p.name, err)
-	}
-	bytes, err := statusBytes(string(status), field)
+	bytes, err := memoryOf(p.PID(), field)
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of %s: %w", p.name, err)
 	}
 	return bytes, nil
+}
+
+// ResidentMemoryOf is how much memory a process has now, in bytes.
+func ResidentMemoryOf(pid int) (int64, error) { return memoryOf(pid, "VmRSS") }
+
+func memoryOf(pid int, field string) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	return statusBytes(string(status), field)
 }
 
 var errNoField = errors.New("there is no such line")

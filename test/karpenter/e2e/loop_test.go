@@ -25,8 +25,9 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// longName makes nodes whose names are as long as Karpenter's get.
-const longName = "gpus-for-the-long-names-of-nodes"
+// longName makes nodes whose names are as long as Karpenter's get, however few digits
+// the number has that Karpenter ends them with.
+const longName = "gpus-for-the-long-names-of-the-nodes-of-karpenter"
 
 func testClosedLoop(w *world) {
 	w.scene("loop", nodePool{name: longName, types: "p5.48xlarge, g4dn.xlarge, Standard_NP40s", consolidates: true})

@@ -46,12 +46,12 @@ func namedBy(selector *corev1.NodeSelector) []string {
 // others, and each has devices.
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
-	want, types := inCatalogue(t), shipped(t)
+	want := inCatalogue(t)
 	for name := range want {
-		require.Contains(t, types, name)
+		require.Contains(t, shipped, name)
 	}
 	d := devicesOfFiles(t, catalogue(t)...)
-	for name, it := range types {
+	for name, it := range shipped {
 		require.Contains(t, want, name)
 		made, err := d.Of(t.Context(), nodePool("p", nil), it)
 		require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestCatalogue(t *testing.T) {
 // default, come with the NodePool's label.
 func TestProfiles(t *testing.T) {
 	t.Parallel()
-	d, types := devicesOfFiles(t, catalogue(t)...), shipped(t)
+	d := devicesOfFiles(t, catalogue(t)...)
 	for profile, want := range map[string]struct {
 		driver  string
 		devices int
@@ -78,7 +78,7 @@ func TestProfiles(t *testing.T) {
 		"sriov-nic":       {"sriovnetwork.k8snetworkplumbingwg.io", 16},
 	} {
 		labels := map[string]string{"dra.kwok.x-k8s.io/profile": profile}
-		made, err := d.Of(t.Context(), nodePool("p", labels), types["p5.48xlarge"])
+		made, err := d.Of(t.Context(), nodePool("p", labels), shipped["p5.48xlarge"])
 		require.NoError(t, err)
 		require.Len(t, names(made)[want.driver], want.devices, profile)
 	}

@@ -62,7 +62,7 @@ func (d *Devices) Of(ctx context.Context, nodePool *v1.NodePool, it *cloudprovid
 	var all []*cloudprovider.ResourceSliceTemplate
 	var errs []error
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		pools, err := devices.Pools(byDriver[driver], object)
+		pools, err := poolsOf(byDriver[driver], object)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("render driver %s: %w", driver, err))
 			continue
@@ -78,6 +78,19 @@ func (d *Devices) Of(ctx context.Context, nodePool *v1.NodePool, it *cloudprovid
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// poolsOf are a driver's pools on a node. Templates that clash are an error.
+func poolsOf(templates []*devices.Template, node *lifecycle.Object) ([]devices.Pool, error) {
+	taints, err := devices.TaintsOf(node)
+	if err != nil {
+		return nil, err
+	}
+	pools, refusals, err := devices.Standing(templates, node, taints)
+	if len(refusals) > 0 {
+		return nil, refusals[0].Err
+	}
+	return pools, err
 }
 
 func (d *Devices) tellDropped(ctx context.Context, all []features.Dropped) {

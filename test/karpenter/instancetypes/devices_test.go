@@ -30,7 +30,7 @@ const oneGPU = "  devices: [{name: gpu}]"
 // they will have select, wherever these are from.
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	it := shipped(t)["p5.48xlarge"]
+	it := shipped["p5.48xlarge"]
 	for name, test := range map[string]struct {
 		key, value string
 		pool       *v1.NodePool
@@ -82,7 +82,7 @@ func TestOf(t *testing.T) {
 		pool("fabric", "fabric.example.com", key, type8, `
   sharedWith: {allNodes: true}
   devices: [{name: port}]`))
-	made, err := d.Of(t.Context(), nodePool("p", nil), shipped(t)[type8])
+	made, err := d.Of(t.Context(), nodePool("p", nil), shipped[type8])
 	require.NoError(t, err)
 	require.Equal(t, map[string][]string{
 		"gpu.example.com": {"gpu-0", "gpu-0-half-0", "gpu-0-half-1", "gpu-1", "gpu-1-half-0", "gpu-1-half-1"},
@@ -111,7 +111,7 @@ func TestFill(t *testing.T) {
 	d := devicesOf(t, pool("a", "gpu.example.com", "kwok.x-k8s.io/node", "fake", `
   devices: [{name: gpu, attributes: {rack: "{{ .Node.metadata.labels.rack }}"}}]`)+
 		pool("b", "nic.example.com", "kwok.x-k8s.io/node", "fake", "  devices: [{name: nic}]"))
-	it := shipped(t)["p5.48xlarge"]
+	it := shipped["p5.48xlarge"]
 	for _, test := range []struct {
 		pool *v1.NodePool
 		want map[string][]string
@@ -129,7 +129,7 @@ func TestFill(t *testing.T) {
 // TestDecorate: types are filled again only for what has changed.
 func TestDecorate(t *testing.T) {
 	t.Parallel()
-	inner := &provider{types: []*cloudprovider.InstanceType{shipped(t)["p5.48xlarge"]}}
+	inner := &provider{types: []*cloudprovider.InstanceType{shipped["p5.48xlarge"]}}
 	decorated := Decorate(inner, devicesOf(t, pool("a", "gpu.example.com", "team", "a", oneGPU)))
 	get := func(pool *v1.NodePool) *cloudprovider.InstanceType {
 		types, err := decorated.GetInstanceTypes(t.Context(), pool)
@@ -151,7 +151,7 @@ func TestDecorate(t *testing.T) {
 	require.Empty(t, get(another).DynamicResources.ResourceSliceTemplates, "of the same name, made after the first was deleted")
 
 	before := get(with)
-	inner.types = []*cloudprovider.InstanceType{shipped(t)["g6.xlarge"]}
+	inner.types = []*cloudprovider.InstanceType{shipped["g6.xlarge"]}
 	require.NotSame(t, before, get(with))
 	require.Equal(t, "g6.xlarge", get(with).Name)
 

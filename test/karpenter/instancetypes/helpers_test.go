@@ -1,6 +1,8 @@
 package instancetypes
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,18 +54,27 @@ func catalogue(t *testing.T) []string {
 }
 
 // shipped are the instance types of the file for Karpenter's KWOK provider, by
-// name.
-func shipped(t *testing.T) map[string]*cloudprovider.InstanceType {
-	t.Helper()
+// name. Tests share them and leave them as they are.
+var shipped map[string]*cloudprovider.InstanceType
+
+// TestMain makes the instance types before any test runs: making one writes
+// Karpenter's global set of well-known labels, which parallel tests read.
+func TestMain(m *testing.M) {
 	path := filepath.Join(sidecar.Root(), "kustomize", "karpenter", "instance-types", "instance_types.json")
-	types, err := kwok.ConstructInstanceTypes(options.ToContext(t.Context(), &options.Options{InstanceTypesFilePath: path}))
-	require.NoError(t, err)
-	byName := map[string]*cloudprovider.InstanceType{}
-	for _, it := range types {
-		require.NotContains(t, byName, it.Name)
-		byName[it.Name] = it
+	types, err := kwok.ConstructInstanceTypes(options.ToContext(context.Background(), &options.Options{InstanceTypesFilePath: path}))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	return byName
+	shipped = map[string]*cloudprovider.InstanceType{}
+	for _, it := range types {
+		if shipped[it.Name] != nil {
+			fmt.Fprintf(os.Stderr, "%s: instance type %s is there twice\n", path, it.Name)
+			os.Exit(1)
+		}
+		shipped[it.Name] = it
+	}
+	os.Exit(m.Run())
 }
 
 func nodePool(name string, labels map[string]string, requirements ...v1.NodeSelectorRequirementWithMinValues) *v1.NodePool {

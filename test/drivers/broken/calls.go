@@ -1,0 +1,163 @@
+package broken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc"
+	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/drivers/file"
+)
+
+// prepares and unprepares are calls of a plugin that can be replaced.
+type (
+	prepares   func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error)
+	unprepares func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error)
+)
+
+// intercept replaces calls of a plugin.
+func intercept(prepare prepares, unprepare unprepares) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		switch r := request.(type) {
+		case *drav1.NodePrepareResourcesRequest:
+			if prepare != nil {
+				return prepare(r.GetClaims(), func() (*drav1.NodePrepareResourcesResponse, error) {
+					return answer[*drav1.NodePrepareResourcesResponse](handler(ctx, request))
+				})
+			}
+		case *drav1.NodeUnprepareResourcesRequest:
+			if unprepare != nil {
+				return unprepare(r.GetClaims(), func() (*drav1.NodeUnprepareResourcesResponse, error) {
+					return answer[*drav1.NodeUnprepareResourcesResponse](handler(ctx, request))
+				})
+			}
+		}
+		return handler(ctx, request)
+	}
+}
+
+func answer[Response any](response any, err error) (Response, error) {
+	typed, _ := response.(Response)
+	return typed, err
+}
+
+func foreignDevice(o *file.Options) grpc.UnaryServerInterceptor {
+	foreign := &drav1.Device{PoolName: o.Node, DeviceName: "file-none"}
+	return intercept(func(_ []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+		response, err := call()
+		for _, claim := range response.GetClaims() {
+			claim.Devices = append(claim.Devices, foreign)
+		}
+		return response, err
+	}, nil)
+}
+
+// known are the claims that this process has prepared.
+type known struct {
+	mu     sync.Mutex
+	claims map[string]bool
+}
+
+// add adds claims, and returns an error for those that are known.
+func (k *known) add(claims []*drav1.Claim) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.claims == nil {
+		k.claims = map[string]bool{}
+	}
+	var errs []error
+	for _, claim := range claims {
+		if k.claims[claim.GetUid()] {
+			errs = append(errs, fmt.Errorf("claim %s is prepared already", claim.GetName()))
+		}
+		k.claims[claim.GetUid()] = true
+	}
+	return errors.Join(errs...)
+}
+
+func (k *known) has(claim *drav1.Claim) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.claims[claim.GetUid()]
+}
+
+func prepareOnce(*file.Options) grpc.UnaryServerInterceptor {
+	prepared := &known{}
+	return intercept(func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+		response, err := call()
+		if err != nil {
+			return nil, err
+		}
+		return response, prepared.add(claims)
+	}, nil)
+}
+
+// unknownClaim notes in a folder which claims any process has prepared.
+func unknownClaim(o *file.Options) grpc.UnaryServerInterceptor {
+	folder := filepath.Join(o.Plugins, o.Name, "seen")
+	return intercept(
+		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+			for _, claim := range claims {
+				if err := os.MkdirAll(filepath.Join(folder, claim.GetUid()), 0o755); err != nil {
+					return nil, err
+				}
+			}
+			return call()
+		},
+		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
+			for _, claim := range claims {
+				if _, err := os.Stat(filepath.Join(folder, claim.GetUid())); err != nil {
+					return nil, fmt.Errorf("claim %s is not prepared", claim.GetName())
+				}
+			}
+			return call()
+		})
+}
+
+// leaveSpec writes again what was removed.
+func leaveSpec(o *file.Options) grpc.UnaryServerInterceptor {
+	return intercept(nil, func(_ []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
+		specs, err := filepath.Glob(filepath.Join(o.CDI, "*.json"))
+		if err != nil {
+			return nil, err
+		}
+		before := map[string][]byte{}
+		for _, spec := range specs {
+			if before[spec], err = os.ReadFile(spec); err != nil {
+				return nil, err
+			}
+		}
+		response, err := call()
+		for spec, content := range before {
+			err = errors.Join(err, os.WriteFile(spec, content, 0o644))
+		}
+		return response, err
+	})
+}
+
+// forget refuses claims that have a CDI spec of another process.
+func forget(o *file.Options) grpc.UnaryServerInterceptor {
+	prepared := &known{}
+	return intercept(
+		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+			_ = prepared.add(claims) // again is as good
+			return call()
+		},
+		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
+			for _, claim := range claims {
+				specs, err := filepath.Glob(filepath.Join(o.CDI, "*"+claim.GetUid()+"*"))
+				if err != nil {
+					return nil, err
+				}
+				if len(specs) > 0 && !prepared.has(claim) {
+					return nil, fmt.Errorf("claim %s is of another process", claim.GetName())
+				}
+			}
+			return call()
+		})
+}

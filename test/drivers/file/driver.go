@@ -1,0 +1,240 @@
+// Package file is a DRA driver whose devices are files. It publishes them, writes the names of
+// the Pods that a device is for to its file when it prepares it, and removes the file when it
+// unprepares it. All that it needs of a machine is a folder.
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+)
+
+// Options are what a Driver works with.
+type Options struct {
+	Client kubernetes.Interface
+	// Name is the name of the driver, and Node that of its node.
+	Name, Node string
+	// Registry and Plugins are plugins_registry and plugins below the kubelet's root directory.
+	Registry, Plugins string
+	// CDI is the folder of CDI specs.
+	CDI string
+	// Devices is how many there are. Without any, nothing is published.
+	Devices int
+	// Report has the status of claims show the file of each device.
+	Report bool
+	// Shared has several claims get the same device.
+	Shared bool
+	// Instance tells apart those of a rolling update; empty without one.
+	Instance string
+	// Intercept, if there is one, sees the calls of the plugin.
+	Intercept grpc.UnaryServerInterceptor
+	// Health, if there is one, reports the health of devices.
+	Health func(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error
+	// Plugin are further options of the plugin, which win.
+	Plugin []kubeletplugin.Option
+}
+
+// Driver is a plugin that runs.
+type Driver struct {
+	*kubeletplugin.Helper
+	Options
+
+	mu sync.Mutex
+}
+
+// Start registers the plugin, and publishes its devices.
+func Start(ctx context.Context, o Options) (*Driver, error) {
+	d := &Driver{Options: o}
+	for _, folder := range []string{d.folder(), o.CDI} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	options := []kubeletplugin.Option{
+		kubeletplugin.KubeClient(o.Client),
+		kubeletplugin.DriverName(o.Name),
+		kubeletplugin.NodeName(o.Node),
+		kubeletplugin.RegistrarDirectoryPath(o.Registry),
+		kubeletplugin.PluginDataDirectoryPath(filepath.Join(o.Plugins, o.Name)),
+		kubeletplugin.HealthService(o.Health != nil),
+	}
+	if o.Instance != "" {
+		options = append(options, kubeletplugin.RollingUpdate(types.UID(o.Instance)))
+	}
+	if o.Intercept != nil {
+		options = append(options, kubeletplugin.GRPCInterceptor(o.Intercept))
+	}
+	var err error
+	if d.Helper, err = kubeletplugin.Start(ctx, d, append(options, o.Plugin...)...); err != nil {
+		return nil, err
+	}
+	if o.Devices == 0 {
+		return d, nil
+	}
+	if err := d.PublishResources(ctx, d.resources()); err != nil {
+		d.Stop()
+		return nil, err
+	}
+	return d, nil
+}
+
+// folder has the files.
+func (d *Driver) folder() string { return filepath.Join(d.Plugins, d.Name, "files") }
+
+// File is the file of a device.
+func (d *Driver) File(device string) string { return filepath.Join(d.folder(), device) }
+
+func (d *Driver) resources() resourceslice.DriverResources {
+	slice := resourceslice.Slice{}
+	for i := range d.Devices {
+		name := fmt.Sprint("file-", i)
+		device := resourcev1.Device{
+			Name:       name,
+			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"index": {IntValue: new(int64(i))}, "name": {StringValue: &name}},
+		}
+		if d.Shared {
+			device.AllowMultipleAllocations = new(true)
+		}
+		slice.Devices = append(slice.Devices, device)
+	}
+	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.Node: {Slices: []resourceslice.Slice{slice}}}}
+}
+
+// PrepareResourceClaims implements kubeletplugin.DRAPlugin.
+func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourcev1.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	results := map[types.UID]kubeletplugin.PrepareResult{}
+	for _, claim := range claims {
+		devices, err := d.prepare(claim)
+		if err == nil && d.Report {
+			err = d.report(ctx, claim)
+		}
+		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+	}
+	return results, nil
+}
+
+func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Device, error) {
+	var devices []kubeletplugin.Device
+	var names []string
+	for _, consumer := range claim.Status.ReservedFor {
+		names = append(names, consumer.Name)
+	}
+	spec := specOf(d.Name)
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver != d.Name {
+			continue
+		}
+		path := d.File(result.Device)
+		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
+			return nil, err
+		}
+		id := fmt.Sprintf("%s-%s", claim.UID, result.Device)
+		if result.ShareID != nil {
+			id += "-" + string(*result.ShareID)
+		}
+		spec.add(id, path)
+		devices = append(devices, kubeletplugin.Device{
+			Requests: []string{result.Request}, PoolName: result.Pool, DeviceName: result.Device,
+			CDIDeviceIDs: []string{spec.Kind + "=" + id}, ShareID: result.ShareID,
+		})
+	}
+	content, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	return devices, os.WriteFile(d.spec(claim.UID), content, 0o644)
+}
+
+// report writes the files of devices to the status of their claim.
+func (d *Driver) report(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	claim = claim.DeepCopy()
+	claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(entry resourcev1.AllocatedDeviceStatus) bool { return entry.Driver == d.Name })
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver != d.Name {
+			continue
+		}
+		var index int
+		if _, err := fmt.Sscanf(result.Device, "file-%d", &index); err != nil {
+			return err
+		}
+		data, err := json.Marshal(map[string]any{"path": d.File(result.Device), "index": index})
+		if err != nil {
+			return err
+		}
+		claim.Status.Devices = append(claim.Status.Devices, resourcev1.AllocatedDeviceStatus{
+			Driver: d.Name, Pool: result.Pool, Device: result.Device, ShareID: (*string)(result.ShareID), Data: &runtime.RawExtension{Raw: data},
+		})
+	}
+	_, err := d.Client.ResourceV1().ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	return err
+}
+
+// spec is the file of the CDI spec of a claim.
+func (d *Driver) spec(claim types.UID) string {
+	return filepath.Join(d.CDI, fmt.Sprintf("%s-%s.json", d.Name, claim))
+}
+
+// UnprepareResourceClaims implements kubeletplugin.DRAPlugin.
+func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	results := map[types.UID]error{}
+	for _, claim := range claims {
+		results[claim.UID] = d.unprepare(claim.UID)
+	}
+	return results, nil
+}
+
+// unprepare removes the files that the CDI spec of a claim names, and then the spec.
+func (d *Driver) unprepare(claim types.UID) error {
+	content, err := os.ReadFile(d.spec(claim))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var spec cdiSpec
+	if err == nil {
+		err = json.Unmarshal(content, &spec)
+	}
+	for _, device := range spec.Devices {
+		for _, mount := range device.ContainerEdits.Mounts {
+			if gone := os.Remove(mount.HostPath); !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(d.spec(claim))
+}
+
+// HandleError implements kubeletplugin.DRAPlugin.
+func (d *Driver) HandleError(_ context.Context, err error, message string) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", message, err)
+}
+
+// WatchHealthStatus implements kubeletplugin.DRAPlugin.
+func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
+	if d.Health == nil {
+		return kubeletplugin.ErrHealthNotSupported
+	}
+	return d.Health(ctx, reports)
+}

@@ -1,0 +1,115 @@
+// Package drivers proves that real DRA drivers run on fake nodes: they register through sockets,
+// publish their slices, and are asked to prepare and unprepare the claims of Pods.
+package drivers
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// scene is a cluster whose kwok-dra takes real drivers.
+type scene struct {
+	*harness.H
+	plugins string
+	// kwokDRA is the process, if there is only one.
+	kwokDRA *sidecar.Process
+}
+
+// on is the scene for a subtest.
+func (s *scene) on(t *testing.T) *scene { return &scene{s.On(t), s.plugins, s.kwokDRA} }
+
+// newScene starts a cluster with kwok-dra.
+func newScene(t *testing.T, options cluster.Options) *scene {
+	t.Helper()
+	h := harness.New(t, options)
+	plugins, err := os.MkdirTemp("", "p") //nolint:usetesting // its paths are too long for sockets
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(plugins)) })
+	return &scene{h, plugins, nil}
+}
+
+// newNode creates a node with a namespace, class and claim template of that name for a driver.
+func (s *scene) newNode(name string) {
+	s.Helper()
+	s.newNodeOf(name, driverOf(name))
+}
+
+func (s *scene) newNodeOf(name, driver string) {
+	s.Helper()
+	s.CreateNode(name, name)
+	s.Namespace(name, driver)
+	s.Eventually(harness.Patience, func() string {
+		if _, err := os.Stat(filepath.Join(s.plugins, name, "plugins_registry")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// driverOf is the name of the driver of a node.
+func driverOf(node string) string { return node + ".example.com" }
+
+// configureGeneral has kwok-dra follow the general Stages.
+func (s *scene) configureGeneral() {
+	s.Helper()
+	for _, folder := range []string{"node", "pod"} {
+		document, err := os.ReadFile(filepath.Join(sidecar.Root(), "stages", folder, "general", "kwok-dra-configuration.yaml"))
+		require.NoError(s, err)
+		s.Configure("general-"+folder, string(document))
+	}
+	s.Configure("retry", "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: retry}\nspec: {retryInterval: 2s}\n")
+}
+
+// newGeneralScene is a scene with general Stages, in which kwok-dra runs.
+func newGeneralScene(t *testing.T, options cluster.Options) *scene {
+	t.Helper()
+	options.Config = generalStages(t)
+	s := newScene(t, options)
+	s.configureGeneral()
+	s.startKwokDRA()
+	return s
+}
+
+func (s *scene) startKwokDRA() {
+	s.Helper()
+	s.kwokDRA = s.Sidecar("--plugins-dir", s.plugins)
+}
+
+// generalStages are those with a kubelet's pace, and kwok's own for nodes.
+func generalStages(t *testing.T) []string {
+	t.Helper()
+	files := []string{
+		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
+		harness.KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
+	}
+	for _, folder := range []string{"node/general", "node/chaos", "pod/general", "pod/chaos"} {
+		files = append(files, harness.StageFiles(t, folder)...)
+	}
+	return files
+}
+
+// TestFileDriver: a Pod's claim is prepared by a real driver before the Pod runs, and unprepared
+// before it is gone.
+func TestFileDriver(t *testing.T) {
+	t.Parallel()
+	s := newGeneralScene(t, cluster.Options{})
+	d := s.newDriver("a")
+	s.CreateClaim("a", "c", harness.ClaimSpec("a"))
+	s.CreatePod("a", harness.NewPod("p", "a", "c"))
+	s.Running("a", "p")
+	device := s.Claim("a", "c").Status.Allocation.Devices.Results[0].Device
+	content, err := os.ReadFile(d.File(device))
+	require.NoError(t, err)
+	require.Equal(t, "p\n", string(content))
+	s.DeletePod("a", "p", 1)
+	s.Gone("a", "p")
+	require.NoFileExists(t, d.File(device))
+	require.Equal(t, []string{"GetInfo", "NotifyRegistrationStatus", "NodePrepareResources c", "NodeUnprepareResources c"}, d.since(0))
+}

@@ -1,0 +1,43 @@
+package drivers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/drivers/file"
+)
+
+// TestRollingUpdate: of two instances of a driver the newest serves. When it goes, the older one takes over,
+// and the slices stay.
+func TestRollingUpdate(t *testing.T) {
+	t.Parallel()
+	s := newGeneralScene(t, cluster.Options{})
+	const node = "rolling"
+	instance := func(name string) func(*file.Options) {
+		return func(o *file.Options) { o.Instance = name }
+	}
+	one := s.newDriver(node, instance("one"))
+	before := one.published()
+	two := s.start(node, instance("two"))
+	s.runs("first", node)
+	require.Equal(t, []string{getInfo, notify, prepare + " first"}, two.since(0))
+
+	// The slices of a driver that stops later are wiped later.
+	gone := s.newDriver("gone")
+	two.Stop()
+	gone.Stop()
+	s.runs("second", node)
+	s.gone("first", node)
+	require.Equal(t, []string{getInfo, notify, prepare + " second", unprepare + " first"}, one.since(0))
+
+	three := s.start(node, instance("three"))
+	one.Stop()
+	s.runs("third", node)
+	s.gone("second", node)
+	require.Equal(t, []string{getInfo, notify, prepare + " third", unprepare + " second"}, three.since(0))
+	require.Len(t, one.since(0), 4)
+	gone.wiped()
+	require.Equal(t, before, three.published())
+}
