@@ -48,7 +48,9 @@ func (w *world) newClaim(ctx context.Context, name string, d device) (*resourcev
 		return nil, err
 	}
 	client := w.client.ResourceV1().ResourceClaims(w.namespace)
-	claim, err := client.Create(ctx, &resourcev1.ResourceClaim{
+	create, cancel := creating(ctx)
+	defer cancel()
+	claim, err := client.Create(create, &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name:    request,
@@ -93,6 +95,8 @@ func (w *world) makeClass(ctx context.Context) error {
 	if w.class != nil {
 		return nil
 	}
+	ctx, cancel := creating(ctx)
+	defer cancel()
 	class, err := w.client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name},
 		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{

@@ -83,8 +83,16 @@ func newWorld(ctx context.Context, g given) (*world, error) {
 	return w, nil
 }
 
+// creating returns a context for requests that create an object. An interrupt does not cut them off:
+// what the API server has created then, nobody would delete.
+func creating(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+}
+
 // make creates what is there before the driver.
 func (w *world) make(ctx context.Context) error {
+	ctx, cancel := creating(ctx)
+	defer cancel()
 	node, err := w.client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name, Labels: map[string]string{corev1.LabelHostname: w.name}},
 		Spec:       corev1.NodeSpec{Unschedulable: true},
