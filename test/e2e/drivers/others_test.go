@@ -24,6 +24,9 @@ type program struct {
 	arguments func(node, root, instance string) []string
 	// rolling says that two instances can be there at a time.
 	rolling bool
+	// builtIn says that the driver has the kubelet's paths built in, and is a plugin of a container
+	// runtime.
+	builtIn bool
 }
 
 // TestOthers: the drivers of Kubernetes' own tests and of its example run unmodified, as processes on
@@ -34,7 +37,7 @@ func TestOthers(t *testing.T) {
 	s.configureGeneral()
 	first := s.Sidecar("--plugins-dir", s.plugins, "-v=2")
 	binaries := t.TempDir()
-	require.NoError(t, sidecar.Build(filepath.Join(sidecar.Root(), "test", "drivers", "others"), binaries, "tool"))
+	require.NoError(t, sidecar.Build(filepath.Join(sidecar.Root(), "test", "drivers", "others"), binaries, "tool", "./nri-runtime"))
 	example := func(profile string) program {
 		return program{
 			binary: "dra-example-kubeletplugin", driver: profile + ".example.com", rolling: true,
@@ -58,15 +61,23 @@ func TestOthers(t *testing.T) {
 				"--plugin-registration-path", filepath.Join(root, "plugins_registry"), "--cdi-dir", filepath.Join(root, "cdi"),
 			}
 		}},
+		"processor": {binary: "dracpu", driver: "dra.cpu", builtIn: true, arguments: func(node, _, _ string) []string {
+			return []string{
+				"--kubeconfig", s.Cluster.Kubeconfig(), "--hostname-override", node, "--cpu-device-mode", "individual",
+				"--bind-address", "127.0.0.1:0",
+			}
+		}},
 	} {
-		p.binary = filepath.Join(binaries, p.binary)
-		stories = append(stories, &story{scene: s, test: t, node: node, program: p})
+		stories = append(stories, &story{scene: s, test: t, node: node, program: p, binaries: binaries})
 	}
 	tell := func(name string, part func(*story)) {
 		t.Run(name, func(t *testing.T) {
 			for _, told := range stories {
 				t.Run(told.node, func(t *testing.T) {
 					t.Parallel()
+					if told.builtIn {
+						skipBuiltIn(t)
+					}
 					on := *told
 					on.scene = s.on(t)
 					part(&on)
@@ -88,25 +99,34 @@ type story struct {
 	test *testing.T
 	node string
 	program
-	process *exec.Cmd
+	binaries string
+	process  *exec.Cmd
 }
 
-// run starts the driver as a process, which ends with the test.
+// run starts the driver.
 func (s *story) run(instance string) {
 	root := filepath.Join(s.plugins, s.node)
 	// The volumes of its DaemonSet would make it.
 	require.NoError(s, os.MkdirAll(filepath.Join(root, "plugins", s.driver), 0o750))
+	s.process = exec.Command(filepath.Join(s.binaries, s.binary), s.arguments(s.node, root, instance)...)
+	if s.builtIn {
+		s.process = inNamespace(root, s.process.Args)
+		s.process.Env = append(os.Environ(), "HOST_ROOT="+hostOf(root))
+	}
+	s.start(s.process)
+}
+
+// start starts a process, which ends with the test.
+func (s *story) start(command *exec.Cmd) {
 	log, err := os.CreateTemp(s.test.TempDir(), "driver")
 	require.NoError(s, err)
-	command := exec.Command(s.binary, s.arguments(s.node, root, instance)...)
 	command.Stdout, command.Stderr = log, log
 	require.NoError(s, command.Start())
-	s.process = command
 	s.test.Cleanup(func() {
 		end(command, syscall.SIGKILL)
 		if s.test.Failed() {
 			content, err := os.ReadFile(log.Name())
-			s.test.Logf("The driver of node %s: %v\n%s", s.node, err, content[max(0, len(content)-4000):])
+			s.test.Logf("%s for node %s: %v\n%s", filepath.Base(command.Path), s.node, err, content[max(0, len(content)-4000):])
 		}
 		require.NoError(s.test, log.Close())
 	})
@@ -141,6 +161,10 @@ func (s *story) slices() (names []string) {
 // restartDriver has a driver crash, and be replaced by a newer one.
 func (s *story) restartDriver() {
 	s.newNodeOf(s.node, s.driver)
+	if s.builtIn {
+		s.makeCPUs()
+		s.startRuntime()
+	}
 	s.run("one")
 	published := s.slices()
 
