@@ -172,14 +172,16 @@ func (w *writer) latest(state *claimState, claim *resourcev1.ResourceClaim) *res
 	return claim
 }
 
-// patchPod writes a part of a Pod's status, and goes on with the Pod as it is then.
+// patchPod writes a part of a Pod's status, and goes on with the Pod as it is then. An older
+// API server does not warn of fields that it does not have.
 func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) error {
 	encoded, err := json.Marshal(patch.Content)
 	if err != nil {
 		return fmt.Errorf("encode status of pod %s: %w", s.key, err)
 	}
 	pod := s.view.Pod
-	stored, err := w.observer.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, metav1.PatchOptions{}, "status")
+	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore}
+	stored, err := w.observer.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, patch.Type, encoded, options, "status")
 	w.metrics.podWrites.WithLabelValues(patch.Operation, loop.Result(err)).Inc()
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)

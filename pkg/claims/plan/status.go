@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/resource"
 )
 
 // The texts are those of pkg/kubelet/status/generate.go and kubelet_pods.go.
@@ -76,7 +77,9 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		initialized,
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
 		{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
+	resources := resourcesOf(pod)
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    pod.Generation,
@@ -85,6 +88,8 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		Conditions:            conditionsAt(pod, now, conditions...),
 		InitContainerStatuses: waitingContainers(pod.Spec.InitContainers, podInitializing),
 		ContainerStatuses:     waitingContainers(pod.Spec.Containers, reason),
+		Resources:             resources,
+		AllocatedResources:    resources.Requests,
 	}
 	if len(status.HostIPs) > 0 {
 		status.HostIP = status.HostIPs[0].IP
@@ -145,9 +150,41 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 			Image:   containers[i].Image,
 			State:   corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
 			Started: new(false),
+			// The Stages hand them on.
+			VolumeMounts: volumeMounts(containers[i].VolumeMounts),
 		}
 	}
 	return statuses
+}
+
+// volumeMounts are mounts as the status of a container has them. A fake node has no runtime
+// that mounts recursively read-only where it can.
+func volumeMounts(mounts []corev1.VolumeMount) []corev1.VolumeMountStatus {
+	var statuses []corev1.VolumeMountStatus
+	for _, mount := range mounts {
+		status := corev1.VolumeMountStatus{Name: mount.Name, MountPath: mount.MountPath, ReadOnly: mount.ReadOnly}
+		if mount.ReadOnly {
+			status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
+			if mode := mount.RecursiveReadOnly; mode != nil && *mode == corev1.RecursiveReadOnlyEnabled {
+				status.RecursiveReadOnly = mode
+			}
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
+
+// resourcesOf are the resources of a whole Pod as the kubelet reports them before it reads
+// them from cgroups (getEffectiveAllocatedResources in kubelet_pods.go). An API server
+// before 1.36 drops them.
+func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
+	resources := &corev1.ResourceRequirements{}
+	if pod.Spec.Resources != nil {
+		resources = pod.Spec.Resources.DeepCopy()
+	}
+	options := resource.PodResourcesOptions{UseDRANodeAllocatableResourceClaimStatus: true}
+	resources.Requests, resources.Limits = resource.PodRequests(pod, options), resource.PodLimits(pod, options)
+	return resources
 }
 
 // EventMessage is the kubelet's message of the event of a failure to prepare.

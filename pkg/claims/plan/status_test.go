@@ -28,13 +28,20 @@ conditions:
    reason: ContainersNotReady, message: "containers with unready status: [c]"}
 - {type: ContainersReady, status: "False", observedGeneration: 1, lastProbeTime: null, lastTransitionTime: "2026-07-20T12:00:00Z",
    reason: ContainersNotReady, message: "containers with unready status: [c]"}
+- {type: PodScheduled, status: "True", observedGeneration: 1, lastProbeTime: null, lastTransitionTime: "2026-07-20T12:00:00Z"}
 containerStatuses:
-- {name: c, image: busybox, imageID: "", ready: false, started: false, restartCount: 0, lastState: {}, state: {waiting: {reason: ContainerCreating}}}
+- {name: c, image: busybox, imageID: "", ready: false, started: false, restartCount: 0, lastState: {}, state: {waiting: {reason: ContainerCreating}},
+   volumeMounts: [{name: kube-api-access-x, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true, recursiveReadOnly: Disabled}]}
+resources: {}
 `
 
 func TestWaitingStatus(t *testing.T) {
 	t.Parallel()
-	got, err := json.Marshal(waitingStatus(claimstest.NewPod("p", "c"), claimstest.NewNode("n"), claimstest.Noon))
+	pod := claimstest.NewPod("p", "c")
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+		{Name: "kube-api-access-x", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true},
+	}
+	got, err := json.Marshal(waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon))
 	require.NoError(t, err)
 	want, err := yaml.YAMLToJSON([]byte(recordedWaiting))
 	require.NoError(t, err)
@@ -69,6 +76,71 @@ func TestWaitingStatusOfInitContainers(t *testing.T) {
 		require.Equal(t, "PodInitializing", container.State.Waiting.Reason)
 		require.False(t, *container.Started)
 	}
+}
+
+// TestVolumeMounts: as the kubelet's convertToAPIContainerStatuses, on a node whose runtime does
+// not mount recursively read-only.
+func TestVolumeMounts(t *testing.T) {
+	t.Parallel()
+	pod := claimstest.NewPod("p", "c")
+	mount := corev1.VolumeMount{Name: "v", MountPath: "/v", SubPath: "s", MountPropagation: new(corev1.MountPropagationNone)}
+	readOnly := func(mode *corev1.RecursiveReadOnlyMode) corev1.VolumeMount {
+		mount := mount
+		mount.ReadOnly, mount.RecursiveReadOnly = true, mode
+		return mount
+	}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+		mount, readOnly(nil), readOnly(new(corev1.RecursiveReadOnlyDisabled)),
+		readOnly(new(corev1.RecursiveReadOnlyIfPossible)), readOnly(new(corev1.RecursiveReadOnlyEnabled)),
+	}
+	pod.Spec.InitContainers = []corev1.Container{{Name: "i", VolumeMounts: []corev1.VolumeMount{mount}}}
+	status := waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)
+	shown := corev1.VolumeMountStatus{Name: "v", MountPath: "/v"}
+	require.Equal(t, []corev1.VolumeMountStatus{shown}, status.InitContainerStatuses[0].VolumeMounts)
+	want := []corev1.VolumeMountStatus{shown}
+	for _, mode := range []corev1.RecursiveReadOnlyMode{"Disabled", "Disabled", "Disabled", "Enabled"} {
+		want = append(want, corev1.VolumeMountStatus{Name: "v", MountPath: "/v", ReadOnly: true, RecursiveReadOnly: &mode})
+	}
+	require.Equal(t, want, status.ContainerStatuses[0].VolumeMounts)
+}
+
+// TestResources: as the kubelet's getEffectiveAllocatedResources.
+func TestResources(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ spec, resources, allocated string }{
+		"claims only": {`{containers: [{resources: {claims: [{name: c}]}}]}`, `{}`, `{}`},
+		"sum, and the largest init container": {
+			`{initContainers: [{resources: {requests: {memory: 2Gi, cpu: 1m}}}],
+				containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}, {resources: {requests: {cpu: 900m}, limits: {cpu: 2}}}], overhead: {cpu: 1}}`,
+			`{requests: {cpu: "2", memory: 2Gi}, limits: {cpu: "3"}}`, `{cpu: "2", memory: 2Gi}`,
+		},
+		"extended resource": {
+			`{containers: [{resources: {requests: {example.com/gpu: 2}, limits: {example.com/gpu: 2}}}]}`,
+			`{requests: {example.com/gpu: "2"}, limits: {example.com/gpu: "2"}}`, `{example.com/gpu: "2"}`,
+		},
+		"of the Pod": {
+			`{resources: {requests: {cpu: 3}, limits: {cpu: 4}, claims: [{name: p}]}, containers: [{resources: {requests: {cpu: 1, memory: 1Gi}}}]}`,
+			`{requests: {cpu: "3", memory: 1Gi}, limits: {cpu: "4"}, claims: [{name: p}]}`, `{cpu: "3", memory: 1Gi}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := claimstest.NewPod("p", "c")
+			require.NoError(t, yaml.Unmarshal([]byte(test.spec), &pod.Spec))
+			spec := pod.Spec.DeepCopy()
+			status := waitingStatus(pod, claimstest.NewNode("n"), claimstest.Noon)
+			require.YAMLEq(t, test.resources, yamlOf(t, status.Resources))
+			require.YAMLEq(t, test.allocated, yamlOf(t, status.AllocatedResources))
+			require.Equal(t, *spec, pod.Spec)
+		})
+	}
+}
+
+func yamlOf(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := yaml.Marshal(value)
+	require.NoError(t, err)
+	return string(encoded)
 }
 
 // TestHostIPs: as the kubelet's GetNodeHostIPs, the first address and the first
@@ -131,7 +203,7 @@ func TestTransitions(t *testing.T) {
 	require.Equal(t, earlier, condition(status, corev1.PodReady).LastTransitionTime)
 	require.Equal(t, claimstest.Noon, condition(status, corev1.PodInitialized).LastTransitionTime.Time)
 	require.Equal(t, claimstest.Noon, condition(status, corev1.ContainersReady).LastTransitionTime.Time)
-	require.Len(t, status.Conditions, 4, "PodScheduled is the scheduler's")
+	require.Equal(t, earlier, condition(status, corev1.PodScheduled).LastTransitionTime)
 	require.EqualValues(t, 7, condition(status, corev1.PodReady).ObservedGeneration)
 
 	started := startStatus(pod, corev1.ConditionTrue, claimstest.Noon)
