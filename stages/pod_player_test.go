@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -127,6 +128,16 @@ func withClaim(pod *corev1.Pod) {
 
 func withExtendedResource(pod *corev1.Pod) {
 	pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "er-0"}
+}
+
+// withResources gives all containers requests and a mount.
+func withResources(pod *corev1.Pod) {
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			containers[i].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+			containers[i].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
+		}
+	}
 }
 
 func withInitContainer(pod *corev1.Pod) {

@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -147,6 +148,37 @@ func TestInitContainers(t *testing.T) {
 	p.untilPhase(corev1.PodRunning)
 	p.run(time.Hour)
 	p.requirePlayed(prepare, "pod-init-container-running", "pod-init-container-completed", ready)
+}
+
+// As with a kubelet, containers show what they mount from the first status on, and their
+// resources once they run, also when they have ended.
+func TestContainersShowResources(t *testing.T) {
+	t.Parallel()
+	mounts := []corev1.VolumeMountStatus{{Name: "v", MountPath: "/v"}}
+	for name, claim := range map[string]func(*corev1.Pod){"claim": withClaim, "extended resource": withExtendedResource} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newGeneralPod(t, newPod(claim, withInitContainer, withResources, ofJob))
+			p.changed = func() {
+				p.note()
+				for _, status := range slices.Concat(p.object.Status.InitContainerStatuses, p.object.Status.ContainerStatuses) {
+					require.Equal(t, mounts, status.VolumeMounts)
+					if status.State.Waiting != nil {
+						require.Nil(t, status.Resources)
+						require.Nil(t, status.AllocatedResources)
+						continue
+					}
+					require.Equal(t, &p.object.Spec.Containers[0].Resources, status.Resources)
+					require.Equal(t, p.object.Spec.Containers[0].Resources.Requests, status.AllocatedResources)
+				}
+			}
+			p.untilStatus(corev1.PodInitialized, corev1.ConditionTrue)
+			require.Empty(t, p.condition(corev1.PodInitialized).Message)
+			require.Equal(t, "PodInitializing", p.container().State.Waiting.Reason)
+			p.untilPhase(corev1.PodSucceeded)
+			p.requirePlayed(prepare, "pod-init-container-running", "pod-init-container-completed", ready, complete, unprepare, terminate)
+		})
+	}
 }
 
 // Nobody prepares the claims: the Pod waits, its init containers too.

@@ -117,10 +117,14 @@ func (s *sidecar) setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
 func waitingContainers(containers []corev1.Container, reason string) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, container := range containers {
-		statuses = append(statuses, corev1.ContainerStatus{
+		status := corev1.ContainerStatus{
 			Name: container.Name, Image: container.Image, Started: new(bool),
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
-		})
+		}
+		for _, mount := range container.VolumeMounts {
+			status.VolumeMounts = append(status.VolumeMounts, corev1.VolumeMountStatus{Name: mount.Name, MountPath: mount.MountPath})
+		}
+		statuses = append(statuses, status)
 	}
 	return statuses
 }
