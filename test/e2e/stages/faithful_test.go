@@ -47,7 +47,7 @@ func TestFaithful(t *testing.T) {
 	}
 	h.Configure("retry", "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: retry}\nspec: {retryInterval: 4s}\n")
 	h.Sidecar()
-	for name, test := range map[string]func(*harness.H){
+	tests := map[string]func(*harness.H){
 		"StartAndDeletion": testStartAndDeletion,
 		"Sharing":          testSharing,
 		"Completion":       testCompletion,
@@ -58,7 +58,11 @@ func TestFaithful(t *testing.T) {
 		"UnprepareFail":    testUnprepareFail,
 		"DeletedWaiting":   testDeletedWaiting,
 		"WithoutClaims":    testGeneralWithoutClaims,
-	} {
+	}
+	for name, change := range atRest {
+		tests["AtRest-"+name] = testAtRest(name, change)
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(h.On(t))
@@ -80,6 +84,7 @@ func recorded(h *harness.H, name string) {
 
 func quickPod(name, kind string, claims ...string) *corev1.Pod {
 	pod := harness.NewPod(name, kind, claims...)
+	mount(pod)
 	// The recorded containers handle SIGTERM.
 	pod.Annotations = map[string]string{"pod-terminate.stage.kwok.x-k8s.io/exit-code": "0"}
 	for _, stage := range []string{"pod-ready", "pod-complete", "pod-delete", "pod-create"} {
@@ -92,8 +97,9 @@ func quickPod(name, kind string, claims ...string) *corev1.Pod {
 // The steps of the recording.
 func waits(pod string) step {
 	return step{"pod " + pod, []string{
-		"PodReadyToStartContainers=False", "Initialized=True", "Ready=False ContainersNotReady", "ContainersReady=False ContainersNotReady",
-		"c waiting ContainerCreating", "hostIP", "hostIPs", "observedGeneration", "startTime",
+		"PodScheduled=True", "PodReadyToStartContainers=False", "Initialized=True", "Ready=False ContainersNotReady",
+		"ContainersReady=False ContainersNotReady", "c waiting ContainerCreating", "c mounts token at /var/run/secrets/kubernetes.io/serviceaccount read-only, recursively Disabled",
+		"hostIP", "hostIPs", "observedGeneration", "startTime",
 	}}
 }
 
@@ -107,7 +113,8 @@ func canStart(pod string) step {
 
 func runs(pod string) step {
 	return step{"pod " + pod, []string{
-		"phase=Running", "Ready=True", "ContainersReady=True", "podIP", "c running", "c claim:claim-0 k8s.gpu.example.com/gpu=common Unknown",
+		"phase=Running", "Ready=True", "ContainersReady=True", "podIP", "c running", `c resources {"claims":[{"name":"claim-0"}]}`,
+		"c claim:claim-0 k8s.gpu.example.com/gpu=common Unknown",
 	}}
 }
 

@@ -91,7 +91,7 @@ func (t *teller) add(object string, changes []string) {
 }
 
 // podChanges leaves out conditions of the project's own, and what the scheduler
-// says.
+// says before the Pod is bound.
 func podChanges(before, after corev1.PodStatus) []string {
 	var changes []string
 	changed := func(name string, differs bool) {
@@ -107,12 +107,14 @@ func podChanges(before, after corev1.PodStatus) []string {
 	changed("observedGeneration", before.ObservedGeneration != after.ObservedGeneration)
 	changed("resourceClaimStatuses", len(before.ResourceClaimStatuses) != len(after.ResourceClaimStatuses))
 	for _, condition := range after.Conditions {
-		if condition.Type == corev1.PodScheduled || strings.Contains(string(condition.Type), "kwok") {
+		unbound := condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse
+		if unbound || strings.Contains(string(condition.Type), "kwok") {
 			continue
 		}
 		text := strings.TrimSpace(fmt.Sprintf("%s=%s %s", condition.Type, condition.Status, condition.Reason))
 		changed(text, !slices.ContainsFunc(before.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == condition.Type && c.Status == condition.Status && c.Reason == condition.Reason && c.Message == condition.Message
+			c.LastProbeTime, c.LastTransitionTime = condition.LastProbeTime, condition.LastTransitionTime
+			return c == condition
 		}))
 	}
 	for i, status := range after.ContainerStatuses {
@@ -122,6 +124,8 @@ func podChanges(before, after corev1.PodStatus) []string {
 		}
 		changed(status.Name+" "+stateOf(status), stateOf(former) != stateOf(status))
 		changed(status.Name+" "+healthOf(status), healthOf(former) != healthOf(status))
+		changed(status.Name+" "+mountsOf(status), mountsOf(former) != mountsOf(status))
+		changed(status.Name+" "+resourcesOf(status), resourcesOf(former) != resourcesOf(status))
 	}
 	return changes
 }
@@ -146,6 +150,29 @@ func healthOf(status corev1.ContainerStatus) string {
 		}
 	}
 	return strings.Join(health, ", ")
+}
+
+func mountsOf(status corev1.ContainerStatus) string {
+	var mounts []string
+	for _, mount := range status.VolumeMounts {
+		text := fmt.Sprintf("mounts %s at %s", mount.Name, mount.MountPath)
+		if mount.ReadOnly {
+			text += fmt.Sprintf(" read-only, recursively %s", *mount.RecursiveReadOnly)
+		}
+		mounts = append(mounts, text)
+	}
+	return strings.Join(mounts, ", ")
+}
+
+func resourcesOf(status corev1.ContainerStatus) string {
+	if status.Resources == nil {
+		return ""
+	}
+	encoded, err := json.Marshal(status.Resources)
+	if err != nil {
+		return err.Error()
+	}
+	return "resources " + string(encoded)
 }
 
 func claimChanges(before, after resourcev1.ResourceClaimStatus) []string {
