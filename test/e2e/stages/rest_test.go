@@ -18,9 +18,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// atRest has Pods run that ran on a real kubelet with the example driver, on a node with
-// the profile of that driver. Their status must become the same, without times,
-// addresses, and names and ids that differ each time: testdata has it.
+// atRest has Pods run on a node with the profile of the example driver. Their status must become
+// what a kubelet 1.36 writes with that driver, without times, addresses, and names and ids that
+// differ each time: testdata has it.
 var atRest = map[string]func(*corev1.Pod){
 	"init-container":    withInitContainer,
 	"two-claims":        withTwoClaims,
