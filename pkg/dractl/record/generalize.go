@@ -42,7 +42,7 @@ func (g *generalizer) value(path string, values []any) any {
 		}
 		return list
 	case string:
-		if alike(values, func(v any) any { _, is := v.(string); return is }) {
+		if alike(values, func(v any) any { _, ok := v.(string); return ok }) {
 			return g.text(path, texts(values))
 		}
 	default:

@@ -33,7 +33,7 @@ func (s *Sockets) Sync(ctx context.Context, found []root.Socket) {
 		there[socket.Path] = socket
 	}
 	for path, known := range s.served {
-		if socket, is := there[path]; !is || !known.Is(socket) {
+		if socket, ok := there[path]; !ok || !known.Is(socket) {
 			known.stop()
 			delete(s.served, path)
 		}

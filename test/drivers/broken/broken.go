@@ -62,7 +62,7 @@ func Break(ctx context.Context, mode string, config *rest.Config, o *file.Option
 	if !slices.Contains(Modes(), mode) {
 		return fmt.Errorf("break the driver by %q: it is one of %s", mode, strings.Join(Modes(), ", "))
 	}
-	if intercept, is := byCalls[mode]; is {
+	if intercept, ok := byCalls[mode]; ok {
 		o.Intercept = intercept(o)
 		return nil
 	}

@@ -82,7 +82,7 @@ func (r *rig) check(t *testing.T, arguments ...string) (report checkdriver.Repor
 	var out, errOut bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errOut
 	err := command.Run()
-	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.ExitCode() != 1 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		require.NoError(t, err, errOut.String())
 	}
 	require.NoError(t, json.Unmarshal(out.Bytes(), &report), errOut.String())

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,23 +57,15 @@ func (s *scene) newNodeOf(name, driver string) {
 // driverOf is the name of the driver of a node.
 func driverOf(node string) string { return node + ".example.com" }
 
-// configureGeneral has kwok-dra follow the general Stages.
-func (s *scene) configureGeneral() {
-	s.Helper()
-	for _, folder := range []string{"node", "pod"} {
-		document, err := os.ReadFile(filepath.Join(sidecar.Root(), "stages", folder, "general", "kwok-dra-configuration.yaml"))
-		require.NoError(s, err)
-		s.Configure("general-"+folder, string(document))
-	}
-	s.Configure("retry", "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: retry}\nspec: {retryInterval: 2s}\n")
-}
+// retry is the time after which kwok-dra tries again what has failed.
+const retry = 2 * time.Second
 
 // newGeneralScene is a scene with general Stages, in which kwok-dra runs.
 func newGeneralScene(t *testing.T, options cluster.Options) *scene {
 	t.Helper()
-	options.Config = generalStages(t)
+	options.Config = harness.GeneralStages(t)
 	s := newScene(t, options)
-	s.configureGeneral()
+	s.ConfigureGeneral(retry)
 	s.startKwokDRA()
 	return s
 }
@@ -80,19 +73,6 @@ func newGeneralScene(t *testing.T, options cluster.Options) *scene {
 func (s *scene) startKwokDRA() {
 	s.Helper()
 	s.kwokDRA = s.Sidecar("--plugins-dir", s.plugins)
-}
-
-// generalStages are those with a kubelet's pace, and kwok's own for nodes.
-func generalStages(t *testing.T) []string {
-	t.Helper()
-	files := []string{
-		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
-		harness.KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
-	}
-	for _, folder := range []string{"node/general", "node/chaos", "pod/general", "pod/chaos"} {
-		files = append(files, harness.StageFiles(t, folder)...)
-	}
-	return files
 }
 
 // TestFileDriver: a Pod's claim is prepared by a real driver before the Pod runs, and unprepared

@@ -33,8 +33,8 @@ type program struct {
 // fake nodes.
 func TestOthers(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, harness.AllFeatures(cluster.Options{Config: generalStages(t)}))
-	s.configureGeneral()
+	s := newScene(t, harness.AllFeatures(cluster.Options{Config: harness.GeneralStages(t)}))
+	s.ConfigureGeneral(retry)
 	first := s.Sidecar("--plugins-dir", s.plugins, "-v=2")
 	binaries := t.TempDir()
 	require.NoError(t, sidecar.Build(filepath.Join(sidecar.Root(), "test", "drivers", "others"), binaries, "tool", "./nri-runtime"))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,31 @@ func FastStages(t *testing.T) []string {
 		KwokFile(t, "kustomize/stage/pod/fast/pod-complete.yaml"),
 		KwokFile(t, "kustomize/stage/pod/fast/pod-delete.yaml"),
 	}, StageFiles(t, "pod/fast")...)
+}
+
+// GeneralStages are the general and chaos Stages of nodes and Pods, with those of kwok that they
+// do not replace.
+func GeneralStages(t *testing.T) []string {
+	t.Helper()
+	files := []string{
+		KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
+		KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
+	}
+	for _, folder := range []string{"node/general", "node/chaos", "pod/general", "pod/chaos"} {
+		files = append(files, StageFiles(t, folder)...)
+	}
+	return files
+}
+
+// ConfigureGeneral has kwok-dra follow the general Stages, and try again after retry what has failed.
+func (h *H) ConfigureGeneral(retry time.Duration) {
+	h.Helper()
+	for _, folder := range []string{"node", "pod"} {
+		document, err := os.ReadFile(filepath.Join(sidecar.Root(), "stages", folder, "general", "kwok-dra-configuration.yaml"))
+		require.NoError(h, err)
+		h.Configure("general-"+folder, string(document))
+	}
+	h.Configure("retry", fmt.Sprintf("apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: retry}\nspec: {retryInterval: %s}\n", retry))
 }
 
 // StagedNode creates a node on which what takes half a minute by default takes

@@ -2,8 +2,6 @@ package stages
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,37 +13,17 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
-	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
-
-// generalStages are the general and chaos Stages of nodes and Pods, with those of
-// kwok that they do not replace.
-func generalStages(t *testing.T) []string {
-	t.Helper()
-	files := []string{
-		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
-		harness.KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
-	}
-	for _, folder := range []string{"node/general", "node/chaos", "pod/general", "pod/chaos"} {
-		files = append(files, harness.StageFiles(t, folder)...)
-	}
-	return files
-}
 
 // TestFaithful tells the stories of a recorded kubelet and driver: what is written
 // to Pods and claims must be the same, in the same order.
 func TestFaithful(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t, harness.AllFeatures(cluster.Options{
-		Config: generalStages(t), Audit: true,
+		Config: harness.GeneralStages(t), Audit: true,
 		ExtraArgs: map[string][]string{cluster.Kwok: {"node-ip=10.1.2.3"}}, // or nodes have no address
 	}))
-	for _, folder := range []string{"node", "pod"} {
-		document, err := os.ReadFile(filepath.Join(sidecar.Root(), "stages", folder, "general", "kwok-dra-configuration.yaml"))
-		require.NoError(t, err)
-		h.Configure("general-"+folder, string(document))
-	}
-	h.Configure("retry", "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: KwokDRAConfiguration\nmetadata: {name: retry}\nspec: {retryInterval: 4s}\n")
+	h.ConfigureGeneral(4 * time.Second)
 	h.Sidecar()
 	tests := map[string]func(*harness.H){
 		"StartAndDeletion": testStartAndDeletion,
