@@ -62,9 +62,9 @@ func prepareWith(ctx context.Context, called *plugin.Plugin, claims []*resourcev
 	}
 	found := answers{}
 	for _, claim := range claims {
-		answer, is := response.GetClaims()[string(claim.UID)]
+		answer, ok := response.GetClaims()[string(claim.UID)]
 		switch {
-		case !is:
+		case !ok:
 			return nil, fmt.Errorf("NodePrepareResources has no answer for claim %s", claim.Name)
 		case answer.GetError() != "":
 			return nil, fmt.Errorf("NodePrepareResources failed for claim %s: %s", claim.Name, answer.GetError())
@@ -98,9 +98,9 @@ func (w *world) unprepare(ctx context.Context, claims ...*resourcev1.ResourceCla
 		return fmt.Errorf("NodeUnprepareResources: %w", err)
 	}
 	for _, claim := range claims {
-		answer, is := response.GetClaims()[string(claim.UID)]
+		answer, ok := response.GetClaims()[string(claim.UID)]
 		switch {
-		case !is:
+		case !ok:
 			return fmt.Errorf("NodeUnprepareResources has no answer for claim %s", claim.Name)
 		case answer.GetError() != "":
 			return fmt.Errorf("NodeUnprepareResources failed for claim %s: %s", claim.Name, answer.GetError())
@@ -108,6 +108,18 @@ func (w *world) unprepare(ctx context.Context, claims ...*resourcev1.ResourceCla
 		delete(w.prepared, claim.UID)
 	}
 	return nil
+}
+
+// release gives back what a statement has left. Whether the driver does its part is what
+// other statements say.
+func (w *world) release(ctx context.Context) error {
+	for _, message := range w.prepared {
+		if found := w.current(); found != nil {
+			_, _ = found.Unprepare(ctx, single(message))
+		}
+	}
+	clear(w.prepared)
+	return w.deleteClaims(ctx)
 }
 
 // same is an error if a claim has another answer than before.

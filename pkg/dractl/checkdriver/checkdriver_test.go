@@ -173,17 +173,17 @@ func TestExclusive(t *testing.T) {
 	}
 	require.Equal(t, []device{{"p", "other"}, {"p", "shared"}, {"p", "whole"}}, exclusive([]resourcev1.ResourceSlice{published}))
 
-	w := &world{shared: shared([]resourcev1.ResourceSlice{published})}
-	result := w.allocation(device{"p", "shared"}).Devices.Results[0]
+	a := &allocator{pools: pools{shared: shared([]resourcev1.ResourceSlice{published})}}
+	result := a.allocation(device{"p", "shared"}).Devices.Results[0]
 	require.NotEmpty(t, *result.ShareID)
 	require.Equal(t, map[resourcev1.QualifiedName]resource.Quantity{"all": resource.MustParse("8"), "some": resource.MustParse("1")}, result.ConsumedCapacity)
-	require.Nil(t, w.allocation(device{"p", "other"}).Devices.Results[0].ShareID)
+	require.Nil(t, a.allocation(device{"p", "other"}).Devices.Results[0].ShareID)
 }
 
 func TestAllocated(t *testing.T) {
 	t.Parallel()
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
-	claim.Status.Allocation = (&world{driver: "a"}).allocation(device{"p", "x"})
+	claim.Status.Allocation = (&allocator{pools: pools{runner: runner{driver: "a"}}}).allocation(device{"p", "x"})
 	good := &drav1.Device{PoolName: "p", DeviceName: "x", RequestNames: []string{request}}
 	require.NoError(t, allocated("a", claim, []*drav1.Device{good}))
 	require.EqualError(t, allocated("b", claim, []*drav1.Device{good}), "claim c: device p/x is not allocated for it")

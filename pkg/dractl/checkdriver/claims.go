@@ -24,9 +24,17 @@ func (d device) String() string { return d.pool + "/" + d.name }
 // request is the name of the request of every claim.
 const request = "device"
 
+// allocator stands in for the scheduler: it has devices of the pools allocated for claims.
+type allocator struct {
+	pools
+
+	class  *resourcev1.DeviceClass
+	claims []*resourcev1.ResourceClaim
+}
+
 // newClaims creates claims, each with a device of its own allocated.
-func (w *world) newClaims(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, error) {
-	free, err := w.awaitDevices(ctx)
+func (a *allocator) newClaims(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, error) {
+	free, err := a.awaitDevices(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +43,7 @@ func (w *world) newClaims(ctx context.Context, count int) ([]*resourcev1.Resourc
 	}
 	claims := make([]*resourcev1.ResourceClaim, count)
 	for i := range claims {
-		if claims[i], err = w.newClaim(ctx, fmt.Sprintf("%s-%d", w.name, i), free[i]); err != nil {
+		if claims[i], err = a.newClaim(ctx, fmt.Sprintf("%s-%d", a.name, i), free[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -43,31 +51,31 @@ func (w *world) newClaims(ctx context.Context, count int) ([]*resourcev1.Resourc
 }
 
 // newClaim creates a claim with a device, as it is when the scheduler has bound its Pod.
-func (w *world) newClaim(ctx context.Context, name string, d device) (*resourcev1.ResourceClaim, error) {
-	if err := w.makeClass(ctx); err != nil {
+func (a *allocator) newClaim(ctx context.Context, name string, d device) (*resourcev1.ResourceClaim, error) {
+	if err := a.makeClass(ctx); err != nil {
 		return nil, err
 	}
-	client := w.client.ResourceV1().ResourceClaims(w.namespace)
+	client := a.client.ResourceV1().ResourceClaims(a.namespace)
 	create, cancel := creating(ctx)
 	defer cancel()
 	claim, err := client.Create(create, &resourcev1.ResourceClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: a.namespace},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name:    request,
-			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: w.class.Name, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
+			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: a.class.Name, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
 		}}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create claim %s: %w", name, err)
 	}
-	w.claims = append(w.claims, claim)
+	a.claims = append(a.claims, claim)
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		latest, err := client.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		latest.Status.Allocation = w.allocation(d)
-		latest.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: w.pod.Name, UID: w.pod.UID}}
+		latest.Status.Allocation = a.allocation(d)
+		latest.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: a.pod.Name, UID: a.pod.UID}}
 		claim, err = client.UpdateStatus(ctx, latest, metav1.UpdateOptions{})
 		return err
 	})
@@ -77,66 +85,54 @@ func (w *world) newClaim(ctx context.Context, name string, d device) (*resourcev
 	return claim, nil
 }
 
-func (w *world) allocation(d device) *resourcev1.AllocationResult {
-	result := resourcev1.DeviceRequestAllocationResult{Request: request, Driver: w.driver, Pool: d.pool, Device: d.name}
-	if capacity, shared := w.shared[d]; shared {
+func (a *allocator) allocation(d device) *resourcev1.AllocationResult {
+	result := resourcev1.DeviceRequestAllocationResult{Request: request, Driver: a.driver, Pool: d.pool, Device: d.name}
+	if capacity, shared := a.shared[d]; shared {
 		result.ShareID, result.ConsumedCapacity = new(types.UID(uuid.NewString())), capacity
 	}
 	return &resourcev1.AllocationResult{
 		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{result}},
 		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{w.name},
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{a.name},
 		}}}}},
 	}
 }
 
 // makeClass creates the DeviceClass of all claims, once.
-func (w *world) makeClass(ctx context.Context) error {
-	if w.class != nil {
+func (a *allocator) makeClass(ctx context.Context) error {
+	if a.class != nil {
 		return nil
 	}
 	ctx, cancel := creating(ctx)
 	defer cancel()
-	class, err := w.client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{Name: w.name},
+	class, err := a.client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name},
 		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
-			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", w.driver)},
+			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", a.driver)},
 		}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("create device class %s: %w", w.name, err)
+		return fmt.Errorf("create device class %s: %w", a.name, err)
 	}
-	w.class = class
+	a.class = class
 	return nil
 }
 
 // deleteClaim deletes a claim at once.
-func (w *world) deleteClaim(ctx context.Context, claim *resourcev1.ResourceClaim) error {
-	w.claims = slices.DeleteFunc(w.claims, func(known *resourcev1.ResourceClaim) bool { return known.UID == claim.UID })
-	return gone(w.client.ResourceV1().ResourceClaims(w.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{
+func (a *allocator) deleteClaim(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	a.claims = slices.DeleteFunc(a.claims, func(known *resourcev1.ResourceClaim) bool { return known.UID == claim.UID })
+	return gone(a.client.ResourceV1().ResourceClaims(a.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(claim.UID)),
 	}))
 }
 
 // deleteClaims deletes all claims that are left.
-func (w *world) deleteClaims(ctx context.Context) error {
+func (a *allocator) deleteClaims(ctx context.Context) error {
 	var errs []error
-	for _, claim := range slices.Clone(w.claims) {
-		errs = append(errs, w.deleteClaim(ctx, claim))
+	for _, claim := range slices.Clone(a.claims) {
+		errs = append(errs, a.deleteClaim(ctx, claim))
 	}
 	return errors.Join(errs...)
-}
-
-// release gives back what a statement has left. Whether the driver does its part is what
-// other statements say.
-func (w *world) release(ctx context.Context) error {
-	for _, message := range w.prepared {
-		if found := w.current(); found != nil {
-			_, _ = found.Unprepare(ctx, single(message))
-		}
-	}
-	clear(w.prepared)
-	return w.deleteClaims(ctx)
 }
 
 // exclusive are the devices of slices that claims can have for themselves at the same time, and

@@ -25,66 +25,78 @@ const (
 	secondInstance = "1ab0ca5e"
 )
 
+// runner runs the driver on the site.
+type runner struct {
+	site
+
+	// driver is the name under which the driver has registered, "" before.
+	driver string
+	// process is the driver, or nil.
+	process *process.Process
+	// broken is why the driver could not be started, which ends all that follows.
+	broken error
+}
+
 // launch starts a process of the driver.
-func (w *world) launch(ctx context.Context, instance string) (*process.Process, error) {
-	p := w.places(instance)
-	return process.Start(ctx, process.Options{Arguments: p.replace(w.arguments), Environment: p.environment(), Log: w.log()})
+func (r *runner) launch(ctx context.Context, instance string) (*process.Process, error) {
+	p := r.places(instance)
+	return process.Start(ctx, process.Options{Arguments: p.replace(r.arguments), Environment: p.environment(), Log: r.log()})
 }
 
 // up has the driver run and be registered.
-func (w *world) up(ctx context.Context) error {
-	if w.broken != nil {
-		return skipped("the driver does not start: " + firstLine(w.broken))
+func (r *runner) up(ctx context.Context) error {
+	if r.broken != nil {
+		return skipped("the driver does not start: " + firstLine(r.broken))
 	}
-	if w.process != nil && w.process.Err() == nil && w.driver != "" && w.kubelet.Connected(w.driver) {
+	if r.process != nil && r.process.Err() == nil && r.driver != "" && r.kubelet.Connected(r.driver) {
 		return nil
 	}
-	if err := w.stop(); err != nil {
+	if err := r.stop(); err != nil {
 		return err
 	}
-	w.broken = w.start(ctx, w.current())
-	return w.broken
+	r.broken = r.start(ctx, r.current())
+	return r.broken
 }
 
 // start starts the driver, and waits until it registers anew.
-func (w *world) start(ctx context.Context, before *plugin.Plugin) (err error) {
-	if w.process, err = w.launch(ctx, firstInstance); err != nil {
+func (r *runner) start(ctx context.Context, before *plugin.Plugin) (err error) {
+	if r.process, err = r.launch(ctx, firstInstance); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, registration)
 	defer cancel()
-	return w.awaitRegistration(ctx, before)
+	return r.awaitRegistration(ctx, before)
 }
 
 // stop ends the driver as a kubelet does.
-func (w *world) stop() error {
-	if w.process == nil {
+func (r *runner) stop() error {
+	if r.process == nil {
 		return nil
 	}
-	stopped := w.process
-	w.process = nil
+	stopped := r.process
+	r.process = nil
 	return stopped.Stop(grace)
 }
 
 // kill ends the driver without asking it.
-func (w *world) kill() error {
-	killed := w.process
-	w.process = nil
+func (r *runner) kill() error {
+	killed := r.process
+	r.process = nil
 	return killed.Kill()
 }
 
 // restart ends the driver and starts it again.
-func (w *world) restart(ctx context.Context, end func() error) error {
-	before := w.current()
+func (r *runner) restart(ctx context.Context, end func() error) error {
+	before := r.current()
 	if err := end(); err != nil {
 		return err
 	}
-	return w.start(ctx, before)
+	return r.start(ctx, before)
 }
 
 // current is the plugin that the kubelet would call, or nil.
-func (w *world) current() *plugin.Plugin {
-	found, err := w.kubelet.Get(w.driver)
+func (r *runner) current() *plugin.Plugin {
+	found, err := r.kubelet.Get(r.driver)
 	if err != nil {
 		return nil
 	}
@@ -93,44 +105,44 @@ func (w *world) current() *plugin.Plugin {
 
 // awaitRegistration waits until a plugin other than the one before is registered and
 // connected.
-func (w *world) awaitRegistration(ctx context.Context, before *plugin.Plugin) error {
+func (r *runner) awaitRegistration(ctx context.Context, before *plugin.Plugin) error {
 	return until(ctx, func() (string, error) {
-		if err := w.process.Err(); err != nil {
+		if err := r.process.Err(); err != nil {
 			return "registration", err
 		}
-		if err := w.meet(); err != nil {
+		if err := r.meet(); err != nil {
 			return "registration", err
 		}
-		switch now := w.current(); {
+		switch now := r.current(); {
 		case now == nil:
-			return "no driver has registered in " + w.kubelet.root.Registry() + w.because(), nil
-		case now == before || !w.kubelet.Connected(w.driver):
-			return "driver " + w.driver + " has not registered anew" + w.because(), nil
+			return "no driver has registered in " + r.kubelet.root.Registry() + r.because(), nil
+		case now == before || !r.kubelet.Connected(r.driver):
+			return "driver " + r.driver + " has not registered anew" + r.because(), nil
 		}
 		return "", nil
 	})
 }
 
 // because is what the kubelet has logged last.
-func (w *world) because() string {
-	if last := w.kubelet.problems.String(); last != "" {
+func (r *runner) because() string {
+	if last := r.kubelet.problems.String(); last != "" {
 		return ": " + last
 	}
 	return ""
 }
 
 // meet learns the name of the driver.
-func (w *world) meet() error {
-	registered := w.kubelet.registered()
+func (r *runner) meet() error {
+	registered := r.kubelet.registered()
 	switch {
-	case w.driver != "" || len(registered) == 0:
+	case r.driver != "" || len(registered) == 0:
 		return nil
-	case w.expected != "" && !slices.Contains(registered, w.expected):
-		return fmt.Errorf("driver %s has registered, and not %s", strings.Join(registered, ", "), w.expected)
-	case w.expected != "":
-		w.driver = w.expected
+	case r.expected != "" && !slices.Contains(registered, r.expected):
+		return fmt.Errorf("driver %s has registered, and not %s", strings.Join(registered, ", "), r.expected)
+	case r.expected != "":
+		r.driver = r.expected
 	default:
-		w.driver = registered[0]
+		r.driver = registered[0]
 	}
 	return nil
 }
@@ -142,8 +154,8 @@ func (s skipped) Error() string { return string(s) }
 
 // isSkipped reports whether an error says so.
 func isSkipped(err error) bool {
-	_, is := errors.AsType[skipped](err)
-	return is
+	_, ok := errors.AsType[skipped](err)
+	return ok
 }
 
 // firstLine is an error without the lines of the driver.

@@ -116,7 +116,7 @@ func (*problems) Enabled(level int) bool { return level == 0 }
 // Info implements klog.LogSink. The kubelet logs what it tries again.
 func (p *problems) Info(_ int, _ string, keysAndValues ...any) {
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
-		if err, is := keysAndValues[i+1].(error); is {
+		if err, ok := keysAndValues[i+1].(error); ok {
 			p.Error(err, "")
 		}
 	}

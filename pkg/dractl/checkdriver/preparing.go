@@ -86,8 +86,8 @@ func prepareMissing(ctx context.Context, w *world) error {
 	}
 	w.prepared[there.UID] = message(there)
 	response, err := called.Prepare(ctx, messages(claims))
-	answer, is := response.GetClaims()[string(missing.UID)]
-	if err == nil && is && answer.GetError() == "" {
+	answer, ok := response.GetClaims()[string(missing.UID)]
+	if err == nil && ok && answer.GetError() == "" {
 		return fmt.Errorf("claim %s does not exist, and was prepared", missing.Name)
 	}
 	if _, err := w.prepare(ctx, there); err != nil {

@@ -87,8 +87,8 @@ func (w *world) watchGap(ctx context.Context) (gap func() error, err error) {
 // findGap reads events until their end.
 func findGap(there map[types.UID]bool, events <-chan watch.Event) (gap error) {
 	for event := range events {
-		slice, is := event.Object.(*resourcev1.ResourceSlice)
-		if !is {
+		slice, ok := event.Object.(*resourcev1.ResourceSlice)
+		if !ok {
 			continue
 		}
 		there[slice.UID] = true

@@ -8,13 +8,22 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 )
 
+// pools are those that the driver publishes for the node.
+type pools struct {
+	runner
+
+	// shared are the devices that claims can share, and what one consumes of them.
+	shared map[device]map[resourcev1.QualifiedName]resource.Quantity
+}
+
 // ofNode selects the slices of a driver on the node, or of all drivers.
-func (w *world) ofNode(driver string) metav1.ListOptions {
-	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: w.name}
+func (p *pools) ofNode(driver string) metav1.ListOptions {
+	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: p.name}
 	if driver != "" {
 		selector[resourcev1.ResourceSliceSelectorDriver] = driver
 	}
@@ -22,16 +31,16 @@ func (w *world) ofNode(driver string) metav1.ListOptions {
 }
 
 // deleteSlices deletes the slices of a driver on the node, or of all drivers.
-func (w *world) deleteSlices(ctx context.Context, driver string) error {
-	return gone(w.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, w.ofNode(driver)))
+func (p *pools) deleteSlices(ctx context.Context, driver string) error {
+	return gone(p.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, p.ofNode(driver)))
 }
 
 // published are the slices of the driver on the node, by name. Of each pool, it has those of the highest
 // generation.
-func (w *world) published(ctx context.Context) ([]resourcev1.ResourceSlice, error) {
-	list, err := w.client.ResourceV1().ResourceSlices().List(ctx, w.ofNode(w.driver))
+func (p *pools) published(ctx context.Context) ([]resourcev1.ResourceSlice, error) {
+	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, p.ofNode(p.driver))
 	if err != nil {
-		return nil, fmt.Errorf("list slices of driver %s: %w", w.driver, err)
+		return nil, fmt.Errorf("list slices of driver %s: %w", p.driver, err)
 	}
 	return newest(list.Items), nil
 }
@@ -52,27 +61,27 @@ func newest(all []resourcev1.ResourceSlice) []resourcev1.ResourceSlice {
 
 // awaitDevices waits until the driver has published anything, and returns the devices for
 // claims.
-func (w *world) awaitDevices(ctx context.Context) (free []device, err error) {
+func (p *pools) awaitDevices(ctx context.Context) (free []device, err error) {
 	err = until(ctx, func() (string, error) {
-		found, err := w.published(ctx)
-		free, w.shared = exclusive(found), shared(found)
+		found, err := p.published(ctx)
+		free, p.shared = exclusive(found), shared(found)
 		if err != nil || len(found) > 0 {
 			return "", err
 		}
-		return w.nothing(), nil
+		return p.nothing(), nil
 	})
 	return free, err
 }
 
-func (w *world) nothing() string {
-	return fmt.Sprintf("driver %s has no ResourceSlice with spec.nodeName %s", w.driver, w.name)
+func (p *pools) nothing() string {
+	return fmt.Sprintf("driver %s has no ResourceSlice with spec.nodeName %s", p.driver, p.name)
 }
 
 // awaitAll waits until the devices of before are published, and no others.
-func (w *world) awaitAll(ctx context.Context, before []resourcev1.ResourceSlice) error {
+func (p *pools) awaitAll(ctx context.Context, before []resourcev1.ResourceSlice) error {
 	want := names(before)
 	return until(ctx, func() (string, error) {
-		found, err := w.published(ctx)
+		found, err := p.published(ctx)
 		if err != nil {
 			return "ResourceSlices", err
 		}

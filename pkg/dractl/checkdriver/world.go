@@ -10,42 +10,33 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
-
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/process"
 )
 
 // cleanUp bounds the deletion of what was created.
 const cleanUp = 30 * time.Second
 
-// world is a fake node with a driver, and what statements are tried on.
+// world is what statements are tried in: a fake node with a driver, its pools, and claims.
 type world struct {
+	allocator
+
+	prepared map[types.UID]*drav1.Claim
+}
+
+// site is the fake node, as the driver finds it.
+type site struct {
 	given
+
 	client  kubernetes.Interface
 	name    string // of the node, and the beginning of all other names
 	node    *corev1.Node
 	pod     *corev1.Pod
-	class   *resourcev1.DeviceClass
 	kubelet *kubelet
-
-	// driver is the name under which the driver has registered, "" before.
-	driver string
-	// process is the driver, or nil.
-	process *process.Process
-	// broken is why the driver could not be started, which ends all that follows.
-	broken error
-
-	// shared are the devices that claims can share, and what one consumes of them.
-	shared   map[device]map[resourcev1.QualifiedName]resource.Quantity
-	claims   []*resourcev1.ResourceClaim
-	prepared map[types.UID]*drav1.Claim
 }
 
 // given is what a world is made of.
@@ -76,7 +67,8 @@ func newWorld(ctx context.Context, g given) (*world, error) {
 		}
 		return nil, fmt.Errorf("list DeviceClasses: %w", err)
 	}
-	w := &world{given: g, client: client, name: "check-" + uuid.NewString()[:8], prepared: map[types.UID]*drav1.Claim{}}
+	w := &world{prepared: map[types.UID]*drav1.Claim{}}
+	w.site = site{given: g, client: client, name: "check-" + uuid.NewString()[:8]}
 	if err := w.make(ctx); err != nil {
 		return nil, errors.Join(err, w.close(ctx))
 	}
@@ -121,15 +113,15 @@ func (w *world) make(ctx context.Context) error {
 	return err
 }
 
-func (w *world) cdi() string { return filepath.Join(w.folder, "cdi") }
+func (s *site) cdi() string { return filepath.Join(s.folder, "cdi") }
 
-func (w *world) log() string { return filepath.Join(w.folder, "log") }
+func (s *site) log() string { return filepath.Join(s.folder, "log") }
 
 // places are what an instance of the driver is told.
-func (w *world) places(instance string) places {
+func (s *site) places(instance string) places {
 	return places{
-		node: w.name, plugins: w.kubelet.root.Plugins(), registry: w.kubelet.root.Registry(),
-		kubeconfig: w.kubeconfig, cdi: w.cdi(), driver: w.expected, instance: instance,
+		node: s.name, plugins: s.kubelet.root.Plugins(), registry: s.kubelet.root.Registry(),
+		kubeconfig: s.kubeconfig, cdi: s.cdi(), driver: s.expected, instance: instance,
 	}
 }
 

@@ -74,7 +74,8 @@ func TestInterruptWhileCreating(t *testing.T) {
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}})
 	require.NoError(t, err)
-	w := &world{given: given{namespace: "default"}, client: client, name: "check", class: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "check"}}}
+	w := &world{allocator: allocator{class: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "check"}}}}
+	w.site = site{given: given{namespace: "default"}, client: client, name: "check"}
 	_, err = w.newClaim(ctx, "check-0", device{"pool", "gpu-0"})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, claims.left())
