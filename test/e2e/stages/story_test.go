@@ -90,8 +90,8 @@ func (t *teller) add(object string, changes []string) {
 	}
 }
 
-// podChanges leaves out conditions of the project's own, and what the scheduler
-// says before the Pod is bound.
+// podChanges leaves out conditions of the project's own, and what the scheduler and
+// the binding say of PodScheduled. The kubelet's has an observed generation.
 func podChanges(before, after corev1.PodStatus) []string {
 	var changes []string
 	changed := func(name string, differs bool) {
@@ -107,8 +107,8 @@ func podChanges(before, after corev1.PodStatus) []string {
 	changed("observedGeneration", before.ObservedGeneration != after.ObservedGeneration)
 	changed("resourceClaimStatuses", len(before.ResourceClaimStatuses) != len(after.ResourceClaimStatuses))
 	for _, condition := range after.Conditions {
-		unbound := condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse
-		if unbound || strings.Contains(string(condition.Type), "kwok") {
+		notKubelets := condition.Type == corev1.PodScheduled && (condition.Status == corev1.ConditionFalse || condition.ObservedGeneration == 0)
+		if notKubelets || strings.Contains(string(condition.Type), "kwok") {
 			continue
 		}
 		text := strings.TrimSpace(fmt.Sprintf("%s=%s %s", condition.Type, condition.Status, condition.Reason))
