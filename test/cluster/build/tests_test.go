@@ -25,6 +25,7 @@ func TestEnsureTests(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(cache, "mod-v0.42.0-semver", "e2e.test"), program)
 	require.Contains(t, output.String(), "Building the tests of others into "+cache)
+	require.Contains(t, output.String(), "[1/1] tests of golang.org/x/mod/semver v0.42.0: done in ")
 	said, err := exec.Command(program, "-test.run", "TestIsValid", "-test.v").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(said), "--- PASS: TestIsValid")

@@ -170,6 +170,9 @@ func (u unit) programs() []string {
 }
 
 func (u unit) String() string {
+	if u.tests {
+		return "tests of " + u.packages[0] + " " + u.source.Version
+	}
 	return fmt.Sprintf("%s (%s)", strings.Replace(u.name, "-", " ", 1), strings.Join(u.programs(), ", "))
 }
 

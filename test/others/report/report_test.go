@@ -64,7 +64,9 @@ func TestBad(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, Table(&out, []*Suite{readSuite(t), {Name: "other", Version: "v2", Kubernetes: "1.36.3", Problem: "does not build"}}))
+	suite := readSuite(t)
+	suite.Specs[3].Message = "needs a webhook"
+	require.NoError(t, Table(&out, []*Suite{suite, {Name: "other", Version: "v2", Kubernetes: "1.36.3", Problem: "does not build"}}))
 	require.Equal(t, `SUITE   VERSION  SPEC                                 RESULT
 driver  v1.2.3   Test GPU allocation should allocate  passed
 driver  v1.2.3   Test Binding should publish          failed
@@ -77,6 +79,8 @@ failed: Test Binding should publish
   lines
 skipped: Test Binding should run
   an earlier spec failed
+left out: should reject
+  needs a webhook
 failed: AfterSuite
   nil
 log: driver.log

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Table prints a line for each spec, why specs failed, and the total of each suite.
+// Table prints a line for each spec, why some did not pass, and the total of each suite.
 func Table(out io.Writer, suites []*Suite) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SUITE\tVERSION\tSPEC\tRESULT")
@@ -27,11 +27,11 @@ func Table(out io.Writer, suites []*Suite) error {
 	return nil
 }
 
-// tell says why specs failed, and counts.
+// tell says why specs failed or were not run, and counts.
 func tell(out io.Writer, s *Suite) {
 	fmt.Fprintln(out)
 	for _, spec := range s.Specs {
-		if spec.Result == Failed || spec.Result == Skipped {
+		if spec.Message != "" {
 			fmt.Fprintf(out, "%s: %s\n  %s\n", spec.Result, spec.Name, strings.ReplaceAll(spec.Message, "\n", "\n  "))
 		}
 	}
