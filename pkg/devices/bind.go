@@ -105,7 +105,8 @@ type Down struct {
 }
 
 // Bind binds the templates that select a node to the driver Pods there. Of several Pods
-// of one driver the one counts that is Ready, and of these the newest.
+// of one driver the one counts that is Ready, and of these the newest. Without pods there
+// are none.
 func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	bound := Bound{Down: map[string]Down{}, Failed: map[*Template]error{}}
 	for _, t := range templates {
@@ -123,7 +124,11 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 }
 
 func (b *Bound) add(t *Template, pods Pods) {
-	on, known := pods(t)
+	var on []*DriverPod
+	known := pods == nil
+	if pods != nil {
+		on, known = pods(t)
+	}
 	if !known {
 		b.Unknown = append(b.Unknown, t)
 		return

@@ -50,6 +50,7 @@ func newDriverPods(client kubernetes.Interface, published *Slices) *DriverPods {
 // Run, and before others that follow the store.
 func (d *DriverPods) Follow(store *config.Store) {
 	d.config = store
+	store.NameDrivers(d.known)
 	store.OnChange(func() {
 		select {
 		case d.changed <- struct{}{}:
@@ -156,8 +157,8 @@ func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, no
 	}, nil
 }
 
-// Known reports whether driver Pods are, or were, of a driver whose name they say.
-func (d *DriverPods) Known(driver string) bool {
+// known reports whether driver Pods are, or were, of a driver whose name they say.
+func (d *DriverPods) known(driver string) bool {
 	_, known := d.drivers.Load(driver)
 	return known
 }

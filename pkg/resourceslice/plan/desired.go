@@ -90,11 +90,7 @@ func newNodeState(v *View) *nodeState {
 	if v.Known.node == v.Node.UID {
 		state.known = v.Known
 	}
-	pods := v.Pods
-	if pods == nil {
-		pods = func(*devices.Template) ([]*devices.DriverPod, bool) { return nil, true }
-	}
-	state.bound = devices.Bind(v.Set.Templates, v.Node, pods)
+	state.bound = devices.Bind(v.Set.Templates, v.Node, v.Pods)
 	return state
 }
 
