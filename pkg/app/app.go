@@ -122,6 +122,7 @@ type part struct {
 func (s *sidecar) build(events record.EventBroadcaster) {
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 	caches := observe.New(s.client, &s.options.Managed)
+	caches.DriverPods.Follow(s.store)
 	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
 	report := func(map[string]string) {}
 	if len(s.options.kinds) > 0 {

@@ -32,7 +32,8 @@ const (
 	// `Published=False`. Something cannot be published on a node; the message names the
 	// first such node and the problem.
 	reasonFailing = "Failing"
-	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet.
+	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet, or
+	// none has a driver Pod that is Ready, where the template needs one.
 	reasonWaiting = "Waiting"
 	// `Published=False`. On all nodes that the template selects, another one of its
 	// driver has a higher priority; the message names the first of them.
@@ -145,6 +146,9 @@ func published(conditionType string, template config.Acceptance, all totals) met
 		}
 	case all.waiting > 0:
 		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that it selects", nodes(all.waiting))
+		if _, needsPod, _ := unstructured.NestedMap(template.Source.Object, "spec", "driverPod"); needsPod {
+			condition.Message = fmt.Sprintf("publishWhen does not match yet, or no driver Pod is Ready, on %s that it selects", nodes(all.waiting))
+		}
 	case all.hidden > 0:
 		condition.Reason = reasonHidden
 		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.HiddenBy, nodes(all.hidden))

@@ -48,15 +48,22 @@ type ResourcePoolTemplateList struct {
 // uuid. They see .Node, the whole Node but managedFields and lastHeartbeatTime,
 // and, within devices, .Index, the device's number from 0. Within partitions
 // .Index is the number of the device that is divided, .Partition that of the
-// partition, and .Placement its first slot. There is no .Node with SharedWith,
-// nor in values marked "template of .Index".
+// partition, and .Placement its first slot. With DriverPod they see .DriverPod as
+// well. There is no .Node with SharedWith, and neither it nor .DriverPod is in
+// values marked "template of .Index".
 type ResourcePoolTemplateSpec struct {
 	// Driver is the name of the DRA driver: a DNS subdomain of at most 63
-	// characters. Required.
+	// characters. With DriverPod it may be a template, which sees .DriverPod alone.
+	// Required.
 	//
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=1024
 	Driver string `json:"driver"`
+
+	// DriverPod has the pool come and go with a Pod on the node: it is published
+	// once the Pod is Ready, and deleted 30 s after the plugin in the Pod is gone,
+	// as by the kubelet. Absent, the pool needs no Pod.
+	DriverPod *DriverPod `json:"driverPod,omitempty"`
 
 	// NodeSelector selects the nodes. Absent, every fake node is selected.
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
