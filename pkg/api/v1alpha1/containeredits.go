@@ -16,7 +16,7 @@ import (
 //	.Pod       name, namespace and uid of the Pod
 //	.Config    the opaque parameters for the driver and the request, a list: those
 //	           of the DeviceClass before those of the claim; with perClaim those for
-//	           all requests
+//	           any request of the claim
 //	.Device    with perDevice: the device as it is published (resource.k8s.io/v1
 //	           Device)
 //	.Result    with perDevice: the allocation result (DeviceRequestAllocationResult):
