@@ -41,6 +41,8 @@ type Template struct {
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus says what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
+	// ContainerEdits say what containers with devices of the template see.
+	ContainerEdits ContainerEdits
 	// Origin is the document that the template is from.
 	Origin Origin
 
@@ -98,6 +100,8 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	}
 	more = append(more, t.checkTexts()...)
 	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, t.samples(sampleAllocated), spec.Child("claimStatus"))
+	more = append(more, problems...)
+	t.ContainerEdits, problems = newContainerEdits(source.Spec.ContainerEdits, spec.Child("containerEdits"))
 	more = append(append(more, problems...), t.compileSelectors(spec)...)
 	hidden := strict.Of(errs)
 	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
@@ -105,7 +109,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 
 // alone is a part that is right or wrong whatever the others say.
 var alone = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
-	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|sliceLabels|health)\b|^metadata\.name$`)
+	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|sliceLabels|health)\b|^metadata\.name$`)
 
 // StandsAlone reports whether an error of a field is one whatever the other fields
 // of the template say.

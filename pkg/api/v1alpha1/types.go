@@ -123,6 +123,10 @@ type ResourcePoolTemplateSpec struct {
 	// Ready and nothing else.
 	ClaimStatus *ClaimStatus `json:"claimStatus,omitempty"`
 
+	// ContainerEdits say what the driver has a container runtime inject into the
+	// containers that have its devices. Default: nothing.
+	ContainerEdits *ContainerEdits `json:"containerEdits,omitempty"`
+
 	// Health is Unknown or Report: what Pods show of the health of their devices
 	// in status.containerStatuses[].allocatedResourcesStatus (KEP-4680). Default:
 	// Unknown.

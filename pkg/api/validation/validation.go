@@ -44,6 +44,9 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 	if spec.ClaimStatus != nil {
 		validateClaimStatus(spec.ClaimStatus, at.child("claimStatus"))
 	}
+	if spec.ContainerEdits != nil {
+		validateContainerEdits(spec.ContainerEdits, at.child("containerEdits"))
+	}
 	if spec.Health != "" {
 		oneOf(at.child("health"), spec.Health, v1alpha1.HealthUnknown, v1alpha1.HealthReport)
 	}

@@ -191,20 +191,9 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 	return report, nil
 }
 
-// configOf lists the opaque parameters for the driver of a result and its
-// request. The scheduler puts those of the class before those of the claim
-// (DeviceAllocationResult.Config); so does kwok-dra, whatever allocated.
+// configOf lists the opaque parameters for the driver of a result and its request.
 func configOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
-	configs := resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result)
-	parameters := []runtime.RawExtension{}
-	for _, source := range []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim} {
-		for _, config := range configs {
-			if config.Source == source && config.Opaque.Driver == result.Driver {
-				parameters = append(parameters, config.Opaque.Parameters)
-			}
-		}
-	}
-	return parameters
+	return parametersOf(resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result), result.Driver)
 }
 
 // objectsOf names Pods for templates, in the order of their names.

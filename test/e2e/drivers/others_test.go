@@ -100,6 +100,7 @@ func (s *story) run(instance string) {
 	require.NoError(s, err)
 	command := exec.Command(s.binary, s.arguments(s.node, root, instance)...)
 	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), "NODE_NAME="+s.node) // which the example's driver injects
 	require.NoError(s, command.Start())
 	s.process = command
 	s.test.Cleanup(func() {
@@ -146,6 +147,7 @@ func (s *story) restartDriver() {
 
 	s.CreatePod(s.node, harness.NewPod("pod", s.node, harness.FromTemplate))
 	s.Running(s.node, "pod")
+	s.sees("pod")
 
 	s.CreateClaim(s.node, "shared", harness.ClaimSpec(s.node))
 	for _, name := range []string{"first", "second"} {
