@@ -58,6 +58,8 @@ type Configuration struct {
 	BindingDelay time.Duration
 	// PluginsDir has the folders of nodes for the plugins of real drivers, or is empty.
 	PluginsDir string
+	// ContainerView is shared with kwok, or is empty.
+	ContainerView string
 
 	publishWhen, retireWhen *lifecycle.Selector
 }
@@ -147,6 +149,7 @@ func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, 
 		RetryInterval: spec.RetryInterval.Duration,
 		BindingDelay:  spec.BindingDelay.Duration,
 		PluginsDir:    spec.PluginsDir,
+		ContainerView: spec.ContainerView,
 	}, errs
 }
 

@@ -230,6 +230,12 @@ type KwokDRAConfigurationSpec struct {
 	// DIR/NODE/plugins, as below a kubelet's root directory. The option --plugins-dir
 	// wins over it. Default: none; only drivers that have templates are there.
 	PluginsDir string `json:"pluginsDir,omitempty"`
+
+	// ContainerView is a directory that kwok-dra and kwok have under the same path. With
+	// it kubectl logs and kubectl exec show what the containers of Pods with prepared
+	// claims see of their devices, by a Logs and an Exec object of kwok's for each Pod.
+	// The option --container-view wins over it. Default: none.
+	ContainerView string `json:"containerView,omitempty"`
 }
 
 // PodStatus says how much of a kubelet's Pod status kwok-dra writes.

@@ -10,6 +10,7 @@ package validation
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -70,6 +71,9 @@ func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorL
 	}
 	if dir := c.Spec.PluginsDir; dir != "" && !filepath.IsAbs(dir) {
 		spec.child("pluginsDir").invalid(dir, "must be an absolute path, for example /run/kwok-dra")
+	}
+	if dir := c.Spec.ContainerView; dir != "" && (!filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\n")) {
+		spec.child("containerView").invalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")
 	}
 	return *root.errs
 }
