@@ -28,7 +28,7 @@ func TestFind(t *testing.T) {
 		"Pod default/p: uses no ResourceClaim, so no driver injects anything: name one in spec.resourceClaims, or give the Pod an extended resource of a DeviceClass": func(p *corev1.Pod, _ *corev1.Node) { p.Spec.ResourceClaims = nil },
 		"Pod default/p: is not bound to a node yet: kwok-dractl schedule says why":                                                                                    func(p *corev1.Pod, _ *corev1.Node) { p.Spec.NodeName = "" },
 		`get node n of Pod default/p: nodes "n" not found`:                                                                                                            func(_ *corev1.Pod, n *corev1.Node) { n.Name = "m" },
-		"Pod default/p: is on node n, which is not fake, by nodes with annotations kwok.x-k8s.io/node=fake: ask its containers, or choose the fake nodes with --manage-all-nodes or another --manage option": func(_ *corev1.Pod, n *corev1.Node) {
+		"Pod default/p: is on node n, which is not fake, by annotations kwok.x-k8s.io/node=fake: ask its containers, or choose the fake nodes with --manage-all-nodes or another --manage option": func(_ *corev1.Pod, n *corev1.Node) {
 			n.Annotations = nil
 		},
 		"Pod default/p: has ended, and its claims are unprepared": func(p *corev1.Pod, _ *corev1.Node) {
