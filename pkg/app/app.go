@@ -136,7 +136,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.publisher = resourceslice.New(publishing)
 	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay})
 	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets})
-	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers, Directory: s.options.ContainerView})
+	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Directory: s.options.ContainerView})
 	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
@@ -150,12 +150,14 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 }
 
 // drivers are those of a node that have templates.
-func (s *sidecar) drivers(set *config.Set, node *corev1.Node) containerview.Drivers {
-	made := templates.New(set, node, templates.Slices{})
-	if s.kubelets.Enabled() {
-		made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
+func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node) containerview.Drivers {
+	return func(set *config.Set, node *corev1.Node) containerview.Drivers {
+		made := templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
+		if s.kubelets.Enabled() {
+			made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
+		}
+		return made
 	}
-	return made
 }
 
 // addCustomResources reads templates from the cluster, and writes their status.

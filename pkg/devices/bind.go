@@ -2,6 +2,7 @@ package devices
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,6 +49,24 @@ func (t *Template) DriverPodData() (any, error) {
 		return nil, nil
 	}
 	return t.podData()
+}
+
+// Runs reports whether the environment of a Pod that the template selects is what it asks
+// for.
+func (t *Template) Runs(pod *DriverPod) bool {
+	if len(t.DriverPod.Env) == 0 || pod.Missing != "" {
+		return true
+	}
+	var shown shownPod
+	if err := json.Unmarshal([]byte(pod.shown.Value()), &shown); err != nil {
+		return true // bind tells
+	}
+	for name, value := range t.DriverPod.Env {
+		if got, ok := shown.Env[name]; !ok || got != value {
+			return false
+		}
+	}
+	return true
 }
 
 // DriverOf renders the name of the driver that a Pod is of.
@@ -135,6 +154,9 @@ func (b *Bound) add(t *Template, pods Pods) {
 	}
 	drivers := map[string]bool{}
 	for _, pod := range slices.SortedFunc(slices.Values(on), prefer) {
+		if !t.Runs(pod) {
+			continue
+		}
 		made, err := t.bind(pod)
 		switch {
 		case err != nil:

@@ -15,4 +15,9 @@ type DriverPod struct {
 	// args and image, and the plugin is up as long as it runs. Default: the first
 	// container of the Pod.
 	Container string `json:"container,omitempty"`
+
+	// Env are variables of the container with the values that they must have. A chart
+	// that tells its driver by its environment what devices there are has a template for
+	// each case. Absent, the environment does not matter.
+	Env map[string]string `json:"env,omitempty"`
 }
