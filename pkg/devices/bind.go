@@ -51,9 +51,8 @@ func (t *Template) DriverPodData() (any, error) {
 	return t.podData()
 }
 
-// Runs reports whether the environment of a Pod that the template selects is what it asks
-// for.
-func (t *Template) Runs(pod *DriverPod) bool {
+// runs reports whether a Pod that the template selects has the environment that it asks for.
+func (t *Template) runs(pod *DriverPod) bool {
 	if len(t.DriverPod.Env) == 0 || pod.Missing != "" {
 		return true
 	}
@@ -154,7 +153,7 @@ func (b *Bound) add(t *Template, pods Pods) {
 	}
 	drivers := map[string]bool{}
 	for _, pod := range slices.SortedFunc(slices.Values(on), prefer) {
-		if !t.Runs(pod) {
+		if !t.runs(pod) {
 			continue
 		}
 		made, err := t.bind(pod)

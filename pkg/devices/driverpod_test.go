@@ -197,6 +197,29 @@ func TestBindOthers(t *testing.T) {
 	require.Equal(t, []*Template{chart}, Bind([]*Template{chart}, newNode("n", nil), nil).Absent)
 }
 
+// TestBindByEnvironment: the Pods of one chart choose by their environment.
+func TestBindByEnvironment(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env  map[string]string
+		want bool
+	}{
+		"the same":      {map[string]string{"DRIVER": "d"}, true},
+		"another value": {map[string]string{"DRIVER": "e"}, false},
+		"one of two":    {map[string]string{"DRIVER": "d", "PROFILE": "net"}, false},
+		"not a literal": {map[string]string{"NODE": ""}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chart := compile(t, "chart", chartSpec)
+			chart.DriverPod.Env = test.env
+			bound := Bind([]*Template{chart}, newNode("n", nil), podsOf(plugin("a", "d")))
+			require.Equal(t, test.want, len(bound.Templates) == 1)
+			require.Equal(t, test.want, len(bound.Absent) == 0)
+		})
+	}
+}
+
 func TestBindFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
