@@ -37,11 +37,7 @@ func (r *runner) run(ctx context.Context, s suite) *report.Suite {
 	if err != nil {
 		result.Problem = err.Error()
 	}
-	for i := range result.Specs {
-		if spec := &result.Specs[i]; spec.Result == report.LeftOut && r.focus == "" {
-			spec.Message = s.because
-		}
-	}
+	s.explain(result.Specs)
 	return result
 }
 
@@ -89,7 +85,7 @@ func (r *runner) test(ctx context.Context, s suite, program, kubeconfig, logFile
 	}
 	defer func() { _ = os.RemoveAll(home) }()
 	cmd := exec.CommandContext(ctx, program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported,
-		"-ginkgo.skip="+s.leftOut, "-ginkgo.focus="+r.focus)
+		"-ginkgo.skip="+s.without(), "-ginkgo.focus="+r.focus)
 	cmd.Dir = filepath.Join(source.Dir, strings.TrimPrefix(s.tests.Package, s.tests.Module.Path))
 	// What Helm and kubectl keep does not go into the user's home.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=")

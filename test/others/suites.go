@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"golang.org/x/mod/module"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/others/report"
 )
 
 // A suite is a suite of tests of another project, and what it needs.
@@ -17,14 +19,20 @@ type suite struct {
 	tests build.Tests
 	// cluster says what cluster the project itself tests on.
 	cluster cluster.Options
-	// sidecar are more arguments of kwok-dra.
-	sidecar []string
-	// leftOut matches the specs that are not run, and because says why.
-	leftOut, because string
+	// containerView says that the suite reads logs of containers, which then show what the
+	// containers see of their devices.
+	containerView bool
+	leftOut       []leftOut
 }
 
-// suites are all, in the order in which they run. The folder manifests has a folder of
-// nodes and templates for each.
+// leftOut says why specs are not run.
+type leftOut struct {
+	specs   *regexp.Regexp
+	because string
+}
+
+// suites are all, in the order in which they run. The folder manifests has a
+// kustomization of nodes and templates for each.
 var suites = []suite{
 	{
 		name: "dra-example-driver",
@@ -38,8 +46,11 @@ var suites = []suite{
 				"DRAExtendedResource", "DRADeviceBindingConditions", "DRANodeAllocatableResources", "DRAConsumableCapacity"),
 			RuntimeConfig: switchOn("resource.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"),
 		},
-		leftOut: "Webhooks",
-		because: "needs cert-manager and a webhook server that runs",
+		containerView: true,
+		leftOut: []leftOut{
+			{regexp.MustCompile("Webhooks"), "they need cert-manager, and a webhook server that runs"},
+			{regexp.MustCompile("native CPU resources"), "it reads nodeAllocatableResourceMappings, an alpha field that Kubernetes 1.36 alone has"},
+		},
 	},
 }
 
@@ -49,6 +60,26 @@ func switchOn(names ...string) map[string]bool {
 		on[name] = true
 	}
 	return on
+}
+
+// without matches all that is left out of a suite.
+func (s *suite) without() string {
+	var all []string
+	for _, left := range s.leftOut {
+		all = append(all, left.specs.String())
+	}
+	return strings.Join(all, "|")
+}
+
+// explain says of specs that are left out why.
+func (s *suite) explain(specs []report.Spec) {
+	for i := range specs {
+		for _, left := range s.leftOut {
+			if specs[i].Result == report.LeftOut && left.specs.MatchString(specs[i].Name) {
+				specs[i].Message = left.because
+			}
+		}
+	}
 }
 
 func names() []string {

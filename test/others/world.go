@@ -38,6 +38,9 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 		options.Config = append(options.Config, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
 	}
 	options.Config = append(options.Config, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
+	if s.containerView {
+		options.EnableCRDs = []string{"Logs", "Exec"}
+	}
 	c, err := cluster.Start(ctx, options)
 	if err != nil {
 		return nil, err
@@ -60,13 +63,18 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 	for _, arguments := range [][]string{
 		{"apply", "-k", definitions},
 		{"wait", "--for=condition=Established", "--timeout=2m", "crd", "--all"},
-		{"apply", "-f", manifests},
+		{"apply", "-k", manifests},
 	} {
 		if _, err := w.Kubectl(ctx, arguments...); err != nil {
 			return err
 		}
 	}
-	process, err := sidecar.Start(ctx, w.Cluster, append([]string{"--kubeconfig", kubeconfig, "--enable-crds"}, s.sidecar...)...)
+	arguments := []string{"--kubeconfig", kubeconfig, "--enable-crds"}
+	if s.containerView {
+		// The logs go with the cluster, and so may these.
+		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
+	}
+	process, err := sidecar.Start(ctx, w.Cluster, arguments...)
 	if err != nil {
 		return err
 	}
