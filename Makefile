@@ -16,7 +16,7 @@ VULNERABILITIES ?= https://vuln.go.dev
 # Compiles a program of a module, with progress, and runs it.
 RUN = $(GO) -C test/cluster build -buildvcs=false -o $(CURDIR)/bin/gorun ./cmd/gorun && bin/gorun
 HOT = ./pkg/claims/templates ./pkg/devices ./pkg/inventory ./pkg/lifecycle ./pkg/observe ./pkg/resourceslice/...
-MODULES = . test/cluster test test/e2e/dashboards test/e2e/helm test/karpenter
+MODULES = . test/cluster test test/e2e/dashboards test/e2e/helm test/karpenter test/others
 
 .DEFAULT_GOAL := help
 
@@ -109,6 +109,10 @@ test-browser: ## Test the page in a headless Chromium, if there is one, with pic
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
 	@$(RUN) test ./tools/matrix
+
+.PHONY: test-others
+test-others: ## Run test suites of other projects, unmodified, on fake nodes (SUITE=dra-example-driver, ARGS='-o json').
+	@$(RUN) test/others . -suite '$(SUITE)' $(ARGS)
 
 .PHONY: race
 race: ## Run the tests that need no cluster with the race detector (needs a C compiler).

@@ -24,10 +24,14 @@ type schema struct {
 	Items                *schema           `json:"items"`
 	AdditionalProperties *schema           `json:"additionalProperties"`
 	IntOrString          bool              `json:"x-kubernetes-int-or-string"`
+	Pattern              string            `json:"pattern"`
 }
 
 // upstream are fields whose content Kubernetes and KWOK define.
 var upstream = []string{"nodeSelector", "taints", "consumesCounters", "nodeAllocatableResources", "publishWhen", "retireWhen", "prepareWhen", "failWhen", "unprepareWhen", "conditions"}
+
+// alike are fields whose content is that of another one, which is unfolded.
+var alike = []string{"perDevice", "perRequest"}
 
 // fieldsOf lists the fields of a kind by its custom resource definition, which is
 // made from the Go types.
@@ -74,7 +78,7 @@ func fields(path string, of schema) [][]string {
 			below, at = *field.Items, at+"[]"
 		}
 		rows = append(rows, []string{code(at), fieldType(field), required, meaning})
-		if !slices.Contains(upstream, name) {
+		if !slices.Contains(upstream, name) && !slices.Contains(alike, name) {
 			rows = append(rows, fields(at, below)...)
 		}
 	}
@@ -84,6 +88,8 @@ func fields(path string, of schema) [][]string {
 // fieldType is the type of a field in a user's words.
 func fieldType(of schema) string {
 	switch {
+	case of.IntOrString && of.Pattern == "":
+		return "integer or string"
 	case of.IntOrString:
 		return "quantity"
 	case of.Items != nil:

@@ -22,8 +22,10 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -33,6 +35,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
+	"github.com/kwok-dra/kwok-dra/pkg/view"
 )
 
 // Run runs the sidecar until ctx ends. The options must be completed.
@@ -122,6 +125,7 @@ type part struct {
 func (s *sidecar) build(events record.EventBroadcaster) {
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 	caches := observe.New(s.client, &s.options.Managed)
+	caches.DriverPods.Follow(s.store)
 	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
 	report := func(map[string]string) {}
 	if len(s.options.kinds) > 0 {
@@ -132,6 +136,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.publisher = resourceslice.New(publishing)
 	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay})
 	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets})
+	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Directory: s.options.ContainerView})
 	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
@@ -140,7 +145,19 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 		part{run: func(ctx context.Context) { s.publisher.Run(ctx, s.options.Workers) }, check: s.publisher.CheckHealth},
 		part{run: func(ctx context.Context) { s.kubelets.Run(ctx, s.options.Workers) }, check: s.kubelets.CheckHealth},
 		part{run: func(ctx context.Context) { s.claims.Run(ctx, s.options.Workers) }, check: s.claims.CheckHealth},
+		part{run: func(ctx context.Context) { views.Run(ctx, s.options.Workers) }, check: views.CheckHealth},
 	)
+}
+
+// drivers are those of a node that have templates.
+func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node) containerview.Drivers {
+	return func(set *config.Set, node *corev1.Node) containerview.Drivers {
+		made := templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
+		if s.kubelets.Enabled() {
+			made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
+		}
+		return made
+	}
 }
 
 // addCustomResources reads templates from the cluster, and writes their status.

@@ -24,6 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
+	"github.com/kwok-dra/kwok-dra/pkg/view"
 )
 
 // Options are the sidecar's command line options.
@@ -57,6 +58,8 @@ type Options struct {
 	DRAKwokConfigMap string
 	Adapters         []string
 	PluginsDir       string
+	// ContainerView is the directory that is shared with kwok.
+	ContainerView string
 
 	configMap, draKwokConfigMap *types.NamespacedName
 	// kinds are those of the custom resources to be read.
@@ -102,6 +105,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
 	flags.StringVar(&o.PluginsDir, "plugins-dir", o.PluginsDir, "directory in which each fake node has a folder for the plugins of real DRA drivers, as below a kubelet's root directory; default: pluginsDir of the configuration, or none")
+	flags.StringVar(&o.ContainerView, "container-view", o.ContainerView, "directory that kwok has under the same path, for what kubectl logs and kubectl exec show of the devices of containers; it takes two writes for each Pod with claims; default: containerView of the configuration, or none")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; a negative number means no limit")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "number of nodes that are processed at the same time, and of Pods, and of claims")
 	flags.StringVar((*string)(&o.ShardMode), "shard-mode", string(o.ShardMode),
@@ -134,6 +138,11 @@ func (o *Options) Complete() error {
 	if o.PluginsDir != "" {
 		if _, err := root.OpenDirectory(o.PluginsDir); err != nil {
 			return fmt.Errorf("parse --plugins-dir: %w", err)
+		}
+	}
+	if o.ContainerView != "" {
+		if _, err := view.OpenDirectory(o.ContainerView); err != nil {
+			return fmt.Errorf("parse --container-view: %w", err)
 		}
 	}
 	if o.Workers < 1 {

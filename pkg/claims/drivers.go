@@ -8,6 +8,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 )
 
 // Kubelets know the real drivers of fake nodes.
@@ -25,9 +26,9 @@ type Kubelets interface {
 }
 
 // driver answers for the drivers of a node in one look at a Pod, or at a claim where that is
-// nil.
-func (o *observer) driver(pod *corev1.Pod, node *corev1.Node, set *config.Set, slices templates.Slices) plan.Driver {
-	made := templates.New(set, node, slices)
+// nil. Pods are the driver Pods on the node.
+func (o *observer) driver(pod *corev1.Pod, node *corev1.Node, set *config.Set, slices templates.Slices, pods devices.Pods) plan.Driver {
+	made := templates.New(set, node, slices, pods)
 	if o.Kubelets == nil || !o.Kubelets.Enabled() {
 		return made
 	}

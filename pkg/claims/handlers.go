@@ -15,6 +15,7 @@ import (
 func (c *Controller) addHandlers() {
 	caches := c.observer.Caches
 	caches.Nodes.Handle(c.nodeChanged)
+	caches.DriverPods.Handle(c.enqueueNode, c.enqueueAll)
 	caches.Pods.Handle(cache.TypedResourceEventHandlerDetailedFuncs[*observe.Pod]{
 		AddFunc:    func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(_, pod *observe.Pod) { c.podChanged(pod, false) },

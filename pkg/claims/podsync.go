@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 )
 
@@ -75,13 +76,31 @@ func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
 	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
-	v.Driver = o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
+	v.Driver = o.driverOf(ctx, v, o.Caches.DriverPods.On(v.Node.Name))
+	return v
+}
+
+// driverOf answers for the drivers of a view, by the driver Pods.
+func (o *observer) driverOf(ctx context.Context, v *plan.PodView, pods devices.Pods) plan.Driver {
+	return o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
 		if published := o.Caches.Slices.OfDriver(v.Set, v.Node, driver); published || v.Claims.Live == nil {
 			return published, nil
 		}
 		return o.publishedLive(ctx, v.Set, v.Node, driver)
-	}})
-	return v
+	}}, pods)
+}
+
+// confirm has a view rest on what the API server has.
+func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
+	v.Claims.Live = o.liveClaims(ctx, v.Pod.Namespace)
+	if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
+		return nil
+	}
+	pods, err := o.Caches.DriverPods.Live(ctx, v.Set.Templates, v.Node)
+	if err == nil {
+		v.Driver = o.driverOf(ctx, v, pods)
+	}
+	return err
 }
 
 // sync plans, applies the plan, and plans again from what the API server answers, until
@@ -91,7 +110,9 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 		s.view.HealthDropped = r.healthDropped.Load()
 		next, err := plan.ForPod(ctx, s.view, time.Now())
 		if next.Confirm {
-			s.view.Claims.Live = r.observer.liveClaims(ctx, s.key.Namespace)
+			if err := r.observer.confirm(ctx, s.view); err != nil {
+				return err
+			}
 			next, err = plan.ForPod(ctx, s.view, time.Now())
 		}
 		r.mark(s, &next)

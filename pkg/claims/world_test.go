@@ -72,6 +72,7 @@ func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
+	caches.DriverPods.Follow(w.store)
 	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events})
 	w.controller = controller
 	ctx, cancel := context.WithCancel(quiet(w.t))

@@ -34,6 +34,9 @@ type Set struct {
 	shared    []*devices.Template
 	// published has publishWhen hold everywhere.
 	published bool
+	// named reports whether driver Pods say that a driver is called that. It is nil where
+	// none may.
+	named func(driver string) bool
 }
 
 // Class is a DeviceClass that is to be there.
@@ -55,6 +58,8 @@ type Configuration struct {
 	BindingDelay time.Duration
 	// PluginsDir has the folders of nodes for the plugins of real drivers, or is empty.
 	PluginsDir string
+	// ContainerView is shared with kwok, or is empty.
+	ContainerView string
 
 	publishWhen, retireWhen *lifecycle.Selector
 }
@@ -144,6 +149,7 @@ func newConfiguration(document *v1alpha1.KwokDRAConfiguration) (*Configuration, 
 		RetryInterval: spec.RetryInterval.Duration,
 		BindingDelay:  spec.BindingDelay.Duration,
 		PluginsDir:    spec.PluginsDir,
+		ContainerView: spec.ContainerView,
 	}, errs
 }
 
@@ -164,7 +170,18 @@ func (s *Set) Published() *Set {
 
 // HasDriver reports whether any template is of the driver.
 func (s *Set) HasDriver(driver string) bool {
-	return slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver })
+	return slices.ContainsFunc(s.Templates, func(t *devices.Template) bool { return t.Driver == driver }) || s.named != nil && s.named(driver)
+}
+
+// withNamed is the set with the drivers that driver Pods name, if any template leaves
+// that to them.
+func (s *Set) withNamed(named func(driver string) bool) *Set {
+	if s == nil || !slices.ContainsFunc(s.Templates, (*devices.Template).NamesDriver) {
+		return s
+	}
+	with := *s
+	with.named = named
+	return &with
 }
 
 // Shared are the templates whose pools nodes share.

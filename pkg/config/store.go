@@ -26,6 +26,8 @@ type Store struct {
 	// carriers are in the order in which they win over each other.
 	carriers []*carrier
 	onChange []func()
+	// named reports whether driver Pods say that a driver is called that, if it is there.
+	named func(driver string) bool
 }
 
 // NewStore makes a store for the named carriers, of which the first wins where two
@@ -57,6 +59,14 @@ func (s *Store) Synced() []cache.DoneChecker {
 // OnChange has f called after each change of the set. Call it before the first Replace.
 func (s *Store) OnChange(f func()) {
 	s.onChange = append(s.onChange, f)
+}
+
+// NameDrivers says which drivers driver Pods name. Call it before anything uses the set.
+func (s *Store) NameDrivers(named func(driver string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.named = named
+	s.current.Store(s.current.Load().withNamed(named))
 }
 
 // Replace takes the new version of a carrier that is one source. Where it
@@ -112,7 +122,7 @@ func (s *Store) settle() (changed bool) {
 	case !known || d.waits:
 		clear(d.chosen) // none comes into force, and another carrier may win
 	case !d.set.isAs(s.current.Load()):
-		s.current.Store(d.set)
+		s.current.Store(d.set.withNamed(s.named))
 		changed = true
 	}
 	for _, c := range s.carriers {

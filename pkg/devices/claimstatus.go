@@ -31,8 +31,8 @@ type ClaimStatus struct {
 	source *v1alpha1.ClaimStatus
 	data   any
 	// programs are those of the templates, in the order of walk.
-	programs []*program
-	usesNode bool
+	programs          []*program
+	usesNode, usesPod bool
 }
 
 // Object names an object to templates.
@@ -46,6 +46,8 @@ type Object struct {
 // claimStatus see it.
 type Allocated struct {
 	Node *lifecycle.Object `json:"-"`
+	// DriverPod is the driver Pod as templates see it, or nil.
+	DriverPod any `json:"-"`
 	// Device may be nil where UsesDevice is false.
 	Device *resourcev1.Device
 	Result *resourcev1.DeviceRequestAllocationResult
@@ -71,8 +73,9 @@ var sampleAllocated = map[string]any{
 	"Pods":   []Object{{Name: "pod", Namespace: "default", UID: "00000000-0000-0000-0000-000000000000"}},
 }
 
-// newClaimStatus parses the templates of a validated claimStatus.
-func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatus, field.ErrorList) {
+// newClaimStatus parses the templates of a validated claimStatus, and checks them by
+// samples.
+func newClaimStatus(source *v1alpha1.ClaimStatus, samples map[string]any, path *field.Path) (*ClaimStatus, field.ErrorList) {
 	c := &ClaimStatus{Ready: source.Mode == v1alpha1.ClaimStatusReady, source: source}
 	if source.Data != nil {
 		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(source.Data.Raw, &c.data); err != nil {
@@ -81,11 +84,12 @@ func newClaimStatus(source *v1alpha1.ClaimStatus, path *field.Path) (*ClaimStatu
 	}
 	var errs field.ErrorList
 	c.walk(path, func(p place) string {
-		errs = append(errs, p.check(sampleAllocated)...)
+		errs = append(errs, p.check(samples)...)
 		c.programs = append(c.programs, p.program)
 		c.UsesDevice = c.UsesDevice || reads(p.value, "Device")
 		c.UsesPods = c.UsesPods || reads(p.value, "Pods")
 		c.usesNode = c.usesNode || reads(p.value, "Node")
+		c.usesPod = c.usesPod || reads(p.value, "DriverPod")
 		return p.value
 	})
 	return c, errs
@@ -204,6 +208,9 @@ func (c *ClaimStatus) given(a *Allocated) (map[string]any, error) {
 	given := decoded.(map[string]any)
 	if c.usesNode {
 		given["Node"], err = a.Node.Decoded()
+	}
+	if c.usesPod && a.DriverPod != nil {
+		given["DriverPod"] = a.DriverPod
 	}
 	return given, err
 }

@@ -93,18 +93,19 @@ func (g *group) addDevice(name string) *device {
 	return made
 }
 
-// settle checks the places of a group. It leaves those that are to be rendered for each
-// node, since they read it; values of others are put into the devices.
-func (g *group) settle() (errs field.ErrorList) {
+// settle checks the places of a group by samples. It leaves those that are to be rendered
+// for each node, since they read it or its driver Pod; values of others are put into the
+// devices.
+func (g *group) settle(samples map[string]any) (errs field.ErrorList) {
 	places := g.places
 	g.places = nil
 	seen := g.given(0)
-	seen["Node"] = sample
+	maps.Copy(seen, samples)
 	for _, p := range places {
 		problems := p.check(seen)
 		switch {
 		case len(problems) > 0:
-		case p.program != nil && reads(p.value, "Node"):
+		case p.program != nil && (reads(p.value, "Node") || reads(p.value, "DriverPod")):
 			problems = p.checkAround()
 			g.places = append(g.places, p)
 		default:

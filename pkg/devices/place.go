@@ -41,20 +41,36 @@ func (p *place) text(r *rendering, given map[string]any) (string, error) {
 		return r.node.GetName(), nil
 	}
 	given["Node"] = nil
+	var err error
 	if r.node != nil {
-		var err error
-		if given["Node"], err = r.node.Decoded(); err != nil {
-			return "", err
-		}
+		given["Node"], err = r.node.Decoded()
+	}
+	if r.pod != nil && err == nil {
+		given["DriverPod"], err = r.pod()
+	}
+	if err != nil {
+		return "", err
 	}
 	return r.value(p.program, given)
+}
+
+// lacks is the error of a value that reads a field which is not there.
+func (p *place) lacks() *field.Error {
+	whose, example := "Node", "{{ or .Node.metadata.labels.zone \"none\" }}"
+	if strings.Contains(p.value, "DriverPod") {
+		whose, example = "driver Pod", "{{ or .DriverPod.env.DRIVER_NAME \"gpu.example.com\" }}"
+		if strings.Contains(p.value, "Node") {
+			whose = "Node or the driver Pod"
+		}
+	}
+	return field.Invalid(p.path, p.value, "the "+whose+" lacks a field that this reads; give a fallback, for example "+example)
 }
 
 // fill puts a rendered value in its place. It refuses what Go templates
 // print for a missing field, which would end up in a slice.
 func (p *place) fill(device *resourcev1.Device, text string) error {
 	if strings.Contains(text, noValue) {
-		return field.Invalid(p.path, p.value, "the Node lacks a field that this reads; give a fallback, for example {{ or .Node.metadata.labels.zone \"none\" }}")
+		return p.lacks()
 	}
 	if err := p.set(device, text); err != nil {
 		return field.Invalid(p.path, text, err.Error())

@@ -55,8 +55,9 @@ func newProgram(name, source string) (*program, error) {
 
 // rendering renders values for one object, within one budget.
 type rendering struct {
-	// node is nil where the values are for none.
+	// node is nil where the values are for none, and pod where there is no driver Pod.
 	node   *lifecycle.Object
+	pod    func() (any, error)
 	budget budget
 	// templates are those of the programs that were rendered.
 	templates map[*program]*template.Template

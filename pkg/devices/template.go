@@ -41,18 +41,25 @@ type Template struct {
 	PublishWhen, RetireWhen *lifecycle.Selector
 	// ClaimStatus says what claims show of prepared devices.
 	ClaimStatus *ClaimStatus
+	// ContainerEdits say what containers with devices of the template see.
+	ContainerEdits ContainerEdits
 	// Origin is the document that the template is from.
 	Origin Origin
 
 	nodes *nodeaffinity.NodeSelector
 	contents
+
+	// pod is the driver Pod that the template is bound to, if it is, and podData the Pod
+	// as templates see it.
+	pod     *DriverPod
+	podData func() (any, error)
 }
 
 // contents is what the pools of a template have, before it is rendered for a node.
 type contents struct {
 	// uid is that of the template's object in the cluster, if there is one.
-	uid  types.UID
-	name place
+	uid          types.UID
+	name, driver place
 	// labels are those of the slices, in the order of their keys.
 	labels      []place
 	counterSets []resourcev1.CounterSet
@@ -71,6 +78,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	spec := field.NewPath("spec")
 	t := &Template{Name: source.Name, ResourcePoolTemplateSpec: &source.Spec, contents: contents{
 		uid: source.UID, name: place{path: spec.Child("poolName"), value: source.Spec.PoolName},
+		driver: place{path: spec.Child("driver"), value: source.Spec.Driver},
 	}}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		t.labels = append(t.labels, place{key: key, path: spec.Child("sliceLabels").Key(key), value: t.SliceLabels[key]})
@@ -91,7 +99,9 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		more = t.checkShared()
 	}
 	more = append(more, t.checkTexts()...)
-	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, spec.Child("claimStatus"))
+	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, t.samples(sampleAllocated), spec.Child("claimStatus"))
+	more = append(more, problems...)
+	t.ContainerEdits, problems = newContainerEdits(source.Spec.ContainerEdits, spec.Child("containerEdits"))
 	more = append(append(more, problems...), t.compileSelectors(spec)...)
 	hidden := strict.Of(errs)
 	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
@@ -99,7 +109,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 
 // alone is a part that is right or wrong whatever the others say.
 var alone = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
-	`^spec\.(?:nodeSelector|poolName|publishWhen|retireWhen|claimStatus|sliceLabels|health)\b|^metadata\.name$`)
+	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|sliceLabels|health)\b|^metadata\.name$`)
 
 // StandsAlone reports whether an error of a field is one whatever the other fields
 // of the template say.
@@ -186,20 +196,33 @@ func (t *Template) newRendering(node *lifecycle.Object) *rendering {
 		values += len(g.devices) * len(g.places)
 	}
 	r := newRendering(values)
-	r.node = node
+	r.node, r.pod = node, t.podData
 	return r
+}
+
+// samples adds what stands in for a driver Pod, where the template has one.
+func (t *Template) samples(others map[string]any) map[string]any {
+	if t.DriverPod == nil {
+		return others
+	}
+	with := maps.Clone(others)
+	with["DriverPod"] = samplePod
+	return with
 }
 
 // checkTexts checks the pool's name, the labels and the places of all groups. Partitions
 // have places of their device: each path is told of once.
 func (t *Template) checkTexts() field.ErrorList {
-	node := map[string]any{"Node": sample}
+	node := t.samples(map[string]any{"Node": sample})
 	errs := t.name.check(node)
+	if t.NamesDriver() {
+		errs = append(errs, t.driver.check(t.samples(map[string]any{}))...)
+	}
 	for i := range t.labels {
 		errs = append(errs, t.labels[i].check(node)...)
 	}
 	for _, g := range t.groups {
-		errs = append(errs, g.settle()...)
+		errs = append(errs, g.settle(node)...)
 	}
 	if len(errs) == 0 {
 		return t.checkPoolName()
@@ -224,10 +247,13 @@ func (t *Template) checkShared() field.ErrorList {
 	return errs
 }
 
+// readsPodName finds an action that reads what no two driver Pods have in common.
+var readsPodName = regexp.MustCompile(`\.DriverPod\.(?:name|uid)\b`)
+
 // checkPoolName refuses a name that is the same on every node: their pools would
 // be one to the scheduler, and never complete.
 func (t *Template) checkPoolName() field.ErrorList {
-	if t.SharedWith != nil || reads(t.PoolName, "Node") || selectsOneNode(t.NodeSelector) {
+	if t.SharedWith != nil || reads(t.PoolName, "Node") || readsPodName.MatchString(t.PoolName) || selectsOneNode(t.NodeSelector) {
 		return nil
 	}
 	return t.name.refuse(fmt.Sprintf("must differ from node to node; leave it out for the node's name, or use for example %q; for one pool that nodes share set sharedWith",

@@ -9,6 +9,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/diff"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/generate"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/pod"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/record"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/render"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
@@ -57,6 +58,7 @@ func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 	return []*cobra.Command{
 		schedule.New(streams, reach),
 		status.New(streams, reach),
+		pod.New(streams, reach),
 		validate.New(streams, reach),
 		render.New(streams, reach),
 		diff.New(streams, reach),

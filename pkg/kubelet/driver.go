@@ -1,11 +1,8 @@
 package kubelet
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
@@ -147,19 +144,7 @@ func (d *Driver) prepared(claim *resourcev1.ResourceClaim, result *resourcev1.De
 	if d.node == nil {
 		return nil
 	}
-	request := resourceclaim.BaseRequestRef(result.Request)
-	for _, device := range d.node.claims.Devices(claim, result.Driver) {
-		sameShare := device.ShareID == nil || result.ShareID != nil && *device.ShareID == *result.ShareID
-		if device.PoolName == result.Pool && device.DeviceName == result.Device && sameShare && names(device.RequestNames, request) {
-			return &device
-		}
-	}
-	return nil
-}
-
-// names reports whether a device is for a request. One that names none is for all.
-func names(requests []string, request string) bool {
-	return len(requests) == 0 || slices.Contains(requests, request)
+	return d.node.claims.DeviceFor(claim, result)
 }
 
 // Call asks the real drivers of a node what a plan for a Pod says. When they have answered, the Pod

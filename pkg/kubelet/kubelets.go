@@ -17,14 +17,14 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// WipeDelay is how long drivers have to come back before their slices are deleted
-// (defaultWipingDelay in pkg/kubelet/cm/dra).
-const WipeDelay = 30 * time.Second
+// WipeDelay is how long drivers have to come back before their slices are deleted.
+const WipeDelay = lifecycle.WipeDelay
 
 // Kubelets stand in for the kubelets of the fake nodes that this replica acts for, where there is
 // a directory for their plugins.

@@ -1,10 +1,16 @@
 package lifecycle
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
+
+// WipeDelay is how long the kubelet waits for a DRA plugin to come back before it deletes
+// the slices of its driver (defaultWipingDelay in pkg/kubelet/cm/dra).
+const WipeDelay = 30 * time.Second
 
 // Plugin is the state of a node's DRA plugins by its condition PluginRegistered.
 type Plugin int

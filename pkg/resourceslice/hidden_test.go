@@ -18,7 +18,7 @@ func TestHidden(t *testing.T) {
 	store := storeOf(t, template("low", "d", "{name: w}")+"  priority: -1\n"+template("high", "d", "{name: x}")+template("of-other", "e", "{name: w}"))
 	set := store.Current()
 	nodes := []*corev1.Node{fakeNode("n", true), fakeNode("m", true)}
-	want := plan.DesiredPools(t.Context(), set, nodes[0], nil, plan.Known{})
+	want := plan.DesiredPools(t.Context(), &plan.View{Set: set, Node: nodes[0]})
 	require.Len(t, want.Templates, 2)
 	var outcomes map[string]Outcome
 	r := newReporter(Options{Outcomes: func(_ string, all map[string]Outcome) { outcomes = all }}, nil)

@@ -1,6 +1,7 @@
 package resourceslice
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -52,12 +53,32 @@ var errDropped = errors.New("the API server drops a field without which the pool
 func (r *results) outcomes(desired *plan.Desired) map[string]Outcome {
 	all := map[string]Outcome{}
 	for _, t := range desired.Templates {
-		all[t.Name] = r.outcome(desired, t)
+		all[t.Name] = all[t.Name].plus(r.outcome(desired, t))
 	}
 	for t, by := range desired.Hidden {
-		all[t.Name] = Outcome{HiddenBy: by.Name}
+		all[t.Name] = all[t.Name].plus(Outcome{HiddenBy: by.Name})
+	}
+	for t, err := range desired.Failed {
+		all[t.Name] = all[t.Name].plus(Outcome{Problem: err})
 	}
 	return all
+}
+
+// plus adds what a template is for another driver Pod on the node.
+func (o Outcome) plus(other Outcome) Outcome {
+	return Outcome{
+		Slices: o.Slices + other.Slices, Devices: o.Devices + other.Devices,
+		HiddenBy: cmp.Or(o.HiddenBy, other.HiddenBy), Problem: cmp.Or(o.Problem, other.Problem),
+	}
+}
+
+// outcomeOf is that of slices which stay as they are.
+func outcomeOf(kept []*plan.Observed) Outcome {
+	o := Outcome{Slices: len(kept)}
+	for _, slice := range kept {
+		o.Devices += len(slice.Devices.List())
+	}
+	return o
 }
 
 func (r *results) outcome(desired *plan.Desired, t *devices.Template) Outcome {
@@ -65,6 +86,9 @@ func (r *results) outcome(desired *plan.Desired, t *devices.Template) Outcome {
 		if slices.Contains(refusal.Templates, t) {
 			return Outcome{Problem: refusal.Err}
 		}
+	}
+	if kept, ok := desired.Kept[t]; ok {
+		return outcomeOf(kept)
 	}
 	has := func(p devices.Pool) bool { return slices.Contains(p.Templates, t) }
 	driver := r.drivers[t.Driver]

@@ -18,7 +18,7 @@ func TestOutcomes(t *testing.T) {
 	store := storeOf(t, template("a", "d", "{name: x, count: 200}")+template("b", "d", "{name: w}")+template("c", "d", "{name: w}")+
 		template("of-other", "e", oneOfEach))
 	node := fakeNode("n", true)
-	want := plan.DesiredPools(t.Context(), store.Current(), node, nil, plan.Known{})
+	want := plan.DesiredPools(t.Context(), &plan.View{Set: store.Current(), Node: node})
 	results := results{drivers: map[string]result{}}
 	for _, pool := range want.Pools {
 		results.drivers[pool.Driver] = result{fitted: features.Fitted{Pools: []devices.Pool{pool}, Layout: devices.CountersApart}}

@@ -71,6 +71,7 @@ func New(o Options) *Publisher {
 	o.Config.OnChange(p.configChanged)
 	o.Owner.OnChange(func(node string) { p.loop.Add(plan.NodeKey(node)) }, p.enqueueAll)
 	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })
+	o.Caches.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*plan.Observed]{
 		AddFunc:    p.sliceChanged,
 		UpdateFunc: func(_, slice *plan.Observed) { p.sliceChanged(slice) },

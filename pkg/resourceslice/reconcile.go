@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -48,7 +49,11 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
 	var desired plan.Desired
 	if node != nil {
-		desired = plan.DesiredPools(ctx, set, node, existing, record.pools)
+		var err error
+		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.caches.DriverPods.On(node.Name)}
+		if desired, err = p.desired(ctx, t, view); err != nil {
+			return err
+		}
 		p.records.Store(key.Node, nodeRecord{pools: desired.Known})
 	} else if gone, err := p.isGone(ctx, t, len(existing) == 0); !gone || err != nil {
 		return err
@@ -69,6 +74,26 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 		p.reporter.metrics.latency.Observe(time.Since(since).Seconds())
 	}
 	return p.reporter.reportProblems(node, desired.Problems())
+}
+
+// desired works out what a node should have. Before slices go since a driver Pod is
+// missing, the API server is asked for the Pods.
+func (p *Publisher) desired(ctx context.Context, t target, view *plan.View) (plan.Desired, error) {
+	view.Now = time.Now()
+	desired := plan.DesiredPools(ctx, view)
+	if desired.Confirm && !t.standby {
+		var err error
+		if view.Pods, err = p.caches.DriverPods.Live(ctx, view.Set.Templates, view.Node); err != nil {
+			return desired, err
+		}
+		view.Live = true
+		desired = plan.DesiredPools(ctx, view)
+		p.loop.AddAfter(t.key, lifecycle.WipeDelay) // if they are there, the cache lags
+	}
+	if desired.Wait > 0 {
+		p.loop.AddAfter(t.key, desired.Wait)
+	}
+	return desired, nil
 }
 
 // isGone reports whether a node that is not in the cache, or not fake, is so by the API

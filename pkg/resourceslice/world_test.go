@@ -51,6 +51,7 @@ func (w *world) start() {
 	require.NoError(w.t, w.managed.Complete())
 	w.recorder = record.NewFakeRecorder(1000)
 	caches := observe.New(w.server, &w.managed)
+	caches.DriverPods.Follow(w.store)
 	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Recorder: w.recorder})
 	w.caches, w.publisher = caches, publisher
 	ctx, cancel := context.WithCancel(quiet(w.t))

@@ -97,6 +97,12 @@ func (o *Owner) Acts(node string, there bool) bool {
 	return o.held.Has(node)
 }
 
+// MayServe reports whether the kwok of a node can be the one beside this replica. Where
+// the leases do not tell, it can be any.
+func (o *Owner) MayServe(node string) bool {
+	return o == nil || o.leases == nil || o.Acts(node, true)
+}
+
 // Leads reports whether this replica acts for what belongs to no single node.
 func (o *Owner) Leads() bool {
 	if o == nil {

@@ -32,7 +32,8 @@ const (
 	// `Published=False`. Something cannot be published on a node; the message names the
 	// first such node and the problem.
 	reasonFailing = "Failing"
-	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet.
+	// `Published=False`. Nodes are selected, and `publishWhen` matches none of them yet, or
+	// none has a driver Pod that is Ready, where the template needs one.
 	reasonWaiting = "Waiting"
 	// `Published=False`. On all nodes that the template selects, another one of its
 	// driver has a higher priority; the message names the first of them.
@@ -144,7 +145,7 @@ func published(conditionType string, template config.Acceptance, all totals) met
 			condition.Message += fmt.Sprintf(", hidden on %d by template %s of a higher priority", all.hidden, all.HiddenBy)
 		}
 	case all.waiting > 0:
-		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet on %s that it selects", nodes(all.waiting))
+		condition.Reason, condition.Message = reasonWaiting, fmt.Sprintf("publishWhen does not match yet%s on %s that it selects", orNoPod(template), nodes(all.waiting))
 	case all.hidden > 0:
 		condition.Reason = reasonHidden
 		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.HiddenBy, nodes(all.hidden))
@@ -154,6 +155,17 @@ func published(conditionType string, template config.Acceptance, all totals) met
 		condition.Reason, condition.Message = reasonNoNode, cmp.Or(all.unselected, "no fake node is selected")
 	}
 	return condition
+}
+
+// orNoPod is why else the pools of a template may wait.
+func orNoPod(template config.Acceptance) string {
+	if template.Source == nil {
+		return ""
+	}
+	if _, needsPod, _ := unstructured.NestedMap(template.Source.Object, "spec", "driverPod"); !needsPod {
+		return ""
+	}
+	return ", or no driver Pod is Ready,"
 }
 
 func nodes(count int64) string {

@@ -21,6 +21,10 @@ const (
 	// not have that field.
 	ResourceSlicesAnnotation = GroupName + "/resource-slices"
 
+	// ContainerViewAnnotation is an annotation of kwok's Logs and Exec objects that
+	// kwok-dra writes with --container-view. It tells one content from another.
+	ContainerViewAnnotation = GroupName + "/container-view"
+
 	// PluginRegistered is a condition of Nodes, written by Stages. True: the node's
 	// DRA plugin is up. Unknown: it is down, and the kubelet waits 30 s for it to come
 	// back. False: it is gone. Reasons: `PluginRegistered`, `PluginUnregistered`,

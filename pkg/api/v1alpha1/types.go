@@ -48,15 +48,22 @@ type ResourcePoolTemplateList struct {
 // uuid. They see .Node, the whole Node but managedFields and lastHeartbeatTime,
 // and, within devices, .Index, the device's number from 0. Within partitions
 // .Index is the number of the device that is divided, .Partition that of the
-// partition, and .Placement its first slot. There is no .Node with SharedWith,
-// nor in values marked "template of .Index".
+// partition, and .Placement its first slot. With DriverPod they see .DriverPod as
+// well. There is no .Node with SharedWith, and neither it nor .DriverPod is in
+// values marked "template of .Index".
 type ResourcePoolTemplateSpec struct {
 	// Driver is the name of the DRA driver: a DNS subdomain of at most 63
-	// characters. Required.
+	// characters. With DriverPod it may be a template, which sees .DriverPod alone.
+	// Required.
 	//
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=1024
 	Driver string `json:"driver"`
+
+	// DriverPod has the pool come and go with a Pod on the node: it is published
+	// once the Pod is Ready, and deleted 30 s after the plugin in the Pod is gone,
+	// as by the kubelet. Absent, the pool needs no Pod.
+	DriverPod *DriverPod `json:"driverPod,omitempty"`
 
 	// NodeSelector selects the nodes. Absent, every fake node is selected.
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector,omitempty"`
@@ -115,6 +122,10 @@ type ResourcePoolTemplateSpec struct {
 	// ClaimStatus says what a claim shows of a prepared device. Default: the mode
 	// Ready and nothing else.
 	ClaimStatus *ClaimStatus `json:"claimStatus,omitempty"`
+
+	// ContainerEdits say what the driver has a container runtime inject into the
+	// containers that have its devices. Default: nothing.
+	ContainerEdits *ContainerEdits `json:"containerEdits,omitempty"`
 
 	// Health is Unknown or Report: what Pods show of the health of their devices
 	// in status.containerStatuses[].allocatedResourcesStatus (KEP-4680). Default:
@@ -219,6 +230,12 @@ type KwokDRAConfigurationSpec struct {
 	// DIR/NODE/plugins, as below a kubelet's root directory. The option --plugins-dir
 	// wins over it. Default: none; only drivers that have templates are there.
 	PluginsDir string `json:"pluginsDir,omitempty"`
+
+	// ContainerView is a directory that kwok-dra and kwok have under the same path. With
+	// it kubectl logs and kubectl exec show what the containers of Pods with prepared
+	// claims see of their devices, by a Logs and an Exec object of kwok's for each Pod.
+	// The option --container-view wins over it. Default: none.
+	ContainerView string `json:"containerView,omitempty"`
 }
 
 // PodStatus says how much of a kubelet's Pod status kwok-dra writes.

@@ -10,6 +10,7 @@ package validation
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -30,7 +31,8 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 	root := newChecker(nil)
 	validateName(t.Name, root)
 	spec, at := &t.Spec, root.child("spec")
-	driverForm.require(spec.Driver, "the name of the DRA driver, for example gpu.example.com", at.child("driver"))
+	validateDriver(spec, at.child("driver"))
+	validateDriverPod(spec, at.child("driverPod"))
 	validateFakeNodes(spec.NodeSelector, at.child("nodeSelector"))
 	validateSharedWith(spec.SharedWith, at.child("sharedWith"))
 	validatePoolName(spec, at.child("poolName"))
@@ -42,6 +44,9 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 	validateSkipped(spec.SkipNodeOperations, at.child("skipNodeOperations"))
 	if spec.ClaimStatus != nil {
 		validateClaimStatus(spec.ClaimStatus, at.child("claimStatus"))
+	}
+	if spec.ContainerEdits != nil {
+		validateContainerEdits(spec.ContainerEdits, at.child("containerEdits"))
 	}
 	if spec.Health != "" {
 		oneOf(at.child("health"), spec.Health, v1alpha1.HealthUnknown, v1alpha1.HealthReport)
@@ -66,6 +71,9 @@ func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorL
 	}
 	if dir := c.Spec.PluginsDir; dir != "" && !filepath.IsAbs(dir) {
 		spec.child("pluginsDir").invalid(dir, "must be an absolute path, for example /run/kwok-dra")
+	}
+	if dir := c.Spec.ContainerView; dir != "" && (!filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\n")) {
+		spec.child("containerView").invalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")
 	}
 	return *root.errs
 }

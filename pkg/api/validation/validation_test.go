@@ -74,14 +74,22 @@ func nodeSelector(operator corev1.NodeSelectorOperator, values ...string) *corev
 	}}}
 }
 
+func driverPod() *v1alpha1.DriverPod {
+	return &v1alpha1.DriverPod{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "driver"}}}
+}
+
 func TestValidTemplates(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 63)
 	for name, change := range map[string]func(*v1alpha1.ResourcePoolTemplate){
-		"minimal":                    func(*v1alpha1.ResourcePoolTemplate) {},
-		"object name of 253":         func(t *v1alpha1.ResourcePoolTemplate) { t.Name = strings.Repeat("a", 253) },
-		"driver of 63":               func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = long },
-		"driver in upper case":       func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "GPU.example.com" },
+		"minimal":              func(*v1alpha1.ResourcePoolTemplate) {},
+		"object name of 253":   func(t *v1alpha1.ResourcePoolTemplate) { t.Name = strings.Repeat("a", 253) },
+		"driver of 63":         func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = long },
+		"driver in upper case": func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "GPU.example.com" },
+		"driver Pod":           func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.DriverPod = driverPod() },
+		"driver of a driver Pod": func(t *v1alpha1.ResourcePoolTemplate) {
+			t.Spec.DriverPod, t.Spec.Driver = driverPod(), "{{ .DriverPod.env.A }}"
+		},
 		"pool name with slashes":     func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.PoolName = "a.b/c/d" },
 		"pool name of 253":           func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.PoolName = strings.Repeat("a", 253) },
 		"pool name template":         func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.PoolName = "A{{ .Node.metadata.name }}" },
@@ -130,12 +138,24 @@ func TestInvalidTemplates(t *testing.T) {
 		change func(*v1alpha1.ResourcePoolTemplate)
 		want   problems
 	}{
-		"no object name":    {func(t *v1alpha1.ResourcePoolTemplate) { t.Name = "" }, problems{"metadata.name": "give the object a name"}},
-		"bad object name":   {func(t *v1alpha1.ResourcePoolTemplate) { t.Name = "A_b" }, problems{"metadata.name": "lower-case letters"}},
-		"no driver":         {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "" }, problems{"spec.driver": "for example gpu.example.com"}},
-		"driver of 64":      {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = long }, problems{"spec.driver": "at most 63"}},
-		"driver with a _":   {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "gpu_a" }, problems{"spec.driver": "subdomain"}},
-		"driver template":   {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "{{ .Node }}" }, problems{"spec.driver": "subdomain"}},
+		"no object name":                {func(t *v1alpha1.ResourcePoolTemplate) { t.Name = "" }, problems{"metadata.name": "give the object a name"}},
+		"bad object name":               {func(t *v1alpha1.ResourcePoolTemplate) { t.Name = "A_b" }, problems{"metadata.name": "lower-case letters"}},
+		"no driver":                     {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "" }, problems{"spec.driver": "for example gpu.example.com"}},
+		"driver of 64":                  {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = long }, problems{"spec.driver": "at most 63"}},
+		"driver with a _":               {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "gpu_a" }, problems{"spec.driver": "subdomain"}},
+		"driver template":               {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.Driver = "{{ .Node }}" }, problems{"spec.driver": "subdomain"}},
+		"driver Pod without a selector": {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.DriverPod = &v1alpha1.DriverPod{} }, problems{"spec.driverPod.selector": "an empty one would select every Pod"}},
+		"driver Pod of a namespace that cannot be": {func(t *v1alpha1.ResourcePoolTemplate) {
+			t.Spec.DriverPod = driverPod()
+			t.Spec.DriverPod.Namespace, t.Spec.DriverPod.Container = "A", "B"
+		}, problems{"spec.driverPod.namespace": `use "a"`, "spec.driverPod.container": `use "b"`}},
+		"driver Pod with a selector that cannot be": {func(t *v1alpha1.ResourcePoolTemplate) {
+			t.Spec.DriverPod = driverPod()
+			t.Spec.DriverPod.Selector.MatchLabels["app"] = "a b"
+		}, problems{"spec.driverPod.selector.matchLabels": "a valid label"}},
+		"driver Pod and a shared pool": {func(t *v1alpha1.ResourcePoolTemplate) {
+			t.Spec.DriverPod, t.Spec.SharedWith, t.Spec.PoolName = driverPod(), &v1alpha1.SharedWith{AllNodes: true}, "shared"
+		}, problems{"spec.driverPod": "not with sharedWith"}},
 		"pool name of 254":  {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.PoolName = strings.Repeat("a/", 126) + "aa" }, problems{"spec.poolName": "at most 253"}},
 		"pool name A":       {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.PoolName = "A" }, problems{"spec.poolName": "lower-case letters"}},
 		"pool name a/":      {func(t *v1alpha1.ResourcePoolTemplate) { t.Spec.PoolName = "a/" }, problems{"spec.poolName": "subdomain"}},

@@ -22,7 +22,7 @@ const (
 	ReasonNotReserved = "not_reserved"
 	// the claim is not allocated.
 	ReasonNotAllocated = "not_allocated"
-	// a template names the driver, and it has no pool on the node.
+	// a template names the driver, and it has no pool on the node, or no Pod where it needs one.
 	ReasonNotRegistered = "not_registered"
 	// the Stages say that the driver's plugin has crashed.
 	ReasonUnavailable = "unavailable"

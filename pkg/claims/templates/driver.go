@@ -29,6 +29,7 @@ type Driver struct {
 	node   *corev1.Node
 	lookup *devices.Lookup
 	slices Slices
+	bound  devices.Bound
 	// except reports whether a driver that has templates is a real one on this node.
 	except func(driver string) bool
 }
@@ -41,9 +42,11 @@ type Slices struct {
 	Have func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
 }
 
-// New makes a Driver of the templates in force.
-func New(set *config.Set, node *corev1.Node, slices Slices) *Driver {
-	return &Driver{set: set, node: node, lookup: devices.NewLookup(set.Templates, node), slices: slices}
+// New makes a Driver of the templates in force, and of the driver Pods on the node, if
+// there are any.
+func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *Driver {
+	bound := devices.Bind(set.Templates, node, pods)
+	return &Driver{set: set, node: node, lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
 }
 
 // NamePods reports whether any template has claims name their Pods.
@@ -68,10 +71,31 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	if !d.Has(driver) {
 		return true, nil
 	}
-	if lifecycle.PluginOf(d.node) == lifecycle.PluginGone {
+	switch d.plugin(driver) {
+	case lifecycle.PluginGone:
 		return false, nil
+	case lifecycle.PluginSilent:
+		return true, nil
 	}
 	return d.slices.Of(driver)
+}
+
+// plugin is the state of a driver's plugin, by the condition of the node and by the
+// driver Pod, if it has one.
+func (d *Driver) plugin(driver string) lifecycle.Plugin {
+	state := lifecycle.PluginOf(d.node)
+	down, isDown := d.bound.Down[driver]
+	switch {
+	case state == lifecycle.PluginGone, isDown && !down.Registered():
+		return lifecycle.PluginGone
+	case isDown:
+		return lifecycle.PluginSilent
+	case slices.ContainsFunc(d.bound.Templates, func(t *devices.Template) bool { return t.Driver == driver }):
+		return state
+	case slices.ContainsFunc(slices.Concat(d.bound.Absent, d.bound.Unknown), func(t *devices.Template) bool { return t.MayBeOf(driver) }):
+		return lifecycle.PluginGone
+	}
+	return state
 }
 
 // Prepare fails where a plugin does not answer, or where it is not known what it would.
@@ -81,7 +105,7 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 			if err := d.unsettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
 				return plan.Answered, plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
 			}
-			if d.Has(result.Driver) && lifecycle.PluginOf(d.node) == lifecycle.PluginSilent {
+			if d.Has(result.Driver) && d.plugin(result.Driver) == lifecycle.PluginSilent {
 				return plan.Answered, plan.Unavailable(result.Driver)
 			}
 		}
@@ -152,6 +176,9 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 		Pods:   objectsOf(pods),
 	}
 	var err error
+	if allocated.DriverPod, err = template.DriverPodData(); err != nil {
+		return nil, fmt.Errorf("render template %s: %w", template.Name, err)
+	}
 	if template.ClaimStatus.UsesDevice {
 		if allocated.Device, err = d.lookup.Device(result); err != nil {
 			return nil, err
@@ -164,20 +191,9 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 	return report, nil
 }
 
-// configOf lists the opaque parameters for the driver of a result and its
-// request. The scheduler puts those of the class before those of the claim
-// (DeviceAllocationResult.Config); so does kwok-dra, whatever allocated.
+// configOf lists the opaque parameters for the driver of a result and its request.
 func configOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
-	configs := resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result)
-	parameters := []runtime.RawExtension{}
-	for _, source := range []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim} {
-		for _, config := range configs {
-			if config.Source == source && config.Opaque.Driver == result.Driver {
-				parameters = append(parameters, config.Opaque.Parameters)
-			}
-		}
-	}
-	return parameters
+	return parametersOf(resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result), result.Driver)
 }
 
 // objectsOf names Pods for templates, in the order of their names.
@@ -223,7 +239,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	}
 	health := &plan.Health{Reported: template.Health == v1alpha1.HealthReport}
 	health.ResourceID, health.Health = corev1.ResourceID(id), corev1.ResourceHealthStatusUnknown
-	if !health.Reported || lifecycle.PluginOf(d.node) != lifecycle.PluginUp {
+	if !health.Reported || d.plugin(result.Driver) != lifecycle.PluginUp {
 		return health, nil
 	}
 	device, err := d.lookup.Device(result)

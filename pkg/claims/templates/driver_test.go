@@ -84,7 +84,7 @@ func viewOf(set *config.Set, claim *resourcev1.ResourceClaim, taints string, cla
 		Pod:     pod,
 		Node:    node,
 		Set:     set,
-		Driver:  New(set, node, Slices{}),
+		Driver:  New(set, node, Slices{}, nil),
 		Claims:  plan.PodClaims{Known: map[string]*resourcev1.ResourceClaim{"c": claim}},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },
 	}

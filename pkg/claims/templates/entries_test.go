@@ -19,7 +19,7 @@ import (
 
 // driverOf is the driver of the node n.
 func driverOf(set *config.Set) *Driver {
-	return New(set, claimstest.NewNode("n"), Slices{})
+	return New(set, claimstest.NewNode("n"), Slices{}, nil)
 }
 
 func shared(share types.UID, result resourcev1.DeviceRequestAllocationResult) resourcev1.DeviceRequestAllocationResult {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 )
 
 // cdiName is the form of the name of a CDI device: vendor/class=name.
@@ -51,13 +51,17 @@ func cdiResolves(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	return unresolved(w.cdi(), ids)
+	specs, err := cdi.Read(w.cdi())
+	if err != nil {
+		return err
+	}
+	return specs.Check(ids)
 }
 
 // cdiRemoved compares the folder of specs before and after a claim. Those that the driver has for
 // all claims are there before.
 func cdiRemoved(ctx context.Context, w *world) error {
-	before, err := specFiles(w.cdi())
+	before, err := cdi.Files(w.cdi())
 	if err != nil {
 		return err
 	}
@@ -68,7 +72,7 @@ func cdiRemoved(ctx context.Context, w *world) error {
 	if err := w.unprepare(ctx, prepared); err != nil {
 		return err
 	}
-	now, err := specFiles(w.cdi())
+	now, err := cdi.Files(w.cdi())
 	if err != nil {
 		return err
 	}
@@ -76,57 +80,4 @@ func cdiRemoved(ctx context.Context, w *world) error {
 		return fmt.Errorf("after claim %s was unprepared, there is still %s", prepared.Name, filepath.Base(left[0]))
 	}
 	return nil
-}
-
-// cdiSpec is what is read of a file of the Container Device Interface.
-type cdiSpec struct {
-	Version string `json:"cdiVersion"`
-	Kind    string `json:"kind"`
-	Devices []struct {
-		Name string `json:"name"`
-	} `json:"devices"`
-}
-
-// specFiles are the files of CDI specs in a folder.
-func specFiles(folder string) (sets.Set[string], error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, fmt.Errorf("list CDI specs: %w", err)
-	}
-	files := sets.New[string]()
-	for _, entry := range entries {
-		if ending := filepath.Ext(entry.Name()); ending == ".json" || ending == ".yaml" {
-			files.Insert(filepath.Join(folder, entry.Name()))
-		}
-	}
-	return files, nil
-}
-
-// unresolved says which CDI devices no spec in a folder has, or is nil.
-func unresolved(folder string, ids []string) error {
-	files, err := specFiles(folder)
-	if err != nil {
-		return err
-	}
-	known := sets.New[string]()
-	for file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("read CDI spec: %w", err)
-		}
-		var spec cdiSpec
-		if err := yaml.Unmarshal(content, &spec); err != nil || spec.Version == "" {
-			return fmt.Errorf("CDI spec %s has no cdiVersion, or is no YAML", filepath.Base(file))
-		}
-		for _, d := range spec.Devices {
-			known.Insert(spec.Kind + "=" + d.Name)
-		}
-	}
-	var errs []error
-	for _, id := range ids {
-		if !known.Has(id) {
-			errs = append(errs, fmt.Errorf("no spec of %d in the folder of CDI specs has device %s", len(files), id))
-		}
-	}
-	return errors.Join(errs...)
 }

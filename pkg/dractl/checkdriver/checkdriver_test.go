@@ -3,8 +3,6 @@ package checkdriver
 import (
 	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -200,14 +198,6 @@ func TestCDI(t *testing.T) {
 	} {
 		require.Equal(t, good, cdiName.MatchString(name), name)
 	}
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.json"), []byte(`{"cdiVersion": "0.6.0", "kind": "a/b", "devices": [{"name": "c"}]}`), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "d.yaml"), []byte("cdiVersion: 0.6.0\nkind: a/d\ndevices: [{name: e}]\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("none"), 0o600))
-	require.NoError(t, unresolved(folder, []string{"a/b=c", "a/d=e"}))
-	require.EqualError(t, unresolved(folder, []string{"a/b=c", "a/b=e"}), "no spec of 2 in the folder of CDI specs has device a/b=e")
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "f.yaml"), []byte("kind: a/f"), 0o600))
-	require.EqualError(t, unresolved(folder, nil), "CDI spec f.yaml has no cdiVersion, or is no YAML")
 }
 
 func TestFindGap(t *testing.T) {

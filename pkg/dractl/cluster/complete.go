@@ -27,11 +27,21 @@ func (f *Flags) CompleteNodes(command *cobra.Command, arguments []string, typed 
 
 // CompleteClaims completes the names of claims in the namespace.
 func (f *Flags) CompleteClaims(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return f.completeNamespaced(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"))
+}
+
+// CompletePods completes the names of Pods in the namespace.
+func (f *Flags) CompletePods(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return f.completeNamespaced(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("pods"))
+}
+
+func (f *Flags) completeNamespaced(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	namespace, err := f.DefaultNamespace()
 	if err != nil {
 		return failed(err)
 	}
-	return f.complete(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), namespace)
+	return f.complete(command, arguments, typed, resource, namespace)
 }
 
 func (f *Flags) completeNamespaces(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {

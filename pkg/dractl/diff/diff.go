@@ -84,8 +84,13 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pods, err := fleet.Live(ctx, client, set)
+	if err != nil {
+		return err
+	}
+	fleet.TellWithoutPods(c.streams, set, nodes, pods)
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	cluster := preview.Cluster{Config: set, Nodes: nodes, Others: c.managed.Others(listed), Slices: existing.all}
+	cluster := preview.Cluster{Config: set, Nodes: nodes, Pods: pods, Others: c.managed.Others(listed), Slices: existing.all}
 	previewed, err := (&fleet.Server{}).Preview(ctx, c.streams, client, cluster)
 	progress.Done()
 	if err != nil {

@@ -33,37 +33,50 @@ func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
 	flags.StringVar(&managed.Single, "manage-single-node", "", "the node of this name is fake")
 }
 
-// FromFiles reads the fake nodes in files. A node without a uid gets one made from
-// its name.
-func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
+// FromFiles reads the fake nodes in files, and the Pods that may be of drivers. A node
+// without a uid gets one made from its name.
+func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedNodes) ([]*corev1.Node, DriverPods, error) {
 	all, err := files.Read(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	objects, err := documents.Objects(all)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var nodes []*corev1.Node
+	var pods DriverPods
 	others := map[string]int{}
 	for _, object := range objects {
 		if object.GetKind() != "Node" {
 			others[object.GetKind()]++
+			if err := pods.Add(object); err != nil {
+				return nil, nil, err
+			}
 			continue
 		}
-		node := &corev1.Node{}
-		if err := object.Into(node); err != nil {
-			return nil, err
-		}
-		if node.UID == "" {
-			node.UID = types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+node.Name)).String())
+		node, err := nodeOf(object)
+		if err != nil {
+			return nil, nil, err
 		}
 		nodes = append(nodes, node)
 	}
 	if len(nodes) == 0 {
-		return nil, noNodes(files.Paths, others)
+		return nil, nil, noNodes(files.Paths, others)
 	}
-	return Fake(nodes, managed)
+	nodes, err = Fake(nodes, managed)
+	return nodes, pods, err
+}
+
+func nodeOf(object documents.Object) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if err := object.Into(node); err != nil {
+		return nil, err
+	}
+	if node.UID == "" {
+		node.UID = types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+node.Name)).String())
+	}
+	return node, nil
 }
 
 // noNodes is the error for files without nodes.

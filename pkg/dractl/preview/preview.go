@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -28,6 +29,8 @@ type Cluster struct {
 	// Others reports whether a node that is not among them may be someone else's, whose
 	// slices stay. It is nil where none may be.
 	Others func(node string) bool
+	// Pods are the driver Pods on a node. It is nil where there are none.
+	Pods func(node *corev1.Node) devices.Pods
 	// Slices are all of the cluster. Those of kwok-dra count, and those that were before
 	// someone removed the label.
 	Slices []*resourcev1.ResourceSlice
@@ -56,7 +59,11 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 	existing := p.observe()
 	for _, node := range cluster.Nodes {
 		key := plan.NodeKey(node.Name)
-		desired := plan.DesiredPools(ctx, cluster.Config, node, existing[key], plan.Known{})
+		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
+		if cluster.Pods != nil {
+			view.Pods = cluster.Pods(node)
+		}
+		desired := plan.DesiredPools(ctx, view)
 		p.addHidden(desired.Hidden)
 		p.addProblems(key, maps.Values(desired.Problems()))
 		if err := p.addWrites(ctx, key, node, &desired, existing[key]); err != nil {

@@ -1,63 +1,46 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 
-	"sigs.k8s.io/yaml"
+	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 )
-
-// cdiSpec is a file of the Container Device Interface.
-type cdiSpec struct {
-	Kind           string         `json:"kind"`
-	ContainerEdits map[string]any `json:"containerEdits"`
-	Devices        []struct {
-		Name           string         `json:"name"`
-		ContainerEdits map[string]any `json:"containerEdits"`
-	} `json:"devices"`
-}
 
 // cdiDevices are what the devices in the specs of a folder do to a container, by id. What a spec
 // does for each of its devices comes first.
 func cdiDevices(folder string) (map[string][]any, error) {
-	entries, err := os.ReadDir(folder)
+	specs, err := cdi.Read(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read --cdi: %w", err)
 	}
 	all := map[string][]any{}
-	for _, entry := range entries {
-		if extension := filepath.Ext(entry.Name()); extension != ".json" && extension != ".yaml" {
-			continue
-		}
-		spec, err := readSpec(filepath.Join(folder, entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		for _, device := range spec.Devices {
-			parts := []any{spec.ContainerEdits, device.ContainerEdits}
-			all[spec.Kind+"="+device.Name] = slices.DeleteFunc(parts, func(part any) bool { return len(part.(map[string]any)) == 0 })
+	for i := range specs {
+		spec := &specs[i]
+		for k := range spec.Devices {
+			device := &spec.Devices[k]
+			for _, edits := range []json.RawMessage{spec.ContainerEdits, device.ContainerEdits} {
+				part, err := decodeEdits(edits)
+				if err != nil {
+					return nil, fmt.Errorf("read CDI spec %s: %w", spec.File, err)
+				}
+				if len(part) > 0 {
+					all[spec.ID(device)] = append(all[spec.ID(device)], part)
+				}
+			}
 		}
 	}
 	return all, nil
 }
 
-// readSpec reads a spec. One that the driver has just removed has no devices.
-func readSpec(path string) (*cdiSpec, error) {
-	spec := &cdiSpec{}
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return spec, nil
+// decodeEdits keeps integers whole.
+func decodeEdits(edits json.RawMessage) (map[string]any, error) {
+	if len(edits) == 0 {
+		return nil, nil
 	}
-	if err == nil {
-		err = yaml.Unmarshal(content, spec, func(decoder *json.Decoder) *json.Decoder { decoder.UseNumber(); return decoder })
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read CDI spec %s: %w", path, err)
-	}
-	return spec, nil
+	var decoded map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(edits))
+	decoder.UseNumber()
+	return decoded, decoder.Decode(&decoded)
 }

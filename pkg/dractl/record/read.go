@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
-	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
 // world is what there is to record.
@@ -58,22 +56,12 @@ func readCluster(ctx context.Context, client kubernetes.Interface, node, driver 
 
 // readKept reads the checkpoint in the folder of the node.
 func (w *world) readKept(directory string) error {
-	path, err := filepath.Abs(directory)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
+	kept, _, err := claiminfo.Find(directory, w.node)
 	if err != nil {
 		return fmt.Errorf("read --plugins-dir: %w", err)
 	}
-	folder, err := root.Directory(path).Find(w.node.Name)
-	if err != nil {
-		return fmt.Errorf("read --plugins-dir: %w", err)
-	}
-	if folder == nil || folder.UID != w.node.UID {
-		return fmt.Errorf("read --plugins-dir %s: it has no folder of node %s: give the directory that kwok-dra has as --plugins-dir", directory, w.node.Name)
-	}
-	w.kept, err = claiminfo.Open(filepath.Join(folder.Path, claiminfo.File))
-	return err
+	w.kept = kept
+	return nil
 }
 
 // prepared are the devices of a pool that claims have, in the order of claims.
@@ -134,18 +122,15 @@ func (w *world) addReturned(p *prepared) bool {
 	if w.kept == nil {
 		return true
 	}
-	for _, device := range w.kept.Devices(p.claim, p.result.Driver) {
-		sameShare := device.ShareID == nil || p.result.ShareID != nil && *device.ShareID == *p.result.ShareID
-		if device.PoolName != p.result.Pool || device.DeviceName != p.result.Device || !sameShare {
-			continue
-		}
-		p.ids = slices.Clone(device.CDIDeviceIDs)
-		for _, id := range p.ids {
-			if edits, known := w.cdi[id]; known {
-				p.edits = append(p.edits, map[string]any{"id": id, "containerEdits": edits})
-			}
-		}
-		return true
+	device := w.kept.DeviceFor(p.claim, p.result)
+	if device == nil {
+		return false
 	}
-	return false
+	p.ids = slices.Clone(device.CDIDeviceIDs)
+	for _, id := range p.ids {
+		if edits, known := w.cdi[id]; known {
+			p.edits = append(p.edits, map[string]any{"id": id, "containerEdits": edits})
+		}
+	}
+	return true
 }

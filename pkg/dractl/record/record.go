@@ -81,7 +81,7 @@ func comment(out *bytes.Buffer, indent string, all ...string) {
 
 func commentEdits(out *bytes.Buffer, edits string) {
 	if edits != "" {
-		comment(out, "", "The CDI devices would do this to a container. No template has it, since no container runs on a fake node:")
+		comment(out, "", "The CDI devices would do this to a container. To have kwok-dractl pod show it, say it in containerEdits:")
 		comment(out, "  ", edits)
 	}
 }

@@ -216,7 +216,7 @@ func TestMetricsOfAnotherAddress(t *testing.T) {
 func TestCDIDevices(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte("kind: a.com/gpu\ncontainerEdits: {env: [A=1]}\ndevices: [{name: x, containerEdits: {deviceNodes: [{path: /dev/x}]}}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte("cdiVersion: 0.6.0\nkind: a.com/gpu\ncontainerEdits: {env: [A=1]}\ndevices: [{name: x, containerEdits: {deviceNodes: [{path: /dev/x}]}}]\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("none"), 0o600))
 	found, err := cdiDevices(folder)
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -46,6 +45,10 @@ cluster get them only if it does. A node without a uid gets one that is derived
 from its name. In a cluster the node has another uid, so slices have other names
 there, and devices have other UUIDs.
 
+A template with driverPod gets slices on the nodes that have such a Pod: in files,
+each Pod beside the nodes counts as Ready, and a DaemonSet, or a Pod without
+nodeName, stands for one on each node that it may run on.
+
 Fields that the release of Kubernetes drops by default are left out; standard
 error lists them. With --from-cluster, dry runs find out what the API server drops.
 Templates that select no node are listed on standard error too.`,
@@ -56,13 +59,16 @@ Templates that select no node are listed on standard error too.`,
   kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35
   kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35 --feature-gates DRAPartitionableDevices=true
 
+  # With the DaemonSet of a driver's chart, for templates with driverPod
+  helm template my-driver ./chart | kwok-dractl render -f templates.yaml --nodes nodes.yaml --nodes -
+
   # For the fake nodes of the cluster, one line for each slice
   kwok-dractl render -f templates.yaml --from-cluster -o wide`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	c.templates.AddTo(made)
-	made.Flags().StringArrayVar(&c.nodes.Paths, "nodes", nil, "nodes: a file, a directory, or - for standard input; may be given several times")
+	made.Flags().StringArrayVar(&c.nodes.Paths, "nodes", nil, "nodes, and Pods and DaemonSets of drivers: a file, a directory, or - for standard input; may be given several times")
 	made.Flags().BoolVar(&c.fromCluster, "from-cluster", false, "use the nodes of the cluster")
 	cli.Exclusive(made, "nodes", "from-cluster")
 	c.server.AddTo(made)
@@ -106,20 +112,28 @@ func (c *command) run(ctx context.Context) error {
 }
 
 func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set) (*preview.Preview, error) {
-	var nodes []*corev1.Node
-	var err error
-	if c.fromCluster {
-		nodes, err = fleet.FromCluster(ctx, client, &c.managed)
-	} else {
-		set = set.Published()
-		nodes, err = fleet.FromFiles(&c.nodes, c.streams.In, &c.managed)
-	}
+	state, err := c.read(ctx, client, set)
 	if err != nil {
 		return nil, err
 	}
-	fleet.TellUnselected(c.streams, set.Templates, nodes)
+	fleet.TellUnselected(c.streams, set.Templates, state.Nodes)
+	fleet.TellWithoutPods(c.streams, set, state.Nodes, state.Pods)
 	defer c.streams.Progress("rendering templates", 0).Done()
-	return c.server.Preview(ctx, c.streams, client, preview.Cluster{Config: set, Nodes: nodes})
+	return c.server.Preview(ctx, c.streams, client, *state)
+}
+
+// read reads the nodes, and the driver Pods there, from the cluster or from files.
+func (c *command) read(ctx context.Context, client kubernetes.Interface, set *config.Set) (*preview.Cluster, error) {
+	if !c.fromCluster {
+		nodes, pods, err := fleet.FromFiles(&c.nodes, c.streams.In, &c.managed)
+		return &preview.Cluster{Config: set.Published(), Nodes: nodes, Pods: pods.On}, err
+	}
+	nodes, err := fleet.FromCluster(ctx, client, &c.managed)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := fleet.Live(ctx, client, set)
+	return &preview.Cluster{Config: set, Nodes: nodes, Pods: pods}, err
 }
 
 func (c *command) print(made []*resourcev1.ResourceSlice) error {

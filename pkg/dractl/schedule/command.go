@@ -42,7 +42,8 @@ The devices are from one of these:
                     in files, the Pods that wait in the cluster are scheduled
   -f TEMPLATES      ResourcePoolTemplates, with Nodes in the files, or with
                     --nodes COUNT, which makes that many nodes for each template;
-                    --server-version chooses the fields that the API server keeps
+                    --server-version chooses the fields that the API server keeps.
+                    Templates with driverPod also need the DaemonSet of the driver
 
 The scheduler's own allocator, of Kubernetes 1.37, chooses the devices, with all
 its features: on one node the result is the scheduler's. Pods are scheduled by
@@ -212,8 +213,9 @@ func (c *command) render(ctx context.Context, in *input) error {
 	if len(c.nodes) == 0 {
 		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)
 	}
+	fleet.TellWithoutPods(c.streams, set, in.Nodes, in.drivers.On)
 	defer c.streams.Progress("rendering templates", 0).Done()
-	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes})
+	previewed, err := c.server.Preview(ctx, c.streams, nil, preview.Cluster{Config: set.Published(), Nodes: in.Nodes, Pods: in.drivers.On})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 )
 
 // input is what files say.
@@ -26,6 +27,8 @@ type input struct {
 	// configuration are the documents of kwok-dra.
 	configuration []*config.Documents
 	templates     []*v1alpha1.ResourcePoolTemplate
+	// drivers are DaemonSets and bound Pods, which may be of drivers.
+	drivers fleet.DriverPods
 	// skipped are kinds that have no bearing on devices.
 	skipped map[string]int
 	// namespace is that of objects that say none.
@@ -60,6 +63,8 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 		return in.addPod(object)
 	case "Node":
 		return appendAs(&in.Nodes, object, new(corev1.Node), "")
+	case "DaemonSet.apps":
+		return in.drivers.Add(object)
 	case "ResourceSlice.resource.k8s.io":
 		return appendAs(&in.Slices, object, new(resourcev1.ResourceSlice), "")
 	case "DeviceClass.resource.k8s.io":
@@ -81,6 +86,9 @@ func (in *input) addPod(object documents.Object) error {
 		return err
 	}
 	in.sort(pods)
+	if pods[0].Spec.NodeName != "" {
+		in.drivers = append(in.drivers, pods[0])
+	}
 	return nil
 }
 

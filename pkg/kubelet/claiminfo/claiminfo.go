@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
@@ -254,6 +255,20 @@ func (c *Cache) Devices(claim *resourcev1.ResourceClaim, driver string) []Device
 		return nil
 	}
 	return info.DriverState[driver].Devices
+}
+
+// DeviceFor is what a driver has returned for an allocated device, or nil. One that names no
+// requests is for all.
+func (c *Cache) DeviceFor(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *Device {
+	request := resourceclaim.BaseRequestRef(result.Request)
+	for _, device := range c.Devices(claim, result.Driver) {
+		sameShare := device.ShareID == nil || result.ShareID != nil && *device.ShareID == *result.ShareID
+		named := len(device.RequestNames) == 0 || slices.Contains(device.RequestNames, request)
+		if device.PoolName == result.Pool && device.DeviceName == result.Device && sameShare && named {
+			return &device
+		}
+	}
+	return nil
 }
 
 // Restart forgets what a kubelet forgets that restarts.

@@ -25,7 +25,7 @@ func BenchmarkDesiredPools(b *testing.B) {
 	node := fakeNode("n", true)
 	b.ReportAllocs()
 	for b.Loop() {
-		if want := DesiredPools(b.Context(), set, node, nil, Known{}); len(want.Pools) != 1 {
+		if want := DesiredPools(b.Context(), &View{Set: set, Node: node}); len(want.Pools) != 1 {
 			b.Fatal(want)
 		}
 	}
@@ -35,7 +35,7 @@ func BenchmarkDesiredPools(b *testing.B) {
 // restart.
 func BenchmarkPlan(b *testing.B) {
 	node := fakeNode("n", true)
-	pools := DesiredPools(b.Context(), eightOn(b), node, nil, Known{}).Pools
+	pools := DesiredPools(b.Context(), &View{Set: eightOn(b), Node: node}).Pools
 	created, err := New(b.Context(), everything{}, node, pools, nil)
 	require.NoError(b, err)
 	existing := []*Observed{observedOf(b, created.Create[0])}
@@ -50,7 +50,7 @@ func BenchmarkPlan(b *testing.B) {
 // BenchmarkObserve is what a slice takes from the bytes on the wire to the cache.
 func BenchmarkObserve(b *testing.B) {
 	node := fakeNode("n", true)
-	pools := DesiredPools(b.Context(), eightOn(b), node, nil, Known{}).Pools
+	pools := DesiredPools(b.Context(), &View{Set: eightOn(b), Node: node}).Pools
 	wire, err := slicesOf(b, node, &pools[0])[0].Marshal()
 	require.NoError(b, err)
 	b.ReportAllocs()

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +35,17 @@ type Desired struct {
 	Refused []devices.Refusal
 	// Known is for the next time.
 	Known Known
+	// Kept are slices that stay as they are while the plugin of their driver is gone, or
+	// starts, by the template that may have made them.
+	Kept map[*devices.Template][]*Observed
+	// Confirm says that slices are to go since the cache has no driver Pod: plan again
+	// with those that the API server has.
+	Confirm bool
+	// Wait is how long until slices are to go, or 0 where none wait for that.
+	Wait time.Duration
 
+	// Failed are templates that cannot be rendered for a driver Pod.
+	Failed map[*devices.Template]error
 	// taints is what is wrong with the node's annotation of device taints.
 	taints error
 }
@@ -44,26 +56,54 @@ type Known struct {
 	// node is not that of another node that had the name before.
 	node  types.UID
 	pools []PoolID
+	// played are drivers that Pods have played, and lost is since when drivers that have
+	// slices have no connection.
+	played []string
+	lost   map[string]time.Time
+}
+
+// View is what is known of a node.
+type View struct {
+	Set *config.Set
+	// Node is the node, and Existing are its slices.
+	Node     *corev1.Node
+	Existing []*Observed
+	Known    Known
+	// Pods are the driver Pods there. Where it is nil there are none. Live says that they
+	// are not from a cache, which may lag.
+	Pods devices.Pods
+	Live bool
+	Now  time.Time
 }
 
 // nodeState is what it depends on whether a pool of a node should exist now.
 type nodeState struct {
-	set      *config.Set
-	node     *corev1.Node
-	object   *lifecycle.Object
-	existing []*Observed
-	known    []PoolID
+	*View
+
+	object *lifecycle.Object
+	bound  devices.Bound
+	known  Known
+}
+
+func newNodeState(v *View) *nodeState {
+	state := &nodeState{View: v, object: lifecycle.NodeObject(v.Node)}
+	if v.Known.node == v.Node.UID {
+		state.known = v.Known
+	}
+	state.bound = devices.Bind(v.Set.Templates, v.Node, v.Pods)
+	return state
 }
 
 // DesiredPools works out the pools of a node. A problem with one driver's templates
 // does not touch the others.
-func DesiredPools(ctx context.Context, set *config.Set, node *corev1.Node, existing []*Observed, known Known) Desired {
-	state := nodeState{set: set, node: node, object: lifecycle.NodeObject(node), existing: existing}
-	if known.node == node.UID {
-		state.known = known.pools
+func DesiredPools(ctx context.Context, v *View) Desired {
+	state := newNodeState(v)
+	templates := state.bound.Templates
+	byDriver := devices.ForDriver(templates, v.Node)
+	d := Desired{
+		Held: map[string]error{}, Hidden: devices.Hidden(templates, byDriver, v.Node), Kept: map[*devices.Template][]*Observed{},
+		Templates: slices.Concat(state.bound.Absent, state.bound.Unknown), Failed: state.bound.Failed,
 	}
-	byDriver := devices.ForDriver(set.Templates, node)
-	d := Desired{Held: map[string]error{}, Hidden: devices.Hidden(set.Templates, byDriver, node)}
 	taints, err := devices.TaintsOf(state.object)
 	d.taints = err
 	var made []devices.Pool // also those that should not exist now
@@ -80,6 +120,9 @@ func DesiredPools(ctx context.Context, set *config.Set, node *corev1.Node, exist
 		if err == nil {
 			pools, err = state.inForce(ctx, pools)
 		}
+		if err == nil && len(pools) == 0 {
+			err = state.starting(ctx, &d, templates)
+		}
 		if err != nil {
 			d.Held[driver] = err
 			continue
@@ -89,8 +132,9 @@ func DesiredPools(ctx context.Context, set *config.Set, node *corev1.Node, exist
 	if d.taints == nil {
 		d.taints = taints.Missing(made, d.Held)
 	}
-	d.holdUnsettled(&state, made)
-	d.remember(&state)
+	state.holdDown(ctx, &d, byDriver)
+	d.holdUnsettled(state, made)
+	d.remember(state)
 	return d
 }
 
@@ -119,16 +163,16 @@ type unsettled struct{ error }
 // holdUnsettled keeps the slices of each driver that has devices which no document
 // in force makes, or has made since the process began: they may be of the document.
 func (d *Desired) holdUnsettled(state *nodeState, made []devices.Pool) {
-	if len(state.set.Unsettled) == 0 {
+	if len(state.Set.Unsettled) == 0 {
 		return
 	}
-	for _, o := range state.existing {
-		if slices.Contains(state.known, o.poolID()) || d.Held[o.Driver] != nil {
+	for _, o := range state.Existing {
+		if slices.Contains(state.known.pools, o.poolID()) || d.Held[o.Driver] != nil {
 			continue
 		}
 		i := slices.IndexFunc(made, func(p devices.Pool) bool { return poolIDOf(&p) == o.poolID() })
 		if i < 0 || !hasAll(&made[i], o) {
-			d.Held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", state.set.Unsettled[0])}
+			d.Held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", state.Set.Unsettled[0])}
 		}
 	}
 }
@@ -140,15 +184,15 @@ func hasAll(pool *devices.Pool, o *Observed) bool {
 // remember notes the pools that should exist, and of those known the ones of drivers
 // that are held and the ones of which slices are left.
 func (d *Desired) remember(state *nodeState) {
-	d.Known = Known{node: state.node.UID, pools: make([]PoolID, 0, len(d.Pools))}
+	d.Known = Known{node: state.Node.UID, pools: make([]PoolID, 0, len(d.Pools)), played: state.played(), lost: d.Known.lost}
 	for i := range d.Pools {
 		if pool := &d.Pools[i]; d.Held[pool.Driver] == nil {
 			// The name is part of all that was rendered, which is not to be kept.
 			d.Known.pools = append(d.Known.pools, PoolID{pool.Driver, strings.Clone(pool.Name)})
 		}
 	}
-	for _, id := range state.known {
-		left := slices.ContainsFunc(state.existing, func(o *Observed) bool { return o.poolID() == id })
+	for _, id := range state.known.pools {
+		left := slices.ContainsFunc(state.Existing, func(o *Observed) bool { return o.poolID() == id })
 		if (d.Held[id.Driver] != nil || left) && !slices.Contains(d.Known.pools, id) {
 			d.Known.pools = append(d.Known.pools, id)
 		}
@@ -161,12 +205,17 @@ func (d *Desired) Problems() map[string]error {
 	var templates []error
 	for _, driver := range slices.Sorted(maps.Keys(d.Held)) {
 		_, told := errors.AsType[unsettled](d.Held[driver]) // to the document
-		if !told && !errors.Is(d.Held[driver], d.taints) {
+		_, expected := errors.AsType[kept](d.Held[driver])
+		if !told && !expected && !errors.Is(d.Held[driver], d.taints) {
 			templates = append(templates, fmt.Errorf("driver %s: %w", driver, d.Held[driver]))
 		}
 	}
 	for _, refusal := range d.Refused {
 		templates = append(templates, refusal.Err)
+	}
+	byName := func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }
+	for _, t := range slices.SortedFunc(maps.Keys(d.Failed), byName) {
+		templates = append(templates, d.Failed[t])
 	}
 	problems := map[string]error{"template": errors.Join(templates...), "annotation": d.taints}
 	maps.DeleteFunc(problems, func(_ string, err error) bool { return err == nil })
@@ -182,7 +231,7 @@ func Hides(t, by *devices.Template) string {
 func (s *nodeState) inForce(ctx context.Context, pools []devices.Pool) ([]devices.Pool, error) {
 	var inForce []devices.Pool
 	for i := range pools {
-		exists, err := shouldExist(ctx, s.set, s.object, pools[i].Templates, s.published(&pools[i]))
+		exists, err := shouldExist(ctx, s.Set, s.object, pools[i].Templates, s.published(&pools[i]))
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", pools[i].Name, err)
 		}
@@ -197,9 +246,9 @@ func (s *nodeState) inForce(ctx context.Context, pools []devices.Pool) ([]device
 // ago, even if someone has deleted its last slice since, or, after a restart, any
 // slice of it exists. Slices of another node of the same name have other names.
 func (s *nodeState) published(pool *devices.Pool) bool {
-	owner := ownerOf(s.node, pool)
-	return slices.Contains(s.known, poolIDOf(pool)) ||
-		slices.ContainsFunc(s.existing, func(o *Observed) bool { return owner.named(o, pool) })
+	owner := ownerOf(s.Node, pool)
+	return slices.Contains(s.known.pools, poolIDOf(pool)) ||
+		slices.ContainsFunc(s.Existing, func(o *Observed) bool { return owner.named(o, pool) })
 }
 
 // Requires reports whether a node has the pool of a template that nodes share exist,
@@ -215,20 +264,31 @@ func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *device
 // is published when publishWhen of each of them matches, remains when that stops
 // matching, and is retired when retireWhen of any one matches.
 func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, published bool) (bool, error) {
-	for _, t := range templates {
-		if retire, err := set.RetireWhen(t).Matches(ctx, node); err != nil || retire {
-			return false, wrapTemplate(t, err)
-		}
+	if retire, err := retired(ctx, set, node, templates); err != nil || retire {
+		return false, err
 	}
 	if published {
 		return true, nil
 	}
 	for _, t := range templates {
+		if !t.Started() {
+			return false, nil
+		}
 		if publish, err := set.PublishWhen(t).Matches(ctx, node); err != nil || !publish {
 			return false, wrapTemplate(t, err)
 		}
 	}
 	return true, nil
+}
+
+// retired reports whether retireWhen of any template matches.
+func retired(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template) (bool, error) {
+	for _, t := range templates {
+		if retire, err := set.RetireWhen(t).Matches(ctx, node); err != nil || retire {
+			return retire, wrapTemplate(t, err)
+		}
+	}
+	return false, nil
 }
 
 func wrapTemplate(t *devices.Template, err error) error {

@@ -118,7 +118,7 @@ func (w workshop) compile(ctx context.Context, made string, u unit, p *progress.
 	target := made + string(filepath.Separator) + u.program
 	// The linker drops what debuggers need; a compiler that does not write it saves
 	// an eighth of the time.
-	args := append([]string{"build", "-v", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages...)
+	args := slices.Concat(u.verb(), []string{"-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", ldflags, "-o", target}, u.packages)
 	cmd := w.goCommand(ctx, args...)
 	if tail, err := compile.Run(cmd, packages, p); err != nil {
 		return failure(ctx, err, tail)

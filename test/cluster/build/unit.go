@@ -20,6 +20,9 @@ type unit struct {
 	ldflags  []string
 	// program is the name of the only program, where its package has another one.
 	program string
+	// tests says that the program is the tests of the package, with these build tags.
+	tests bool
+	tags  string
 	// stages are the files of the module that are kept beside the programs, as one.
 	stages []string
 	// cpu is how many seconds of a processor the build takes on a fast machine.
@@ -64,6 +67,7 @@ func released(v Versions, p release.Platform) ([]unit, error) {
 
 const (
 	kubernetesPrefix = "kubernetes-"
+	kubernetesModule = "k8s.io/kubernetes"
 	kwokModule       = "sigs.k8s.io/kwok"
 )
 
@@ -84,7 +88,7 @@ func kubernetesUnit(version string) unit {
 	}
 	return unit{
 		name:   kubernetesPrefix + version,
-		source: module.Version{Path: "k8s.io/kubernetes", Version: version},
+		source: module.Version{Path: kubernetesModule, Version: version},
 		parts:  stagingVersion(version),
 		packages: []string{
 			"k8s.io/kubernetes/cmd/kube-apiserver",
@@ -145,6 +149,14 @@ func (u unit) files() []string {
 	return u.programs()
 }
 
+// verb is the go command that makes u.
+func (u unit) verb() []string {
+	if u.tests {
+		return []string{"test", "-c", "-tags", u.tags}
+	}
+	return []string{"build", "-v"}
+}
+
 // programs are the names of the programs that building u leaves behind.
 func (u unit) programs() []string {
 	if u.program != "" {
@@ -158,6 +170,9 @@ func (u unit) programs() []string {
 }
 
 func (u unit) String() string {
+	if u.tests {
+		return "tests of " + u.packages[0] + " " + u.source.Version
+	}
 	return fmt.Sprintf("%s (%s)", strings.Replace(u.name, "-", " ", 1), strings.Join(u.programs(), ", "))
 }
 

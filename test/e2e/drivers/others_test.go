@@ -121,6 +121,7 @@ func (s *story) start(command *exec.Cmd) {
 	log, err := os.CreateTemp(s.test.TempDir(), "driver")
 	require.NoError(s, err)
 	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), "NODE_NAME="+s.node) // which the example's driver injects
 	require.NoError(s, command.Start())
 	s.test.Cleanup(func() {
 		end(command, syscall.SIGKILL)
@@ -170,6 +171,7 @@ func (s *story) restartDriver() {
 
 	s.CreatePod(s.node, harness.NewPod("pod", s.node, harness.FromTemplate))
 	s.Running(s.node, "pod")
+	s.sees("pod")
 
 	s.CreateClaim(s.node, "shared", harness.ClaimSpec(s.node))
 	for _, name := range []string{"first", "second"} {

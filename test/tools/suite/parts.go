@@ -21,7 +21,7 @@ import (
 const repository = "github.com/kwok-dra/kwok-dra"
 
 // modules are the modules of the repository that have tests, as directories.
-var modules = []string{".", "test/cluster", "test", "test/e2e/dashboards", "test/e2e/helm", "test/karpenter"}
+var modules = []string{".", "test/cluster", "test", "test/e2e/dashboards", "test/e2e/helm", "test/karpenter", "test/others"}
 
 // clusterPrograms is a dependency of each test that needs a cluster.
 const clusterPrograms = repository + "/test/cluster/build"

@@ -1,0 +1,139 @@
+// Package cdi reads specs of the Container Device Interface: the files in which drivers
+// say what a container runtime does to a container that has their devices.
+package cdi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+)
+
+// Spec is a file of the Container Device Interface.
+type Spec struct {
+	// File is the name of the file.
+	File    string `json:"-"`
+	Version string `json:"cdiVersion"`
+	Kind    string `json:"kind"`
+	// ContainerEdits are made once for all devices of the spec.
+	ContainerEdits json.RawMessage `json:"containerEdits"`
+	Devices        []Device        `json:"devices"`
+}
+
+// Device is a device in a spec.
+type Device struct {
+	Name           string          `json:"name"`
+	ContainerEdits json.RawMessage `json:"containerEdits"`
+}
+
+// ID is how the kubelet and container runtimes name a device.
+func (s *Spec) ID(device *Device) string {
+	return s.Kind + "=" + device.Name
+}
+
+// Files are the files of specs in a folder.
+func Files(folder string) (sets.Set[string], error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("list CDI specs: %w", err)
+	}
+	files := sets.New[string]()
+	for _, entry := range entries {
+		if ending := filepath.Ext(entry.Name()); ending == ".json" || ending == ".yaml" {
+			files.Insert(filepath.Join(folder, entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+// Specs are those of a folder.
+type Specs []Spec
+
+// Read reads the specs in a folder, in the order of their names. A file that the driver
+// has just removed is passed over.
+func Read(folder string) (Specs, error) {
+	files, err := Files(folder)
+	if err != nil {
+		return nil, err
+	}
+	var specs Specs
+	for _, file := range sets.List(files) {
+		content, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read CDI spec: %w", err)
+		}
+		spec := Spec{File: filepath.Base(file)}
+		if err := yaml.Unmarshal(content, &spec); err != nil || spec.Version == "" {
+			return nil, fmt.Errorf("CDI spec %s has no cdiVersion, or is no YAML", spec.File)
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// find finds a device by its id.
+func (s Specs) find(id string) (*Spec, *Device) {
+	for i := range s {
+		for k := range s[i].Devices {
+			if s[i].ID(&s[i].Devices[k]) == id {
+				return &s[i], &s[i].Devices[k]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Check says which devices no spec has, or is nil.
+func (s Specs) Check(ids []string) error {
+	var errs []error
+	for _, id := range ids {
+		if _, device := s.find(id); device == nil {
+			errs = append(errs, fmt.Errorf("no spec of %d in the folder of CDI specs has device %s", len(s), id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Injections are what a runtime does for devices: the edits of each one's spec, once, and
+// then its own (InjectDevices in pkg/cdi of container-device-interface). Of these there
+// are the variables, mounts and device nodes.
+func (s Specs) Injections(ids []string) ([]containerview.Injection, error) {
+	if err := s.Check(ids); err != nil {
+		return nil, err
+	}
+	var injections []containerview.Injection
+	for _, id := range ids {
+		spec, device := s.find(id)
+		ofSpec, err := newInjection("CDI spec "+spec.File, spec.ContainerEdits)
+		if err != nil {
+			return nil, err
+		}
+		ofDevice, err := newInjection("CDI device "+id, device.ContainerEdits)
+		if err != nil {
+			return nil, err
+		}
+		injections = append(injections, ofSpec, ofDevice)
+	}
+	return injections, nil
+}
+
+func newInjection(id string, edits json.RawMessage) (containerview.Injection, error) {
+	injection := containerview.Injection{ID: id}
+	if len(edits) == 0 {
+		return injection, nil
+	}
+	if err := json.Unmarshal(edits, &injection.Edits); err != nil {
+		return injection, fmt.Errorf("read containerEdits of %s: %w", id, err)
+	}
+	return injection, nil
+}

@@ -1,0 +1,65 @@
+package cdi
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+)
+
+// folderOf is a folder with files.
+func folderOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
+	return folder
+}
+
+func TestInjections(t *testing.T) {
+	t.Parallel()
+	specs, err := Read(folderOf(t, map[string]string{
+		"a.json": `{"cdiVersion": "0.6.0", "kind": "a.com/gpu", "containerEdits": {"env": ["ALL=1"], "hooks": [{"hookName": "prestart", "path": "/x"}]},
+  "devices": [{"name": "0", "containerEdits": {"env": ["GPU=0"], "deviceNodes": [{"path": "/dev/gpu0", "major": 195, "minor": 0, "fileMode": 438, "uid": 0}]}}, {"name": "1", "containerEdits": {"env": ["GPU=1"]}}]}`,
+		"d.yaml":    "cdiVersion: 0.6.0\nkind: a/d\ndevices: [{name: e, containerEdits: {mounts: [{hostPath: /a, containerPath: /b, options: [ro]}]}}]\n",
+		"notes.txt": "none",
+	}))
+	require.NoError(t, err)
+	injections, err := specs.Injections([]string{"a.com/gpu=1", "a.com/gpu=0", "a/d=e"})
+	require.NoError(t, err)
+	all := containerview.Injection{ID: "CDI spec a.json", Edits: v1alpha1.Edits{Env: []string{"ALL=1"}}}
+	node := v1alpha1.DeviceNode{Path: "/dev/gpu0", Major: new(intstr.FromInt32(195)), Minor: new(intstr.FromInt32(0)), FileMode: new(int64(438)), UID: new(int64(0))}
+	require.Equal(t, []containerview.Injection{
+		all, {ID: "CDI device a.com/gpu=1", Edits: v1alpha1.Edits{Env: []string{"GPU=1"}}},
+		all, {ID: "CDI device a.com/gpu=0", Edits: v1alpha1.Edits{Env: []string{"GPU=0"}, DeviceNodes: []v1alpha1.DeviceNode{node}}},
+		{ID: "CDI spec d.yaml"}, {ID: "CDI device a/d=e", Edits: v1alpha1.Edits{Mounts: []v1alpha1.Mount{{HostPath: "/a", ContainerPath: "/b", Options: []string{"ro"}}}}},
+	}, injections)
+
+	_, err = specs.Injections([]string{"a/d=e", "a/d=f"})
+	require.EqualError(t, err, "no spec of 2 in the folder of CDI specs has device a/d=f")
+	require.NoError(t, specs.Check([]string{"a/d=e", "a.com/gpu=0"}))
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"kind: a/f": "CDI spec f.yaml has no cdiVersion, or is no YAML",
+		"{":         "CDI spec f.yaml has no cdiVersion, or is no YAML",
+	} {
+		_, err := Read(folderOf(t, map[string]string{"f.yaml": content}))
+		require.EqualError(t, err, want)
+	}
+	_, err := Read(filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "list CDI specs: ")
+
+	specs, err := Read(folderOf(t, map[string]string{"f.yaml": "{cdiVersion: 0.6.0, kind: a/b, devices: [{name: c, containerEdits: {env: 1}}]}"}))
+	require.NoError(t, err)
+	_, err = specs.Injections([]string{"a/b=c"})
+	require.ErrorContains(t, err, "read containerEdits of CDI device a/b=c: ")
+}

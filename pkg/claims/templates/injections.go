@@ -1,0 +1,139 @@
+package templates
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+)
+
+// Injections lists what the drivers with templates have a runtime inject into a
+// container that has allocated devices of a claim.
+func (d *Driver) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	i := &injector{Driver: d, pod: pod, claim: claim, known: map[string]bool{}}
+	for _, result := range results {
+		if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
+			continue
+		}
+		if err := i.add(result); err != nil {
+			return nil, fmt.Errorf("device %s of driver %s: %w", result.Device, result.Driver, err)
+		}
+	}
+	return i.made, nil
+}
+
+// Device is an allocated device as it is published, or nil where no template has it.
+func (d *Driver) Device(result *resourcev1.DeviceRequestAllocationResult) *resourcev1.Device {
+	if !d.Has(result.Driver) {
+		return nil
+	}
+	device, err := d.lookup.Device(result)
+	if err != nil {
+		return nil
+	}
+	return device
+}
+
+// injector makes the injections of one claim into the containers of one Pod.
+type injector struct {
+	*Driver
+
+	pod   *corev1.Pod
+	claim *resourcev1.ResourceClaim
+	known map[string]bool
+	made  []containerview.Injection
+}
+
+// add adds what is injected for a device, and before that what is injected for its claim and
+// its request, unless it is there.
+func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
+	template, err := i.lookup.Template(result)
+	if err != nil {
+		return err
+	}
+	edits := &template.ContainerEdits
+	id := fmt.Sprintf("%s %s", template.Name, i.claim.UID)
+	if err := i.once(id, edits.PerClaim, func(c *devices.Container) error { return i.all(c, result.Driver, "") }); err != nil {
+		return err
+	}
+	id += " " + result.Request
+	if err := i.once(id, edits.PerRequest, func(c *devices.Container) error { return i.all(c, result.Driver, result.Request) }); err != nil {
+		return err
+	}
+	device := plan.ResultID(result)
+	id += fmt.Sprintf(" %s %s %s", device.Pool, device.Device, device.Share)
+	return i.once(id, edits.PerDevice, func(c *devices.Container) (err error) {
+		c.Result, c.Config = result, configOf(i.claim, result)
+		c.Device, err = i.lookup.Device(result)
+		return err
+	})
+}
+
+// once renders edits, unless they are there.
+func (i *injector) once(id string, edits *devices.Edits, fill func(*devices.Container) error) error {
+	if edits == nil || i.known[id] {
+		return nil
+	}
+	i.known[id] = true
+	container := &devices.Container{
+		Node:  i.lookup.Node,
+		Claim: devices.AllocatedClaim{Object: devices.Object{Name: i.claim.Name, Namespace: i.claim.Namespace, UID: i.claim.UID}},
+		Pod:   objectsOf([]*corev1.Pod{i.pod})[0],
+	}
+	container.Claim.AdminAccess = slices.ContainsFunc(i.claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+		return result.AdminAccess != nil && *result.AdminAccess
+	})
+	if err := fill(container); err != nil {
+		return err
+	}
+	rendered, err := edits.Render(container)
+	if err != nil {
+		return err
+	}
+	i.made = append(i.made, containerview.Injection{ID: id, Edits: *rendered})
+	return nil
+}
+
+// all gives a container all that a driver has allocated to the claim, or to one request
+// of it.
+func (i *injector) all(c *devices.Container, driver, request string) error {
+	for k := range i.claim.Status.Allocation.Devices.Results {
+		result := &i.claim.Status.Allocation.Devices.Results[k]
+		if result.Driver != driver || request != "" && result.Request != request {
+			continue
+		}
+		device, err := i.lookup.Device(result)
+		if err != nil {
+			return err
+		}
+		c.Devices = append(c.Devices, devices.AllocatedDevice{Device: device, Result: result})
+		if request != "" {
+			c.Request, c.Config = request, configOf(i.claim, result)
+		}
+	}
+	if request == "" {
+		c.Config = parametersOf(i.claim.Status.Allocation.Devices.Config, driver)
+	}
+	return nil
+}
+
+// parametersOf lists opaque parameters for a driver. The scheduler puts those of the
+// class before those of the claim (DeviceAllocationResult.Config); so does kwok-dra,
+// whatever allocated.
+func parametersOf(configs []resourcev1.DeviceAllocationConfiguration, driver string) []runtime.RawExtension {
+	parameters := []runtime.RawExtension{}
+	for _, source := range []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim} {
+		for _, config := range configs {
+			if config.Source == source && config.Opaque != nil && config.Opaque.Driver == driver {
+				parameters = append(parameters, config.Opaque.Parameters)
+			}
+		}
+	}
+	return parameters
+}

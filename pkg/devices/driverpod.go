@@ -1,0 +1,187 @@
+package devices
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+)
+
+// DriverPod is what is kept of a Pod in which the plugin of a driver runs. The Pods of a
+// DaemonSet are alike but for a few words.
+type DriverPod struct {
+	cached.Meta
+	Node    string
+	Created time.Time
+	// Ready reports whether the Pod is Ready, and Connected whether the kubelet has a
+	// connection to the plugin, which it has as long as the container runs.
+	Ready, Connected bool
+	// Registered reports whether a plugin without a connection is known to the kubelet
+	// still: its container has crashed and will start again. One that ends removes its
+	// socket.
+	Registered bool
+	// Lost is when the connection was lost, or zero where there is or was none, or that is
+	// not known.
+	Lost time.Time
+	// Missing is the name of the container that the Pod does not have.
+	Missing string
+
+	shown unique.Handle[string]
+}
+
+// shownPod is what templates see of a driver Pod.
+type shownPod struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	UID         types.UID         `json:"uid"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Env         map[string]string `json:"env"`
+	Args        []string          `json:"args"`
+	Image       string            `json:"image"`
+	Tag         string            `json:"tag"`
+}
+
+// samplePod stands in for a driver Pod when templates are checked.
+var samplePod = shownPod{
+	Name: "driver-x", Namespace: "driver", UID: "00000000-0000-0000-0000-000000000000",
+	Labels: map[string]string{"app": "driver"}, Annotations: map[string]string{}, Env: map[string]string{"NAME": "value"},
+	Args: []string{"--v=2"}, Image: "registry.example.com/driver:v1", Tag: "v1",
+}
+
+// NewDriverPod makes a DriverPod of a Pod. The container is the plugin's, or empty for
+// the first one.
+func NewDriverPod(pod *corev1.Pod, container string) *DriverPod {
+	made := &DriverPod{Meta: cached.MetaOf(pod), Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.UTC()}
+	shown := shownPod{Labels: pod.Labels, Annotations: pod.Annotations, Env: map[string]string{}}
+	plugin := containerOf(pod, container)
+	if plugin == nil {
+		made.Missing = container
+	} else {
+		container = plugin.Name
+		shown.Args, shown.Image, shown.Tag = plugin.Args, plugin.Image, tagOf(plugin.Image)
+		for _, variable := range plugin.Env {
+			if variable.ValueFrom == nil {
+				shown.Env[variable.Name] = variable.Value
+			}
+		}
+	}
+	made.observe(pod, container)
+	encoded, err := json.Marshal(shown)
+	if err != nil {
+		panic(fmt.Sprintf("encode what was decoded: %v", err))
+	}
+	made.shown = unique.Make(string(encoded))
+	return made
+}
+
+// containerOf finds a container, the first one where it has no name, or nil.
+func containerOf(pod *corev1.Pod, name string) *corev1.Container {
+	all := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
+	i := slices.IndexFunc(all, func(c corev1.Container) bool { return name == "" || c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// tagOf is the tag of an image, as the container runtime takes it.
+func tagOf(image string) string {
+	image, _, digest := strings.Cut(image, "@")
+	_, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	if !tagged && !digest && image != "" {
+		return "latest"
+	}
+	return tag
+}
+
+// observe works out what the kubelet knows of the plugin in a container.
+func (p *DriverPod) observe(pod *corev1.Pod, container string) {
+	state := stateOf(pod, container)
+	runs, deleted := pod.Status.Phase == corev1.PodRunning, deletedAt(pod)
+	p.Connected = runs && state.running && deleted.IsZero() && p.Missing == ""
+	p.Registered = runs && state.started && deleted.IsZero()
+	p.Ready = p.Connected && readyIs(pod, corev1.ConditionTrue) != nil
+	if p.Connected || !state.started {
+		return
+	}
+	p.Lost = state.ended
+	if notReady := readyIs(pod, corev1.ConditionFalse); p.Lost.IsZero() && !state.running && notReady != nil {
+		p.Lost = notReady.LastTransitionTime.UTC()
+	}
+	if !deleted.IsZero() && (p.Lost.IsZero() || deleted.Before(p.Lost)) {
+		p.Lost = deleted
+	}
+}
+
+func readyIs(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.PodCondition {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == status })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.Conditions[i]
+}
+
+// containerState is what the status of a Pod says of a container.
+type containerState struct {
+	// running reports whether it runs, and started whether it ever has.
+	running, started bool
+	// ended is when it has ended, or zero where it runs or that is not known.
+	ended time.Time
+}
+
+// stateOf reads the state of a container. One of which the status says nothing runs as
+// long as the Pod does.
+func stateOf(pod *corev1.Pod, container string) containerState {
+	all := slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
+	i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container })
+	if i < 0 {
+		return containerState{running: pod.Status.Phase == corev1.PodRunning, started: pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""}
+	}
+	if all[i].State.Running != nil {
+		return containerState{running: true, started: true}
+	}
+	for _, terminated := range []*corev1.ContainerStateTerminated{all[i].State.Terminated, all[i].LastTerminationState.Terminated} {
+		if terminated != nil {
+			return containerState{started: true, ended: terminated.FinishedAt.UTC()}
+		}
+	}
+	return containerState{}
+}
+
+// deletedAt is when someone has deleted a Pod: the process is told to end at once, and
+// the timestamp is when its time is up.
+func deletedAt(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	var grace time.Duration
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	return pod.DeletionTimestamp.UTC().Add(-grace)
+}
+
+// Same reports whether nothing has changed that matters.
+func (p *DriverPod) Same(other *DriverPod) bool {
+	a, b := *p, *other
+	a.ResourceVersion, b.ResourceVersion = "", ""
+	return a == b
+}
+
+// decoded is the Pod as templates see it.
+func (p *DriverPod) decoded() (any, error) {
+	var shown shownPod
+	if err := json.Unmarshal([]byte(p.shown.Value()), &shown); err != nil {
+		return nil, fmt.Errorf("decode pod %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	shown.Name, shown.Namespace, shown.UID = p.Name, p.Namespace, p.UID
+	return asJSON(shown)
+}

@@ -1,0 +1,125 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+)
+
+// DriverPods are Pods that may be of drivers. One that is not bound stands for one that
+// runs on each node that it may run on.
+type DriverPods []*corev1.Pod
+
+// Add adds a Pod, or the Pod of a DaemonSet. Objects of other kinds are none.
+func (d *DriverPods) Add(object documents.Object) error {
+	switch object.GroupVersionKind().GroupKind().String() {
+	case "Pod":
+		pod := &corev1.Pod{}
+		if err := object.Into(pod); err != nil {
+			return err
+		}
+		*d = append(*d, pod)
+	case "DaemonSet.apps":
+		set := &appsv1.DaemonSet{}
+		if err := object.Into(set); err != nil {
+			return err
+		}
+		pod := &corev1.Pod{ObjectMeta: set.Spec.Template.ObjectMeta, Spec: set.Spec.Template.Spec}
+		pod.Namespace, pod.Name = set.Namespace, set.Name
+		*d = append(*d, pod)
+	}
+	return nil
+}
+
+// On are the driver Pods of templates on a node, all of them Ready.
+func (d DriverPods) On(node *corev1.Node) devices.Pods {
+	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
+		var on []*devices.DriverPod
+		for _, pod := range d {
+			if selects(t, pod) && runsOn(pod, node) {
+				on = append(on, devices.NewDriverPod(started(pod, node), t.DriverPod.Container))
+			}
+		}
+		return on, true
+	}
+}
+
+// selects reports whether a template names the Pod as one of its driver's. One of no
+// namespace may be in any.
+func selects(t *devices.Template, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(&t.DriverPod.Selector)
+	namespace := t.DriverPod.Namespace
+	return err == nil && selector.Matches(labels.Set(pod.Labels)) && (namespace == "" || pod.Namespace == "" || namespace == pod.Namespace)
+}
+
+// runsOn reports whether a Pod is on a node, or may be.
+func runsOn(pod *corev1.Pod, node *corev1.Node) bool {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName == node.Name
+	}
+	fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	return err == nil && fits
+}
+
+// started is a Pod as it is when its containers run.
+func started(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
+	ready := pod.DeepCopy()
+	ready.Spec.NodeName = node.Name
+	ready.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	return ready
+}
+
+// Live asks the cluster for the driver Pods of templates, each as it is there.
+func Live(ctx context.Context, client kubernetes.Interface, set *config.Set) (func(node *corev1.Node) devices.Pods, error) {
+	all := map[devices.PodSelector]map[string][]*devices.DriverPod{}
+	for _, t := range set.Templates {
+		selector, ok := t.DriverPods()
+		if _, done := all[selector]; !ok || done {
+			continue
+		}
+		list, err := client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.Labels})
+		if err != nil {
+			return nil, fmt.Errorf("list driver Pods of template %s: %w", t.Name, err)
+		}
+		all[selector] = map[string][]*devices.DriverPod{}
+		for i := range list.Items {
+			node := list.Items[i].Spec.NodeName
+			all[selector][node] = append(all[selector][node], devices.NewDriverPod(&list.Items[i], selector.Container))
+		}
+	}
+	return func(node *corev1.Node) devices.Pods {
+		return func(t *devices.Template) ([]*devices.DriverPod, bool) {
+			selector, _ := t.DriverPods()
+			return all[selector][node.Name], true
+		}
+	}, nil
+}
+
+// TellWithoutPods says which templates publish nothing since there is no driver Pod on any
+// of the nodes that they select.
+func TellWithoutPods(streams cli.Streams, set *config.Set, nodes []*corev1.Node, pods func(node *corev1.Node) devices.Pods) {
+	for _, t := range set.Templates {
+		if t.DriverPod == nil || !slices.ContainsFunc(nodes, t.Selects) {
+			continue
+		}
+		has := func(node *corev1.Node) bool {
+			on, _ := pods(node)(t)
+			return t.Selects(node) && len(on) > 0
+		}
+		if !slices.ContainsFunc(nodes, has) {
+			streams.Tell("template %s has no driver Pod on the nodes that it selects, so it publishes nothing: give a Pod or DaemonSet that spec.driverPod selects\n", t.Name)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Package pod is the command kwok-dractl pod: what the containers of a Pod would see of
+// its devices.
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+type command struct {
+	streams               cli.Streams
+	reach                 *cluster.Flags
+	templates             fleet.Templates
+	managed               lifecycle.ManagedNodes
+	pluginsDir, cdiFolder string
+	output                output.Flag
+}
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "pod NAME",
+		Short: "Show what the containers of a Pod on a fake node would see of their devices.",
+		Long: `Show what the containers of a Pod on a fake node would see of their devices: the
+environment variables, mounts and device nodes that drivers have a container
+runtime inject, and the allocated devices that they stand for.
+
+A container sees the claims and requests that it names, and the devices of its
+extended resources. What drivers inject is said by containerEdits in their
+templates. These are those of the cluster, the ConfigMap kube-system/kwok-dra and
+custom resources, unless -f or --config-map names others. Of a real driver it is
+said by its CDI specs: give --plugins-dir.
+
+Variables of the Pod are there where they have a value. Those with valueFrom, and
+what is in the image, are not.`,
+		Example: `  # What is in the containers of a Pod?
+  kwok-dractl pod training-0
+
+  # For a test
+  kwok-dractl pod training-0 -n default -o json
+
+  # With templates that are in files
+  kwok-dractl pod training-0 -f templates.yaml`,
+		Args:              cli.OneArgument("NAME"),
+		ValidArgsFunction: reach.CompletePods,
+
+		RunE: func(made *cobra.Command, arguments []string) error { return c.run(made.Context(), arguments[0]) },
+	}
+	c.templates.AddTo(made)
+	fleet.AddManaged(made, &c.managed)
+	made.Flags().StringVar(&c.pluginsDir, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, for what real drivers have returned to the kubelet")
+	made.Flags().StringVar(&c.cdiFolder, "cdi", "", "folder of CDI specs of real drivers; default: cdi in the folder of the node in --plugins-dir")
+	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
+	return made
+}
+
+// view is what is printed.
+type view struct {
+	Namespace  string                    `json:"namespace"`
+	Pod        string                    `json:"pod"`
+	Node       string                    `json:"node"`
+	Containers []containerview.Container `json:"containers"`
+}
+
+func (c *command) run(ctx context.Context, name string) error {
+	if err := c.managed.Complete(); err != nil {
+		return err
+	}
+	if c.cdiFolder != "" && c.pluginsDir == "" {
+		return errors.New("--cdi is for what is in --plugins-dir: give it as well")
+	}
+	namespace, err := c.reach.DefaultNamespace()
+	if err != nil {
+		return err
+	}
+	client, err := c.reach.Client()
+	if err != nil {
+		return err
+	}
+	pod, node, err := c.find(ctx, client, namespace, name)
+	if err != nil {
+		return err
+	}
+	shown, err := c.view(ctx, client, pod, node)
+	if err != nil {
+		return fmt.Errorf("Pod %s/%s: %w", namespace, name, err)
+	}
+	if c.output.Format == output.JSON || c.output.Format == output.YAML {
+		return output.Value(c.streams.Out, c.output.Format, shown)
+	}
+	return shown.print(c.streams.Out, c.output.Format)
+}
+
+func (c *command) view(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, node *corev1.Node) (*view, error) {
+	restConfig, err := c.reach.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := dynamic.NewForConfig(restConfig)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	set, err := c.templates.SetInCluster(ctx, c.streams, client, objects)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := claimsOf(ctx, client, pod)
+	if err != nil {
+		return nil, err
+	}
+	known, err := c.drivers(ctx, client, set, node)
+	if err != nil {
+		return nil, err
+	}
+	containers, err := containerview.Of(pod, claims, known)
+	if err != nil {
+		return nil, err
+	}
+	known.tellUnknown(c.streams)
+	return &view{Namespace: pod.Namespace, Pod: pod.Name, Node: node.Name, Containers: containers}, nil
+}

@@ -1,0 +1,109 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cdi"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
+)
+
+// drivers are those of a node: real ones by what they have returned, others by their
+// templates.
+type drivers struct {
+	*templates.Driver
+
+	// returned is what real drivers have returned, or nil where that is not known.
+	returned *claiminfo.Cache
+	specs    cdi.Specs
+	// published are the devices of the node's own pools.
+	published map[device]*resourcev1.Device
+	// unknown are the drivers of which it is not known what they inject.
+	unknown sets.Set[string]
+}
+
+// device names a device in the cluster.
+type device struct{ driver, pool, name string }
+
+func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set *config.Set, node *corev1.Node) (*drivers, error) {
+	d := &drivers{Driver: templates.New(set, node, templates.Slices{}, nil), published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
+	if c.pluginsDir != "" {
+		cache, folder, err := claiminfo.Find(c.pluginsDir, node)
+		if err != nil {
+			return nil, fmt.Errorf("read --plugins-dir: %w", err)
+		}
+		specs := c.cdiFolder
+		if specs == "" {
+			specs = filepath.Join(folder.Path, "cdi")
+		}
+		d.returned = cache
+		if d.specs, err = cdi.Read(specs); err != nil {
+			return nil, fmt.Errorf("read --cdi: %w", err)
+		}
+	}
+	own := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, node.Name).String()
+	list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: own})
+	if err != nil {
+		return nil, fmt.Errorf("list slices of node %s: %w", node.Name, err)
+	}
+	for i := range list.Items {
+		spec := &list.Items[i].Spec
+		for k := range spec.Devices {
+			d.published[device{spec.Driver, spec.Pool.Name, spec.Devices[k].Name}] = &spec.Devices[k]
+		}
+	}
+	return d, nil
+}
+
+// Device is an allocated device as it is published, or else as a template has it.
+func (d *drivers) Device(result *resourcev1.DeviceRequestAllocationResult) *resourcev1.Device {
+	if published := d.published[device{result.Driver, result.Pool, result.Device}]; published != nil {
+		return published
+	}
+	return d.Driver.Device(result)
+}
+
+// Injections lists what is injected for each device, by its real driver or its template.
+func (d *drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	var all []containerview.Injection
+	for i, result := range results {
+		injections, err := d.injections(pod, claim, results[i:i+1])
+		if err != nil {
+			return nil, fmt.Errorf("device %s of driver %s: %w", result.Device, result.Driver, err)
+		}
+		all = append(all, injections...)
+	}
+	return all, nil
+}
+
+func (d *drivers) injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, one []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	if d.returned != nil {
+		if prepared := d.returned.DeviceFor(claim, one[0]); prepared != nil {
+			return d.specs.Injections(prepared.CDIDeviceIDs)
+		}
+	}
+	if !d.Has(one[0].Driver) {
+		d.unknown.Insert(one[0].Driver)
+	}
+	return d.Driver.Injections(pod, claim, one)
+}
+
+// tellUnknown says of which drivers nothing is shown.
+func (d *drivers) tellUnknown(streams cli.Streams) {
+	if len(d.unknown) > 0 {
+		streams.Tell("it is not known what these drivers inject, which have no template: %s; of real drivers --plugins-dir tells\n", strings.Join(sets.List(d.unknown), ", "))
+	}
+}

@@ -1,0 +1,105 @@
+package pod
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+// print prints tables for each container. There is none of what it does not have.
+func (v *view) print(out io.Writer, format output.Format) error {
+	for i := range v.Containers {
+		container := &v.Containers[i]
+		kind, before := "container", ""
+		if container.Init {
+			kind = "init container"
+		}
+		if i > 0 {
+			before = "\n"
+		}
+		if _, err := fmt.Fprintf(out, "%s%s %s\n", before, kind, container.Name); err != nil {
+			return err
+		}
+		for _, table := range tablesOf(container) {
+			if len(table.Cells) == 0 {
+				continue
+			}
+			if _, err := fmt.Fprintln(out); err != nil {
+				return err
+			}
+			if err := table.Print(out, format); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func tablesOf(container *containerview.Container) []*output.Rows {
+	env := &output.Rows{Columns: []output.Column{{Name: "variable"}, {Name: "value"}}}
+	for _, variable := range container.Env {
+		name, value, _ := strings.Cut(variable, "=")
+		env.Add(name, value)
+	}
+	mounts := &output.Rows{Columns: []output.Column{{Name: "mount"}, {Name: "of"}, {Name: "options"}, {Name: "type", Wide: true}}}
+	for i := range container.Mounts {
+		mount := &container.Mounts[i]
+		mounts.Add(mount.ContainerPath, mount.HostPath, orNone(strings.Join(mount.Options, ",")), orNone(mount.Type))
+	}
+	nodes := &output.Rows{Columns: []output.Column{
+		{Name: "device node"}, {Name: "of"}, {Name: "type"}, {Name: "major"}, {Name: "minor"}, {Name: "permissions"},
+	}}
+	for i := range container.DeviceNodes {
+		addNode(nodes, &container.DeviceNodes[i])
+	}
+	devices := &output.Rows{Columns: []output.Column{
+		{Name: "device"}, {Name: "driver"}, {Name: "pool", Wide: true}, {Name: "claim"}, {Name: "request"},
+		{Name: "access", Wide: true}, {Name: "share", Wide: true}, {Name: "consumes", Wide: true},
+	}}
+	for i := range container.Devices {
+		addDevice(devices, &container.Devices[i])
+	}
+	return []*output.Rows{env, mounts, nodes, devices}
+}
+
+func addNode(rows *output.Rows, node *v1alpha1.DeviceNode) {
+	number := func(n *intstr.IntOrString) string {
+		if n == nil {
+			return orNone("")
+		}
+		return n.String()
+	}
+	of := node.HostPath
+	if of == "" {
+		of = node.Path
+	}
+	rows.Add(node.Path, of, orNone(node.Type), number(node.Major), number(node.Minor), orNone(node.Permissions))
+}
+
+func addDevice(rows *output.Rows, device *containerview.Device) {
+	access := "normal"
+	if device.AdminAccess {
+		access = "admin"
+	}
+	var consumes []string
+	for _, name := range slices.Sorted(maps.Keys(device.ConsumedCapacity)) {
+		amount := device.ConsumedCapacity[name]
+		consumes = append(consumes, fmt.Sprintf("%s=%s", name, amount.String()))
+	}
+	rows.Add(device.Device, device.Driver, device.Pool, device.Claim, device.Request, access, orNone(string(device.ShareID)), orNone(strings.Join(consumes, ",")))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}

@@ -1,0 +1,31 @@
+package claiminfo
+
+import (
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
+)
+
+// Find reads what kwok-dra keeps of the claims of a node in its directory for plugins, and
+// finds the folder of the node there.
+func Find(directory string, node *corev1.Node) (*Cache, *root.Root, error) {
+	path, err := filepath.Abs(directory)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("find %s: %w", directory, err)
+	}
+	folder, err := root.Directory(path).Find(node.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if folder == nil || folder.UID != node.UID {
+		return nil, nil, fmt.Errorf("%s has no folder of node %s: give the directory that kwok-dra has as --plugins-dir", directory, node.Name)
+	}
+	cache, err := Open(filepath.Join(folder.Path, File))
+	return cache, folder, err
+}

@@ -1,0 +1,254 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// DriverPods are the Pods that templates in force name as those of their drivers. Each
+// selection is a watch of its own, so that nothing is watched where no template has one.
+type DriverPods struct {
+	client kubernetes.Interface
+	// config is nil where there are no templates.
+	config *config.Store
+	// changed has room for one, so that whoever signals never waits.
+	changed chan struct{}
+	// onNode and onAll are called when Pods of a node, or of any, have changed.
+	onNode []func(node string)
+	onAll  []func()
+	// drivers are those that Pods were seen to be of, and those of the slices of kwok-dra.
+	drivers sync.Map
+
+	mu      sync.Mutex
+	watches map[devices.PodSelector]*podWatch
+}
+
+func newDriverPods(client kubernetes.Interface, published *Slices) *DriverPods {
+	d := &DriverPods{client: client, changed: make(chan struct{}, 1), watches: map[devices.PodSelector]*podWatch{}}
+	published.Handle(cache.TypedResourceEventHandlerFuncs[*plan.Observed]{
+		AddFunc: func(slice *plan.Observed) { d.drivers.LoadOrStore(slice.Driver, true) },
+	})
+	return d
+}
+
+// Follow watches the Pods of the templates that the store has in force. Call it before
+// Run, and before others that follow the store.
+func (d *DriverPods) Follow(store *config.Store) {
+	d.config = store
+	store.NameDrivers(d.known)
+	store.OnChange(func() {
+		select {
+		case d.changed <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// Handle calls node with the name of each node whose driver Pods have changed, and all
+// when those of any node may have. Call it before Run.
+func (d *DriverPods) Handle(node func(name string), all func()) {
+	d.onNode, d.onAll = append(d.onNode, node), append(d.onAll, all)
+}
+
+// Run watches until ctx ends.
+func (d *DriverPods) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		for _, w := range d.settle(ctx) {
+			running.Go(func() { w.run(w.ctx) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.changed:
+		}
+	}
+}
+
+// settle ends the watches of selections that no template has any more, and makes those
+// that are to begin.
+func (d *DriverPods) settle(ctx context.Context) (begin []*podWatch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wanted := map[devices.PodSelector][]*devices.Template{}
+	for _, t := range d.templates() {
+		if selector, ok := t.DriverPods(); ok {
+			wanted[selector] = append(wanted[selector], t)
+		}
+	}
+	for selector, w := range d.watches {
+		if wanted[selector] == nil {
+			w.cancel()
+			delete(d.watches, selector)
+		}
+	}
+	for selector, templates := range wanted {
+		w := d.watches[selector]
+		if w == nil {
+			w = newPodWatch(ctx, d, selector)
+			d.watches[selector] = w
+			begin = append(begin, w)
+		}
+		w.templates.Store(&templates)
+		w.learnAll()
+	}
+	return begin
+}
+
+func (d *DriverPods) templates() []*devices.Template {
+	if d.config == nil || d.config.Current() == nil {
+		return nil
+	}
+	return d.config.Current().Templates
+}
+
+// On are the driver Pods on a node, as the cache has them.
+func (d *DriverPods) On(node string) devices.Pods {
+	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
+		selector, _ := t.DriverPods()
+		d.mu.Lock()
+		w := d.watches[selector]
+		d.mu.Unlock()
+		if w == nil || !w.synced.Load() {
+			return nil, false
+		}
+		return w.By(byNode, node), true
+	}
+}
+
+// Live asks for the driver Pods of templates on a node.
+func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, node *corev1.Node) (devices.Pods, error) {
+	live := map[devices.PodSelector][]*devices.DriverPod{}
+	for _, t := range templates {
+		selector, ok := t.DriverPods()
+		if _, done := live[selector]; !ok || done || !t.Selects(node) {
+			continue
+		}
+		list, err := d.client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{
+			LabelSelector: selector.Labels, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name).String(),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list driver Pods of template %s on node %s: %w", t.Name, node.Name, err)
+		}
+		live[selector] = []*devices.DriverPod{}
+		for i := range list.Items {
+			live[selector] = append(live[selector], devices.NewDriverPod(&list.Items[i], selector.Container))
+		}
+	}
+	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
+		selector, _ := t.DriverPods()
+		return live[selector], true
+	}, nil
+}
+
+// known reports whether driver Pods are, or were, of a driver whose name they say.
+func (d *DriverPods) known(driver string) bool {
+	_, known := d.drivers.Load(driver)
+	return known
+}
+
+// podWatch watches what a selection selects.
+type podWatch struct {
+	cached.Informer[*devices.DriverPod]
+
+	pods      *DriverPods
+	ctx       context.Context
+	cancel    context.CancelFunc
+	templates atomic.Pointer[[]*devices.Template]
+	synced    atomic.Bool
+}
+
+func newPodWatch(ctx context.Context, pods *DriverPods, selector devices.PodSelector) *podWatch {
+	w := &podWatch{pods: pods}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*devices.DriverPod]{
+		byNode: func(pod *devices.DriverPod) ([]string, error) { return notEmpty(pod.Node), nil },
+	})
+	selected := func(options *metav1.ListOptions) {
+		options.LabelSelector, options.FieldSelector = selector.Labels, "spec.nodeName!="
+	}
+	shared := coreinformers.NewFilteredPodInformer(pods.client, selector.Namespace, 0, indexers, selected)
+	w.Informer = cached.NewInformer[*devices.DriverPod](shared, cached.Transform(func(pod *corev1.Pod) *devices.DriverPod {
+		return devices.NewDriverPod(pod, selector.Container)
+	}))
+	w.Handle(cache.TypedResourceEventHandlerFuncs[*devices.DriverPod]{
+		AddFunc: func(pod *devices.DriverPod) { w.changed(pod) },
+		UpdateFunc: func(old, pod *devices.DriverPod) {
+			if !old.Same(pod) {
+				w.changed(pod)
+			}
+		},
+		DeleteFunc: func(deleted cache.DeletedObject[*devices.DriverPod]) {
+			if pod := deleted.OptionalObj; pod != nil {
+				w.changed(pod)
+			} else {
+				w.anyChanged()
+			}
+		},
+	})
+	return w
+}
+
+// run watches until ctx ends. Until all Pods are there, none are known.
+func (w *podWatch) run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	if cache.WaitFor(ctx, "", w.Synced()...) {
+		w.synced.Store(true)
+		w.anyChanged()
+	}
+	running.Wait()
+}
+
+func (w *podWatch) changed(pod *devices.DriverPod) {
+	w.learn(pod)
+	if !w.synced.Load() {
+		return
+	}
+	for _, changed := range w.pods.onNode {
+		changed(pod.Node)
+	}
+}
+
+func (w *podWatch) anyChanged() {
+	for _, changed := range w.pods.onAll {
+		changed()
+	}
+}
+
+// learn notes which drivers a Pod is of.
+func (w *podWatch) learn(pod *devices.DriverPod) {
+	for _, t := range *w.templates.Load() {
+		if !t.NamesDriver() {
+			continue
+		}
+		if driver, err := t.DriverOf(pod); err == nil { // otherwise the node reports it
+			w.pods.drivers.LoadOrStore(driver, true)
+		}
+	}
+}
+
+func (w *podWatch) learnAll() {
+	if !slices.ContainsFunc(*w.templates.Load(), (*devices.Template).NamesDriver) {
+		return
+	}
+	for pod := range w.All() {
+		w.learn(pod)
+	}
+}

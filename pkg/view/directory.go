@@ -1,0 +1,182 @@
+package view
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Directory is shared with kwok, which has it under the same path:
+//
+//	bin/                      stand-ins for programs, for the PATH of kwok
+//	host/                     what the hosts of all fake nodes have, as the user puts it there
+//	pods/UID/pod.json         which Pod that is
+//	pods/UID/CONTAINER/log    what kubectl logs shows
+//	pods/UID/CONTAINER/env    what env prints
+//	pods/UID/CONTAINER/root/  what is mounted
+type Directory string
+
+func (d Directory) programs() string { return filepath.Join(string(d), "bin") }
+func (d Directory) host() string     { return filepath.Join(string(d), "host") }
+func (d Directory) pods() string     { return filepath.Join(string(d), "pods") }
+
+func (d Directory) pod(uid types.UID) string { return filepath.Join(d.pods(), string(uid)) }
+
+func (d Directory) container(uid types.UID, name string) string {
+	return filepath.Join(d.pod(uid), name)
+}
+
+// OpenDirectory makes the directory with what stands in for programs, unless it is there.
+func OpenDirectory(name string) (Directory, error) {
+	absolute, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("directory for the views of containers %s: %w", name, err)
+	}
+	if strings.ContainsAny(absolute, ":\n") {
+		return "", fmt.Errorf("directory for the views of containers %q: there may be no colon and no line break in it, since it goes into a PATH: choose another one", absolute)
+	}
+	d := Directory(absolute)
+	for _, folder := range []string{d.programs(), d.host(), d.pods()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", fmt.Errorf("make the directory for the views of containers: %w: choose one that kwok-dra may write to", err)
+		}
+	}
+	return d, d.writePrograms()
+}
+
+//go:embed programs/program
+var program []byte
+
+// standIns are the programs that have a stand-in. It knows by its own name which one it is.
+var standIns = []string{"cat", "env", "ls", nvidiaSMI, "printenv"}
+
+func (d Directory) writePrograms() error {
+	for _, name := range standIns {
+		if err := replace(filepath.Join(d.programs(), name), program, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace replaces a file at once: who reads it sees the old one or the new one.
+func replace(name string, text []byte, mode fs.FileMode) error {
+	temporary := filepath.Join(filepath.Dir(name), ".new-"+filepath.Base(name))
+	if err := os.WriteFile(temporary, text, mode); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.Chmod(temporary, mode); err != nil { // the umask may have cut it
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.Rename(temporary, name); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// folder is what there is of a Pod. It is in the file pod.json of the Pod's folder.
+type folder struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	Hash      string    `json:"hash"`
+	Size      int       `json:"size"`
+}
+
+const markFile = "pod.json"
+
+func (f *folder) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
+}
+
+// list lists the folders of Pods. Those that were not finished are removed.
+func (d Directory) list() ([]folder, error) {
+	entries, err := os.ReadDir(d.pods())
+	if err != nil {
+		return nil, fmt.Errorf("list the views of containers: %w", err)
+	}
+	var all []folder
+	var errs []error
+	for _, entry := range entries {
+		f := folder{}
+		text, err := os.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile))
+		if err == nil {
+			err = json.Unmarshal(text, &f)
+		}
+		if err != nil || string(f.UID) != entry.Name() {
+			errs = append(errs, d.remove(types.UID(entry.Name())))
+			continue
+		}
+		all = append(all, f)
+	}
+	return all, errors.Join(errs...)
+}
+
+// write writes the folder of a Pod anew. Its mark comes last, and then its place.
+func (d Directory) write(f *folder, c *content) error {
+	temporary := d.pod(".new-" + f.UID)
+	if err := os.RemoveAll(temporary); err != nil {
+		return fmt.Errorf("write the view of pod %s: %w", f.key(), err)
+	}
+	mark, err := json.Marshal(f)
+	if err == nil {
+		err = c.writeTo(temporary)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(temporary, markFile), mark, 0o644)
+	}
+	if err == nil {
+		err = d.remove(f.UID)
+	}
+	if err == nil {
+		err = os.Rename(temporary, d.pod(f.UID))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the view of pod %s: %w", f.key(), err), os.RemoveAll(temporary))
+	}
+	return nil
+}
+
+func (c *content) writeTo(directory string) error {
+	for _, name := range c.Folders {
+		if err := os.MkdirAll(filepath.Join(directory, name), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, text := range c.Files {
+		if err := makeParent(directory, name); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	for name, target := range c.Links {
+		if err := makeParent(directory, name); err != nil {
+			return err
+		}
+		if err := os.Symlink(target, filepath.Join(directory, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func makeParent(directory, name string) error {
+	return os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o755)
+}
+
+// remove removes the folder of a Pod. It follows no symbolic link.
+func (d Directory) remove(uid types.UID) error {
+	if err := os.RemoveAll(d.pod(uid)); err != nil {
+		return fmt.Errorf("remove the view of a pod: %w", err)
+	}
+	return nil
+}

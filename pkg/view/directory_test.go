@@ -1,0 +1,135 @@
+package view
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+)
+
+// box is the folder of a container, as kwok sees it.
+type box struct {
+	t         *testing.T
+	directory Directory
+	env       []string
+}
+
+func newBox(t *testing.T, c containerview.Container) *box {
+	t.Helper()
+	directory, err := OpenDirectory(t.TempDir())
+	require.NoError(t, err)
+	pod := prepared("p")
+	p, err := planFor(pod, []containerview.Container{c}, directory)
+	require.NoError(t, err)
+	require.NoError(t, directory.write(&folder{Namespace: "default", Name: "p", UID: pod.UID}, &p.content))
+	b := &box{t: t, directory: directory}
+	for _, variable := range directory.environment(directory.container(pod.UID, c.Name), c.Env) {
+		pair := variable.(map[string]any)
+		b.env = append(b.env, pair["name"].(string)+"="+pair["value"].(string))
+	}
+	return b
+}
+
+// runs runs a program as kwok does, which finds it on its own PATH.
+func (b *box) runs(code int, want, program string, arguments ...string) {
+	b.t.Helper()
+	if _, err := os.Stat(filepath.Join(b.directory.programs(), program)); err == nil {
+		program = filepath.Join(b.directory.programs(), program)
+	}
+	command := exec.CommandContext(b.t.Context(), program, arguments...)
+	command.Dir, command.Env = b.directory.container("uid-of-p", "c")+"/root", b.env
+	output, _ := command.CombinedOutput()
+	require.Equal(b.t, want, string(output))
+	require.Equal(b.t, code, command.ProcessState.ExitCode())
+}
+
+// TestPrograms runs what stands in for programs.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	mounts := append([]v1alpha1.Mount{{HostPath: "/etc/fake", ContainerPath: "/etc/gpu dir"}}, smi...)
+	b := newBox(t, containerview.Container{
+		Name: "c", Env: []string{"B=2", "A=a b"}, Mounts: mounts,
+		DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/nvidia0"}}, Devices: []containerview.Device{nvidia("GPU-1", nil)},
+	})
+	require.NoError(t, os.MkdirAll(filepath.Join(b.directory.host(), "etc/fake"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(b.directory.host(), "etc/fake/f"), []byte("text\n"), 0o644))
+
+	b.runs(0, "B=2\nA=a b\n", "env")
+	b.runs(0, "B=2\nA=a b\n", "printenv")
+	b.runs(0, "a b\n", "printenv", "A")
+	b.runs(0, "a b\n", "sh", "-c", "echo $A")
+	b.runs(0, "X=1\n", "env", "-i", "X=1")
+	b.runs(0, "text\n", "cat", "/etc/gpu dir/f")
+	b.runs(0, "text\ntext\n", "cat", "etc/gpu dir/f", "/etc/gpu dir/f")
+	b.runs(0, "text\n", "sh", "-c", "cat '/etc/gpu dir/f'")
+	b.runs(0, "     1\ttext\n", "cat", "-n", "/etc/gpu dir/f")
+	b.runs(1, "cat: /etc/hostname: No such file or directory\n", "cat", "/etc/hostname")
+	b.runs(1, "cat: /none: No such file or directory\ntext\n", "cat", "/none", "/etc/gpu dir/f")
+	b.runs(0, "dev\netc\nusr\n", "ls")
+	b.runs(0, "nvidia0\n", "ls", "/dev")
+	b.runs(0, "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n", "nvidia-smi", "-L")
+	b.runs(0, smiTable(gpusOf(&containerview.Container{Devices: []containerview.Device{nvidia("GPU-1", nil)}})), "nvidia-smi")
+	b.runs(2, "nvidia-smi: a fake node knows it without arguments and with -L\n", "nvidia-smi", "-q")
+}
+
+// TestProgramsWithoutView: where no view is asked for, a program is what it always is.
+func TestProgramsWithoutView(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, containerview.Container{Name: "c"})
+	b.runs(127, "nvidia-smi: not in this container\n", "nvidia-smi")
+	b.env = []string{"PATH=" + b.directory.programs() + ":/usr/bin:/bin", "X=1"}
+	file := filepath.Join(t.TempDir(), "f")
+	require.NoError(t, os.WriteFile(file, []byte("text\n"), 0o600))
+	b.runs(0, "text\n", "cat", file)
+	b.runs(0, "1\n", "printenv", "X")
+}
+
+func TestOpenDirectory(t *testing.T) {
+	t.Parallel()
+	_, err := OpenDirectory("/a:b")
+	require.ErrorContains(t, err, "there may be no colon")
+	file := filepath.Join(t.TempDir(), "f")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = OpenDirectory(file)
+	require.ErrorContains(t, err, "choose one that kwok-dra may write to")
+}
+
+// TestFolders: what is found after a restart, and what was not finished.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	opened, err := openFolders(directory)
+	require.NoError(t, err)
+	pod := prepared("p")
+	p, err := planFor(pod, []containerview.Container{{Name: "c", Env: []string{"A=1"}, Mounts: smi}}, opened.directory)
+	require.NoError(t, err)
+	require.NoError(t, opened.write(pod, p))
+	require.Equal(t, p.size(), opened.size)
+	host := filepath.Join(opened.directory.host(), "usr/bin/nvidia-smi")
+	require.NoError(t, os.MkdirAll(host, 0o755))
+	for _, unfinished := range []string{".new-x", "y"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(opened.directory.pods(), unfinished), 0o755))
+	}
+
+	again, err := openFolders(directory)
+	require.NoError(t, err)
+	require.Equal(t, opened.get(opened.keys()[0]), again.get(opened.keys()[0]))
+	require.Equal(t, opened.size, again.size)
+	left, err := os.ReadDir(again.directory.pods())
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+
+	again.size = mostOfAll
+	other := prepared("other")
+	require.ErrorContains(t, again.write(other, p), "run fewer pods, or several replicas")
+	again.size = p.size()
+	require.NoError(t, again.remove(again.keys()[0]))
+	require.Zero(t, again.size)
+	require.NoDirExists(t, again.directory.pod(pod.UID))
+	require.DirExists(t, host, "links are not followed")
+}

@@ -1,0 +1,156 @@
+package view
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+)
+
+// The limits of what is kept of a Pod. The largest part, its variables, is in an object of the
+// API too.
+const (
+	mostInFile = 64 << 10
+	mostInPod  = 512 << 10
+)
+
+// content is what the folder of a Pod has, by paths below it.
+type content struct {
+	Folders []string
+	Files   map[string]string
+	// Links are symbolic links to what the host has.
+	Links map[string]string
+}
+
+// planned is what there is to be of a Pod.
+type planned struct {
+	content
+	// Hash tells one content from another.
+	Hash    string
+	Objects []*object
+}
+
+// wanted reports whether a Pod has a view now: from when its claims are prepared. What there is
+// stays until the Pod goes, as with a kubelet, also where its claims have gone before.
+func wanted(pod *corev1.Pod) bool {
+	return plan.ReadyToStart(pod) == corev1.ConditionTrue && !plan.Terminal(pod) && pod.DeletionTimestamp == nil
+}
+
+// planFor plans what there is to be of a Pod whose containers see that.
+func planFor(pod *corev1.Pod, containers []containerview.Container, d Directory) (*planned, error) {
+	p := &planned{content: content{Files: map[string]string{}, Links: map[string]string{}}}
+	since := preparedAt(pod)
+	for i := range containers {
+		p.addFiles(&containers[i], since)
+		p.addRoot(&containers[i], d)
+	}
+	if err := p.checkSize(); err != nil {
+		return nil, fmt.Errorf("view of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	p.Hash = hashOf(p.content)
+	p.Objects = objectsOf(pod, containers, d)
+	return p, nil
+}
+
+// preparedAt is when the claims of a Pod were prepared.
+func preparedAt(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodReadyToStartContainers {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// The files of a container, and the folder with what it has mounted.
+const (
+	logFile    = "log"
+	envFile    = "env"
+	rootFolder = "root"
+)
+
+func (c *content) addFiles(container *containerview.Container, since time.Time) {
+	c.Files[path.Join(container.Name, logFile)] = criLog(since, exports(container.Env))
+	var lines strings.Builder
+	for _, variable := range container.Env {
+		lines.WriteString(variable + "\n")
+	}
+	c.Files[path.Join(container.Name, envFile)] = lines.String()
+	for name, text := range nvidiaSMIFiles(container) {
+		c.Files[path.Join(container.Name, name)] = text
+	}
+}
+
+// addRoot adds what is mounted into a container, and empty files in the place of device nodes. Of a
+// mount inside of another one the host's folder decides.
+func (c *content) addRoot(container *containerview.Container, d Directory) {
+	root := path.Join(container.Name, rootFolder)
+	c.Folders = append(c.Folders, root) // programs begin there
+	for i := range container.Mounts {
+		mount := &container.Mounts[i]
+		if at := below(root, mount.ContainerPath); c.free(root, at) {
+			c.Links[at] = filepath.Join(d.host(), below("/", mount.HostPath))
+		}
+	}
+	for i := range container.DeviceNodes {
+		if at := below(root, container.DeviceNodes[i].Path); c.free(root, at) {
+			c.Files[at] = ""
+		}
+	}
+}
+
+// below is a path of a container, which cannot lead out of the folder.
+func below(folder, name string) string {
+	return path.Join(folder, path.Clean("/"+name))
+}
+
+// free reports whether there is room at a path: nothing there, above or below it.
+func (c *content) free(root, at string) bool {
+	if at == root {
+		return false
+	}
+	above := func(there string) bool {
+		return there == at || strings.HasPrefix(there, at+"/") || strings.HasPrefix(at, there+"/")
+	}
+	taken := slices.Concat(slices.Collect(maps.Keys(c.Files)), slices.Collect(maps.Keys(c.Links)))
+	return !slices.ContainsFunc(taken, above)
+}
+
+// size counts what the files have.
+func (c *content) size() (all int) {
+	for _, text := range c.Files {
+		all += len(text)
+	}
+	return all
+}
+
+func (c *content) checkSize() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		if size := len(c.Files[name]); size > mostInFile {
+			return fmt.Errorf("%s would have %d bytes, more than %d: have the container or the template give it shorter variables", name, size, mostInFile)
+		}
+	}
+	if size := c.size(); size > mostInPod {
+		return fmt.Errorf("its files would have %d bytes, more than %d: have the containers or the templates give it fewer variables", size, mostInPod)
+	}
+	return nil
+}
+
+// hashOf tells one value from another.
+func hashOf(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // there are only strings in it
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(encoded))[:16]
+}

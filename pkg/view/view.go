@@ -1,0 +1,229 @@
+// Package view shows what the containers of Pods on fake nodes see of their devices, through
+// kwok's kubelet API: kubectl logs prints the environment, kubectl exec runs env, cat and
+// nvidia-smi. The files are in a directory that kwok shares. For each Pod it writes a Logs
+// and an Exec object of kwok's, once.
+package view
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
+)
+
+// Viewer keeps the views of the Pods on nodes whose kwok may be the one beside it.
+type Viewer struct {
+	Options
+	loop   *loop.Loop[types.NamespacedName]
+	writer *writer
+
+	mu sync.Mutex
+	// kept are the folders in the directory that was last wanted.
+	kept *folders
+}
+
+// Options are what a Viewer works with. All but Owner and Directory are required.
+type Options struct {
+	Client dynamic.Interface
+	Config *config.Store
+	// Caches and Owner are run by the caller.
+	Caches *observe.Caches
+	Owner  *shard.Owner
+	// Drivers answers for the drivers of a Pod's node.
+	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
+	// Directory is shared with kwok. It wins over containerView of the configuration.
+	Directory string
+}
+
+// New makes a Viewer; Run starts it. Without a directory it does nothing.
+func New(o Options) *Viewer {
+	v := &Viewer{Options: o, writer: &writer{client: o.Client}}
+	v.loop = loop.New("views", v.reconcile)
+	o.Config.OnChange(v.enqueueAll)
+	o.Owner.OnChange(v.enqueueNode, v.enqueueAll)
+	v.addHandlers()
+	return v
+}
+
+func (v *Viewer) addHandlers() {
+	v.Caches.Pods.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Pod]{
+		AddFunc:    v.enqueue,
+		UpdateFunc: func(_, pod *observe.Pod) { v.enqueue(pod) },
+		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
+			if v.enabled() {
+				v.loop.Add(types.NamespacedName(deleted.GetObjectName()))
+			}
+		},
+	})
+	v.Caches.Nodes.Handle(func(name string, old, now *observe.Node) {
+		if old == nil || now == nil {
+			v.enqueueNode(name)
+		}
+	})
+	v.Caches.Claims.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Claim]{
+		AddFunc: v.enqueueUsers, // the cache of claims may be behind that of Pods
+		UpdateFunc: func(old, claim *observe.Claim) {
+			if old.Allocated != claim.Allocated {
+				v.enqueueUsers(claim)
+			}
+		},
+	})
+}
+
+// CheckHealth returns an error if the Viewer's loop is stuck.
+func (v *Viewer) CheckHealth() error { return v.loop.CheckHealth() }
+
+// Run acts until ctx ends, with that many workers.
+func (v *Viewer) Run(ctx context.Context, workers int) {
+	cache.WaitFor(ctx, "", v.Caches.Synced()...)
+	v.enqueueAll()
+	v.loop.Run(ctx, workers)
+}
+
+// directory is the one that is wanted now, or "".
+func (v *Viewer) directory() string {
+	if set := v.Config.Current(); v.Directory == "" && set != nil {
+		return set.ContainerView
+	}
+	return v.Directory
+}
+
+func (v *Viewer) enabled() bool { return v.directory() != "" }
+
+func (v *Viewer) enqueue(pod *observe.Pod) {
+	if pod.HasClaims() && v.enabled() {
+		v.loop.Add(observe.Key(pod))
+	}
+}
+
+func (v *Viewer) enqueueNode(name string) {
+	for _, pod := range v.Caches.Pods.On(name) {
+		v.enqueue(pod)
+	}
+}
+
+func (v *Viewer) enqueueUsers(claim *observe.Claim) {
+	for _, pod := range v.Caches.Pods.Using(observe.Key(claim)) {
+		v.enqueue(pod)
+	}
+}
+
+// enqueueAll looks at all Pods with claims, and at those that have left a folder.
+func (v *Viewer) enqueueAll() {
+	if !v.enabled() {
+		return
+	}
+	for pod := range v.Caches.Pods.All() {
+		v.enqueue(pod)
+	}
+	if folders, err := v.folders(); err == nil { // or a Pod tells of it
+		for _, key := range folders.keys() {
+			v.loop.Add(key)
+		}
+	}
+}
+
+// folders are those in the directory that is wanted.
+func (v *Viewer) folders() (*folders, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	directory := v.directory()
+	if v.kept == nil || v.kept.named != directory {
+		opened, err := openFolders(directory)
+		if err != nil {
+			return nil, err
+		}
+		v.kept = opened
+	}
+	return v.kept, nil
+}
+
+// reconcile has a Pod have the view that it should have.
+func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error {
+	set := v.Config.Current()
+	if set == nil || !v.enabled() {
+		return nil
+	}
+	folders, err := v.folders()
+	if err != nil {
+		return err
+	}
+	pod := v.Caches.Pods.Get(key)
+	node := v.serves(pod)
+	if former := folders.get(key); former != nil && (node == nil || former.UID != pod.UID) {
+		if err := folders.remove(key); err != nil {
+			return err
+		}
+	}
+	switch {
+	case pod == nil:
+		v.writer.forget(key.String())
+		return nil
+	case node == nil || !wanted(pod):
+		return nil
+	}
+	planned, err := v.plan(set, pod, node, folders.directory)
+	if err != nil {
+		return loop.Terminal(err) // a claim that is not there yet comes as an event
+	}
+	return v.apply(ctx, folders, pod, planned)
+}
+
+// serves is the node of a Pod, if it is a fake one whose kwok may be the one beside us.
+func (v *Viewer) serves(pod *corev1.Pod) *corev1.Node {
+	if pod == nil || !v.Owner.MayServe(pod.Spec.NodeName) {
+		return nil
+	}
+	return v.Caches.Nodes.Get(pod.Spec.NodeName)
+}
+
+func (v *Viewer) plan(set *config.Set, pod *corev1.Pod, node *corev1.Node, d Directory) (*planned, error) {
+	containers, err := containerview.Of(pod, v.claims(pod), v.Drivers(set, node))
+	if err != nil {
+		return nil, fmt.Errorf("view of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return planFor(pod, containers, d)
+}
+
+// claims are those of the Pod by their names.
+func (v *Viewer) claims(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
+	known := map[string]*resourcev1.ResourceClaim{}
+	for _, key := range plan.ClaimKeys(pod) {
+		if claim, err := v.Caches.Claims.Get(key); err == nil {
+			known[key.Name] = claim
+		}
+	}
+	return known
+}
+
+// apply writes the files, and then the objects that name them. One replica writes the objects.
+func (v *Viewer) apply(ctx context.Context, folders *folders, pod *corev1.Pod, p *planned) error {
+	if err := folders.write(pod, p); err != nil {
+		return err
+	}
+	if !v.Owner.Acts(pod.Spec.NodeName, true) {
+		return nil
+	}
+	if wait := v.writer.ready(ctx); wait > 0 {
+		v.loop.AddAfter(observe.Key(pod), wait)
+		return nil
+	}
+	for _, object := range p.Objects {
+		if err := v.writer.write(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package publish
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+)
+
+// chart serves all releases of a chart, which name their drivers.
+const chart = `
+apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: chart}
+spec:
+  driver: '{{ .DriverPod.env.DRIVER_NAME }}'
+  driverPod: {selector: {matchLabels: {app: plugin}}}
+  devices: [{name: gpu, count: 8, attributes: {version: {string: '{{ .DriverPod.tag }}'}}}]
+`
+
+// TestDriverPods has the controller-manager make the Pods of a driver's DaemonSet.
+func TestDriverPods(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t, cluster.Options{Config: harness.FastStages(t)})
+	process := h.Sidecar()
+	h.Configure("chart", chart)
+	h.CreateNode("a", "gpu")
+	h.CreateNode("b", "gpu")
+	h.CreateNode("c", "other")
+	first, second := release{h, "first", "first.example.com"}, release{h, "second", "second.example.com"}
+	first.install("gpu")
+	first.published("v1", "a", "b")
+	second.install("other")
+	second.published("v1", "c")
+	require.Empty(t, h.Pool("c", first.driver), "its node selector leaves this node out")
+
+	first.upgrade("v2")
+	first.published("v2", "a", "b")
+
+	require.NoError(t, process.Kill())
+	before := h.AllSlices()
+	h.Sidecar()
+	second.upgrade("v2")
+	second.published("v2", "c")
+	for _, slice := range before {
+		if slice.Spec.Driver == first.driver {
+			require.Contains(t, h.AllSlices(), slice, "a restart writes nothing")
+		}
+	}
+
+	require.NoError(t, h.Client.CoreV1().Namespaces().Delete(t.Context(), "first", metav1.DeleteOptions{}))
+	h.Eventually(harness.Patience, func() string {
+		if left := h.SlicesBy(first.driver); len(left) > 0 {
+			return fmt.Sprintf("%d slices are left", len(left))
+		}
+		return ""
+	})
+	second.published("v2", "c")
+}
+
+// TestDriverPodThatNeverStarts has a Stage leave Pods with a bad image as they are.
+func TestDriverPodThatNeverStarts(t *testing.T) {
+	t.Parallel()
+	h := harness.New(t, cluster.Options{Config: []string{
+		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
+		harness.KwokFile(t, "kustomize/stage/pod/fast/pod-delete.yaml"),
+	}})
+	h.Sidecar()
+	h.Configure("chart", chart+"---\n"+harness.Template("marker", harness.Driver, "gpu", harness.GPUs(1)))
+	h.CreateNode("a", "gpu")
+	bad := release{h, "bad", "bad.example.com"}
+	bad.install("gpu")
+	h.Eventually(harness.Patience, func() string {
+		pods, err := h.Client.CoreV1().Pods("bad").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=a"})
+		require.NoError(t, err)
+		if len(pods.Items) != 1 {
+			return fmt.Sprintf("%d Pods", len(pods.Items))
+		}
+		return ""
+	})
+	h.Published("a", harness.Driver, 1)
+	h.CreateNode("later", "gpu")
+	h.Published("later", harness.Driver, 1)
+	require.Empty(t, h.SlicesBy(bad.driver))
+}
+
+// release is one of a chart, in a namespace of its own.
+type release struct {
+	h            *harness.H
+	name, driver string
+}
+
+// install makes the DaemonSet of the driver for a kind of nodes.
+func (r release) install(kind string) {
+	r.h.Helper()
+	_, err := r.h.Client.CoreV1().Namespaces().Create(r.h.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{})
+	require.NoError(r.h, err)
+	labels := map[string]string{"app": "plugin"}
+	_, err = r.h.Client.AppsV1().DaemonSets(r.name).Create(r.h.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "plugin"},
+		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{
+				NodeSelector: map[string]string{"kind": kind},
+				Containers:   []corev1.Container{{Name: "plugin", Image: "example.com/plugin:v1", Env: []corev1.EnvVar{{Name: "DRIVER_NAME", Value: r.driver}}}},
+			},
+		}},
+	}, metav1.CreateOptions{})
+	require.NoError(r.h, err)
+}
+
+// upgrade gives the DaemonSet another image.
+func (r release) upgrade(tag string) {
+	r.h.Helper()
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"plugin","image":"example.com/plugin:%s"}]}}}}`, tag)
+	_, err := r.h.Client.AppsV1().DaemonSets(r.name).Patch(r.h.Context(), "plugin", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(r.h, err)
+}
+
+// published waits until the driver has one slice of that version on each node that has a
+// Pod of it, and on no other.
+func (r release) published(tag string, nodes ...string) {
+	r.h.Helper()
+	r.h.Eventually(harness.Patience, func() string {
+		if all := r.h.SlicesBy(r.driver); len(all) != len(nodes) {
+			return fmt.Sprintf("%d slices of %s", len(all), r.driver)
+		}
+		for _, node := range nodes {
+			pool := r.h.Pool(node, r.driver)
+			if len(pool) != 1 || *pool[0].Spec.Devices[0].Attributes["version"].StringValue != tag {
+				return fmt.Sprintf("no slice of %s %s on node %s", r.driver, tag, node)
+			}
+		}
+		return ""
+	})
+}

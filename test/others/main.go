@@ -1,0 +1,64 @@
+// Command others runs test suites of other projects, unmodified, on clusters that
+// have fake nodes only, and prints one table of what came of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/others/report"
+)
+
+var errFailed = errors.New("not all specs passed")
+
+func main() {
+	r := &runner{}
+	name := flag.String("suite", "", "the suite to run, default all: "+strings.Join(names(), ", "))
+	format := flag.String("o", "table", "what to print: table or json")
+	flag.StringVar(&r.focus, "focus", "", "run only the specs whose names match this regular expression")
+	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, r, *name, *format)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "others:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs suites one after another. One that cannot even start is told like the
+// others.
+func run(ctx context.Context, r *runner, name, format string) error {
+	print, ok := map[string]printer{"table": report.Table, "json": report.JSON}[format]
+	if !ok {
+		return fmt.Errorf("read -o %q: want table or json", format)
+	}
+	wanted, err := choose(name)
+	if err != nil {
+		return err
+	}
+	var results []*report.Suite
+	for _, s := range wanted {
+		results = append(results, r.run(ctx, s))
+		if ctx.Err() != nil {
+			return fmt.Errorf("run %s: interrupted", s.name)
+		}
+	}
+	if err := print(os.Stdout, results); err != nil {
+		return fmt.Errorf("print results: %w", err)
+	}
+	if slices.ContainsFunc(results, (*report.Suite).Bad) {
+		return errFailed
+	}
+	return nil
+}

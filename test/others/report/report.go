@@ -1,0 +1,117 @@
+// Package report reads what Ginkgo reports of a suite, and prints what came of it.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// Result is what came of a spec.
+type Result string
+
+// The results of specs.
+const (
+	Passed Result = "passed"
+	Failed Result = "failed"
+	// Skipped is a spec that was not run, by itself or since an earlier one failed.
+	Skipped Result = "skipped"
+	// LeftOut is a spec that was not asked for.
+	LeftOut Result = "left out"
+)
+
+// Spec is one test of a suite.
+type Spec struct {
+	Name   string `json:"name"`
+	Result Result `json:"result"`
+	// Seconds is how long it ran.
+	Seconds float64 `json:"seconds"`
+	// Message says why it failed or was not run.
+	Message string `json:"message,omitempty"`
+}
+
+// Suite is what came of a suite.
+type Suite struct {
+	Name       string `json:"suite"`
+	Version    string `json:"version"`
+	Kubernetes string `json:"kubernetes"`
+	Specs      []Spec `json:"specs"`
+	// Problem is what kept it from running.
+	Problem string `json:"problem,omitempty"`
+	// Log is the file with all that the suite said.
+	Log string `json:"log,omitempty"`
+}
+
+// Count counts the specs with a result.
+func (s *Suite) Count(result Result) int {
+	count := 0
+	for _, spec := range s.Specs {
+		if spec.Result == result {
+			count++
+		}
+	}
+	return count
+}
+
+// Bad reports whether anything failed. Where nothing passed, nothing is proven.
+func (s *Suite) Bad() bool {
+	return s.Problem != "" || s.Count(Failed) > 0 || s.Count(Passed) == 0
+}
+
+// entry is a spec in Ginkgo's JSON report, as far as it matters here.
+type entry struct {
+	ContainerHierarchyTexts    []string
+	LeafNodeType, LeafNodeText string
+	State                      string
+	RunTime                    time.Duration
+	Failure                    struct{ Message string }
+}
+
+// Read reads the file that Ginkgo writes with --json-report.
+func Read(file string) ([]Spec, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	var suites []struct{ SpecReports []entry }
+	if err := json.Unmarshal(content, &suites); err != nil {
+		return nil, fmt.Errorf("read report %s: %w", file, err)
+	}
+	var specs []Spec
+	for _, suite := range suites {
+		for _, e := range suite.SpecReports {
+			// What runs before and after all specs is told where it fails.
+			if spec := e.spec(); e.LeafNodeType == "It" || spec.Result == Failed {
+				specs = append(specs, spec)
+			}
+		}
+	}
+	return specs, nil
+}
+
+func (e entry) spec() Spec {
+	words := append(e.ContainerHierarchyTexts, e.LeafNodeText)
+	if e.LeafNodeType != "It" {
+		words = append(words, e.LeafNodeType)
+	}
+	return Spec{
+		Name:    strings.Join(strings.Fields(strings.Join(words, " ")), " "),
+		Result:  e.result(),
+		Seconds: e.RunTime.Round(100 * time.Millisecond).Seconds(),
+		Message: strings.TrimSpace(e.Failure.Message),
+	}
+}
+
+func (e entry) result() Result {
+	switch {
+	case e.State == "passed":
+		return Passed
+	case (e.State == "skipped" || e.State == "pending") && e.Failure.Message == "":
+		return LeftOut
+	case e.State == "skipped":
+		return Skipped
+	}
+	return Failed
+}

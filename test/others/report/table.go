@@ -1,0 +1,64 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Table prints a line for each spec, why some did not pass, and the total of each suite.
+func Table(out io.Writer, suites []*Suite) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SUITE\tVERSION\tSPEC\tRESULT")
+	for _, s := range suites {
+		for _, spec := range s.Specs {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Name, s.Version, spec.Name, spec.Result)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, s := range suites {
+		tell(out, s)
+	}
+	return nil
+}
+
+// tell says why specs failed or were not run, and counts.
+func tell(out io.Writer, s *Suite) {
+	fmt.Fprintln(out)
+	for _, spec := range s.Specs {
+		if spec.Message != "" {
+			fmt.Fprintf(out, "%s: %s\n  %s\n", spec.Result, spec.Name, strings.ReplaceAll(spec.Message, "\n", "\n  "))
+		}
+	}
+	if s.Bad() && s.Log != "" {
+		fmt.Fprintf(out, "log: %s\n", s.Log)
+	}
+	fmt.Fprintf(out, "%s %s on Kubernetes %s: %s\n", s.Name, s.Version, s.Kubernetes, s.total())
+}
+
+func (s *Suite) total() string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	total := fmt.Sprintf("%d of %d specs passed", s.Count(Passed), len(s.Specs)-s.Count(LeftOut))
+	if leftOut := s.Count(LeftOut); leftOut > 0 {
+		total += fmt.Sprintf(", %d left out", leftOut)
+	}
+	seconds := 0.0
+	for _, spec := range s.Specs {
+		seconds += spec.Seconds
+	}
+	return total + " in " + time.Duration(seconds*float64(time.Second)).Round(time.Second).String()
+}
+
+// JSON prints the same for programs.
+func JSON(out io.Writer, suites []*Suite) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(suites)
+}

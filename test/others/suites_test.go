@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/others/report"
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	all, err := choose("")
+	require.NoError(t, err)
+	require.Len(t, all, len(suites))
+	one, err := choose(suites[0].name)
+	require.NoError(t, err)
+	require.Equal(t, suites[0].tests, one[0].tests)
+	_, err = choose("other")
+	require.EqualError(t, err, `find suite "other": want one of dra-example-driver`)
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	const webhook, cpu = "Test GPU allocation Webhooks should reject", "Test GPU allocation should account for native CPU resources"
+	specs := []report.Spec{
+		{Name: webhook, Result: report.LeftOut}, {Name: cpu, Result: report.LeftOut},
+		{Name: webhook, Result: report.Failed, Message: "said"}, {Name: "other", Result: report.LeftOut},
+	}
+	suites[0].explain(specs)
+	require.Contains(t, specs[0].Message, "cert-manager")
+	require.Contains(t, specs[1].Message, "nodeAllocatableResourceMappings")
+	require.Equal(t, "said", specs[2].Message)
+	require.Empty(t, specs[3].Message)
+	require.Equal(t, "Webhooks|native CPU resources", suites[0].without())
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// world is a cluster that has fake nodes only, with kwok-dra.
+type world struct {
+	*cluster.Cluster
+	// sidecar is the log of kwok-dra.
+	sidecar string
+}
+
+// stages are kwok's own, as files of its module.
+var stages = []string{
+	"node/fast/node-initialize.yaml",
+	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+	"pod/fast/pod-complete.yaml",
+	"pod/fast/pod-delete.yaml",
+}
+
+// startWorld starts the cluster of a suite, and returns when its nodes are ready.
+func startWorld(ctx context.Context, s suite) (*world, error) {
+	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
+	if err != nil {
+		return nil, err
+	}
+	options := s.cluster
+	options.Output = os.Stderr
+	for _, stage := range stages {
+		options.Config = append(options.Config, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
+	}
+	options.Config = append(options.Config, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
+	if s.containerView {
+		options.EnableCRDs = []string{"Logs", "Exec"}
+	}
+	c, err := cluster.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Cluster: c}
+	if err := w.furnish(ctx, s); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return w, nil
+}
+
+// furnish starts kwok-dra, and makes the nodes and templates of a suite.
+func (w *world) furnish(ctx context.Context, s suite) error {
+	definitions := filepath.Join(sidecar.Root(), "kustomize", "crd")
+	manifests := filepath.Join(sidecar.Root(), "test", "others", "manifests", s.name)
+	kubeconfig, err := sidecar.ServiceAccount(ctx, w.Cluster)
+	if err != nil {
+		return err
+	}
+	for _, arguments := range [][]string{
+		{"apply", "-k", definitions},
+		{"wait", "--for=condition=Established", "--timeout=2m", "crd", "--all"},
+		{"apply", "-k", manifests},
+	} {
+		if _, err := w.Kubectl(ctx, arguments...); err != nil {
+			return err
+		}
+	}
+	arguments := []string{"--kubeconfig", kubeconfig, "--enable-crds"}
+	if s.containerView {
+		// The logs go with the cluster, and so may these.
+		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
+	}
+	process, err := sidecar.Start(ctx, w.Cluster, arguments...)
+	if err != nil {
+		return err
+	}
+	w.sidecar = process.Log
+	_, err = w.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=2m", "nodes", "--all")
+	return err
+}
+
+// keepLogs copies the log of kwok-dra, which goes with the cluster.
+func (w *world) keepLogs(dir string) error {
+	content, err := os.ReadFile(w.sidecar)
+	if err != nil {
+		return fmt.Errorf("read log of kwok-dra: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kwok-dra.log"), content, 0o644); err != nil {
+		return fmt.Errorf("keep log of kwok-dra: %w", err)
+	}
+	return nil
+}
