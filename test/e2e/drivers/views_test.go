@@ -22,10 +22,10 @@ func (s *story) sees(pod string) {
 	if s.node != "gpu" {
 		return
 	}
-	real := s.views(pod, "--plugins-dir", s.plugins)
-	require.NotEmpty(s, real[0].Env)
-	require.NotEmpty(s, real[0].Devices)
-	require.Equal(s, real, s.views(pod, "-f", anyNode(s.T, "gpu-example")))
+	live := s.views(pod, "--plugins-dir", s.plugins)
+	require.NotEmpty(s, live[0].Env)
+	require.NotEmpty(s, live[0].Devices)
+	require.Equal(s, live, s.views(pod, "-f", anyNode(s.T, "gpu-example")))
 }
 
 // views are those of a Pod's containers.
