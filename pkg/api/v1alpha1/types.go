@@ -116,6 +116,10 @@ type ResourcePoolTemplateSpec struct {
 	// Ready and nothing else.
 	ClaimStatus *ClaimStatus `json:"claimStatus,omitempty"`
 
+	// Parameters says which opaque parameters the driver takes from DeviceClasses and
+	// claims. Default: any, unchecked.
+	Parameters *Parameters `json:"parameters,omitempty"`
+
 	// Health is Unknown or Report: what Pods show of the health of their devices
 	// in status.containerStatuses[].allocatedResourcesStatus (KEP-4680). Default:
 	// Unknown.

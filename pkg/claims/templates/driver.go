@@ -74,7 +74,8 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	return d.slices.Of(driver)
 }
 
-// Prepare fails where a plugin does not answer, or where it is not known what it would.
+// Prepare fails where a plugin does not answer, or refuses parameters, or where it is not
+// known what it would do.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
@@ -83,6 +84,9 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 			}
 			if d.Has(result.Driver) && lifecycle.PluginOf(d.node) == lifecycle.PluginSilent {
 				return plan.Answered, plan.Unavailable(result.Driver)
+			}
+			if err := d.checkParameters(claim, &result); err != nil {
+				return plan.Answered, err
 			}
 		}
 	}
