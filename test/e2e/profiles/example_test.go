@@ -34,12 +34,12 @@ func checkExampleSample(p *profile) {
 }
 
 // consumed is how much of a capacity a Pod's claim takes of its devices, one after the other.
-func (p *profile) consumed(pod string, capacity resourcev1.QualifiedName) []string {
+func (p *profile) consumed(pod string, capacity resourcev1.QualifiedName) []int64 {
 	p.Helper()
-	var amounts []string
+	var amounts []int64
 	for _, result := range results(p.claimOfPod(p.name, pod)) {
 		amount := result.ConsumedCapacity[capacity]
-		amounts = append(amounts, amount.String())
+		amounts = append(amounts, amount.Value())
 	}
 	return amounts
 }
@@ -47,16 +47,16 @@ func (p *profile) consumed(pod string, capacity resourcev1.QualifiedName) []stri
 func checkNetExampleSample(p *profile) {
 	for _, pod := range []string{"net-example-part-0", "net-example-part-1", "net-example-burst"} {
 		require.Equal(p, "nic-0", results(p.claimOfPod(p.name, pod))[0].Device)
-		require.Equal(p, []string{"1"}, p.consumed(pod, "vfs"))
+		require.Equal(p, []int64{1}, p.consumed(pod, "vfs"))
 	}
-	require.Equal(p, []string{"10G"}, p.consumed("net-example-part-0", "ingressBandwidth"))
-	require.Equal(p, []string{"5G"}, p.consumed("net-example-part-1", "egressBandwidth"))
-	require.Equal(p, []string{"1G"}, p.consumed("net-example-burst", "egressBandwidth"))
+	require.Equal(p, []int64{10e9}, p.consumed("net-example-part-0", "ingressBandwidth"))
+	require.Equal(p, []int64{5e9}, p.consumed("net-example-part-1", "egressBandwidth"))
+	require.Equal(p, []int64{1e9}, p.consumed("net-example-burst", "egressBandwidth"))
 	require.Equal(p, []string{"nic"}, configured(p.claimOfPod(p.name, "net-example-burst")))
 }
 
 func checkCPUExampleSample(p *profile) {
-	require.Equal(p, []string{"1", "1"}, p.consumed("cpu-example-two", "cpu.example.com/cpu"))
-	require.Equal(p, []string{"3"}, p.consumed("cpu-example-three", "cpu.example.com/cpu"))
+	require.Equal(p, []int64{1, 1}, p.consumed("cpu-example-two", "cpu.example.com/cpu"))
+	require.Equal(p, []int64{3}, p.consumed("cpu-example-three", "cpu.example.com/cpu"))
 	require.Equal(p, "numa-3", results(p.claimOfPod(p.name, "cpu-example-three"))[0].Device)
 }
