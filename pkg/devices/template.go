@@ -22,6 +22,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/parameters"
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
@@ -43,6 +44,8 @@ type Template struct {
 	ClaimStatus *ClaimStatus
 	// ContainerEdits say what containers with devices of the template see.
 	ContainerEdits ContainerEdits
+	// Parameters says which opaque parameters the driver takes. It is nil where it takes any.
+	Parameters *parameters.Kinds
 	// Origin is the document that the template is from.
 	Origin Origin
 
@@ -103,13 +106,17 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	more = append(more, problems...)
 	t.ContainerEdits, problems = newContainerEdits(source.Spec.ContainerEdits, spec.Child("containerEdits"))
 	more = append(append(more, problems...), t.compileSelectors(spec)...)
+	if source.Spec.Parameters != nil {
+		t.Parameters, problems = parameters.Compile(source.Spec.Driver, source.Spec.Parameters, spec.Child("parameters"))
+		more = append(more, problems...)
+	}
 	hidden := strict.Of(errs)
 	return t, append(errs, slices.DeleteFunc(more, func(err *field.Error) bool { return hidden.Hides(err.Field) })...)
 }
 
 // alone is a part that is right or wrong whatever the others say.
 var alone = regexp.MustCompile(`^spec\.devices\[\d+\]\.(?:attributes|capacity|taints)\b|` +
-	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|sliceLabels|health)\b|^metadata\.name$`)
+	`^spec\.(?:nodeSelector|driverPod|poolName|publishWhen|retireWhen|claimStatus|containerEdits|parameters|sliceLabels|health)\b|^metadata\.name$`)
 
 // StandsAlone reports whether an error of a field is one whatever the other fields
 // of the template say.

@@ -39,6 +39,8 @@ func expected(value any, typ reflect.Type, err error) string {
 		return expectedBool(value)
 	case reflect.Int32, reflect.Int64, reflect.Int:
 		return expectedInteger(value, typ)
+	case reflect.Float64:
+		return "must be a number"
 	case reflect.Slice:
 		return expectedList(value, typ)
 	case reflect.Map:

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,24 +32,28 @@ func TestDeepCopy(t *testing.T) {
 	}
 }
 
-// fill gives every field a value.
-func fill(v reflect.Value) {
+// fill gives every field a value, but for those of a type within itself.
+func fill(v reflect.Value, within ...reflect.Type) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem())
+		fill(v.Elem(), within...)
 	case reflect.Struct:
+		if slices.Contains(within, v.Type()) {
+			return
+		}
+		within = append(slices.Clone(within), v.Type())
 		for _, inner := range v.Fields() {
 			if inner.CanSet() {
-				fill(inner)
+				fill(inner, within...)
 			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0))
+		fill(v.Index(0), within...)
 	case reflect.Map:
 		element := reflect.New(v.Type().Elem()).Elem()
-		fill(element)
+		fill(element, within...)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.Zero(v.Type().Key()), element)
 	case reflect.String:
@@ -75,11 +80,17 @@ func requireApart(t *testing.T, path string, a, b reflect.Value) {
 			}
 		}
 	case reflect.Slice:
+		if a.IsNil() {
+			return
+		}
 		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
 		for i := range a.Len() {
 			requireApart(t, path+"[]", a.Index(i), b.Index(i))
 		}
 	case reflect.Map:
+		if a.IsNil() {
+			return
+		}
 		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
 		for _, key := range a.MapKeys() {
 			requireApart(t, path+"{}", a.MapIndex(key), b.MapIndex(key))

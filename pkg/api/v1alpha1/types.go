@@ -127,6 +127,10 @@ type ResourcePoolTemplateSpec struct {
 	// containers that have its devices. Default: nothing.
 	ContainerEdits *ContainerEdits `json:"containerEdits,omitempty"`
 
+	// Parameters says which opaque parameters the driver takes from DeviceClasses and
+	// claims. Default: any, unchecked.
+	Parameters *Parameters `json:"parameters,omitempty"`
+
 	// Health is Unknown or Report: what Pods show of the health of their devices
 	// in status.containerStatuses[].allocatedResourcesStatus (KEP-4680). Default:
 	// Unknown.

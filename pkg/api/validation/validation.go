@@ -48,6 +48,9 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 	if spec.ContainerEdits != nil {
 		validateContainerEdits(spec.ContainerEdits, at.child("containerEdits"))
 	}
+	if spec.Parameters != nil {
+		validateParameters(spec.Parameters, at.child("parameters"))
+	}
 	if spec.Health != "" {
 		oneOf(at.child("health"), spec.Health, v1alpha1.HealthUnknown, v1alpha1.HealthReport)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,8 @@ const (
 	ReasonUnavailable = "unavailable"
 	// a real driver refuses, or does not answer.
 	ReasonDriver = "driver"
+	// the opaque parameters for a driver do not fit `parameters` of its template.
+	ReasonParameters = "parameters"
 	// `failWhen` selects the Pod.
 	ReasonSimulated = "simulated"
 	// a template in `claimStatus` cannot be rendered, or yields what the API server does not accept.
@@ -86,7 +89,7 @@ func (f *LastFailure) left(v *PodView, fail bool, now time.Time) time.Duration {
 	case f == nil,
 		f.reason == ReasonSimulated && !fail,
 		f.reason != ReasonSimulated && !apiequality.Semantic.DeepEqual(f.edition, editionOf(v.Pod)),
-		(f.reason == ReasonUnsettled || f.reason == ReasonTemplate) && f.set != v.Set:
+		slices.Contains([]string{ReasonUnsettled, ReasonTemplate, ReasonParameters}, f.reason) && f.set != v.Set:
 		return 0
 	}
 	return max(0, f.retry.Sub(now))

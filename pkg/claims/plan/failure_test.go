@@ -26,7 +26,7 @@ func TestFailureLeft(t *testing.T) {
 		set, other := &config.Set{}, &config.Set{}
 		of := func(pod *corev1.Pod, set *config.Set) *PodView { return &PodView{Pod: pod, Set: set} }
 		genuine, simulated := NewLastFailure(of(pod, set), &Failure{Reason: ReasonNotAllocated}, retry), NewLastFailure(of(pod, set), &Failure{Reason: ReasonSimulated}, retry)
-		template := NewLastFailure(of(pod, set), &Failure{Reason: ReasonTemplate}, retry)
+		template, parameters := NewLastFailure(of(pod, set), &Failure{Reason: ReasonTemplate}, retry), NewLastFailure(of(pod, set), &Failure{Reason: ReasonParameters}, retry)
 		for name, test := range map[string]struct {
 			failure *LastFailure
 			pod     *corev1.Pod
@@ -50,6 +50,8 @@ func TestFailureLeft(t *testing.T) {
 		}
 		require.Equal(t, time.Minute, template.left(of(pod, set), false, now))
 		require.Zero(t, template.left(of(pod, other), false, now), "what is to blame has changed")
+		require.Equal(t, time.Minute, parameters.left(of(pod, set), false, now))
+		require.Zero(t, parameters.left(of(pod, other), false, now), "the schema may have changed")
 		require.Equal(t, time.Minute, genuine.left(of(pod, other), false, now))
 		now = now.Add(time.Minute - time.Second)
 		require.Equal(t, time.Second, genuine.left(of(pod, set), false, now))

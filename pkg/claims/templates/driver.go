@@ -98,7 +98,8 @@ func (d *Driver) plugin(driver string) lifecycle.Plugin {
 	return state
 }
 
-// Prepare fails where a plugin does not answer, or where it is not known what it would.
+// Prepare fails where a plugin does not answer, or refuses parameters, or where it is not
+// known what it would do.
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
@@ -107,6 +108,9 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 			}
 			if d.Has(result.Driver) && d.plugin(result.Driver) == lifecycle.PluginSilent {
 				return plan.Answered, plan.Unavailable(result.Driver)
+			}
+			if err := d.checkParameters(claim, &result); err != nil {
+				return plan.Answered, err
 			}
 		}
 	}

@@ -41,6 +41,7 @@ func TestPrepare(t *testing.T) {
 		"Reports":                 testReports,
 		"NamesItsPods":            testNamesItsPods,
 		"ModeNone":                testModeNone,
+		"Parameters":              testParameters,
 		"ClaimOfAnotherPod":       testClaimOfAnotherPod,
 	} {
 		t.Run(name, func(t *testing.T) {

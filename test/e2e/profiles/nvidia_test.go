@@ -13,9 +13,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
-// nvidiaProfiles are the cases of the example driver's profile and of NVIDIA's.
+// nvidiaProfiles are the cases of NVIDIA's profiles.
 var nvidiaProfiles = map[string]profileCase{
-	"gpu-example":        {check: checkExampleSample},
 	"nvidia-h100":        {check: checkH100Sample},
 	"nvidia-h100-mig":    {check: checkMIGSample},
 	"nvidia-gb200-nvl72": {nodes: 2, check: checkGB200Sample},
@@ -97,25 +96,6 @@ func (p *profile) requireSame(claim *resourcev1.ResourceClaim, name resourcev1.Q
 	require.Len(p, values, devices)
 	for _, value := range values {
 		require.Equal(p, values[0], value)
-	}
-}
-
-func checkExampleSample(p *profile) {
-	claim := p.claimOfPod(p.name, "gpu-example-containers")
-	require.Len(p, results(claim), 1, "both containers use one device")
-	device := harness.DeviceNamed(p, p.SlicesOf(results(claim)[0].Pool), results(claim)[0].Device)
-	require.JSONEq(p, `{"uuid": {"string": "`+*device.Attributes["uuid"].StringValue+`"}, "model": {"string": "LATEST-GPU-MODEL"}, "driverVersion": {"version": "1.0.0"}}`,
-		string(claim.Status.Devices[0].Data.Raw))
-	require.Empty(p, claim.Status.Devices[0].Conditions)
-
-	require.Len(p, p.Claim(p.name, "gpu-example-shared").Status.ReservedFor, 2)
-	require.Equal(p, []string{"partitioned", "time-sliced"}, configured(p.claimOfPod(p.name, "gpu-example-configured")))
-	require.Equal(p, "gpu/large", results(p.claimOfPod(p.name, "gpu-example-alternatives"))[0].Request)
-
-	seen := results(p.claimOfPod("gpu-example-admin", "monitor"))
-	require.Len(p, seen, 8)
-	for _, result := range seen {
-		require.True(p, *result.AdminAccess)
 	}
 }
 

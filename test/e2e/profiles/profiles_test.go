@@ -43,6 +43,7 @@ type profileCase struct {
 func profileCases() map[string]profileCase {
 	cases := maps.Clone(nvidiaProfiles)
 	maps.Copy(cases, otherProfiles)
+	maps.Copy(cases, exampleProfiles)
 	return cases
 }
 
