@@ -23,7 +23,7 @@ func viewsOf(t *testing.T, templates string, claim *resourcev1.ResourceClaim, co
 	node, pod := claimstest.NewNode("n"), claimstest.NewPod("p", "c")
 	node.Labels = map[string]string{"dra.kwok.x-k8s.io/profile": "gpu-example"}
 	pod.Spec.Containers = containers
-	driver := New(configtest.SetOf(t, templates), node, Slices{})
+	driver := New(configtest.SetOf(t, templates), node, Slices{}, nil)
 	return containerview.Of(pod, map[string]*resourcev1.ResourceClaim{"c": claim}, driver)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
 )
 
@@ -39,7 +40,11 @@ type drivers struct {
 type device struct{ driver, pool, name string }
 
 func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set *config.Set, node *corev1.Node) (*drivers, error) {
-	d := &drivers{Driver: templates.New(set, node, templates.Slices{}, nil), published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
+	pods, err := fleet.Live(ctx, client, set)
+	if err != nil {
+		return nil, err
+	}
+	d := &drivers{Driver: templates.New(set, node, templates.Slices{}, pods(node)), published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
 	if c.pluginsDir != "" {
 		cache, folder, err := claiminfo.Find(c.pluginsDir, node)
 		if err != nil {
