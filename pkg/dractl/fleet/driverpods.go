@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -45,23 +44,8 @@ func (d *DriverPods) Add(object documents.Object) error {
 
 // On are the driver Pods of templates on a node, all of them Ready.
 func (d DriverPods) On(node *corev1.Node) devices.Pods {
-	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
-		var on []*devices.DriverPod
-		for _, pod := range d {
-			if selects(t, pod) && runsOn(pod, node) {
-				on = append(on, devices.NewDriverPod(started(pod, node), t.DriverPod.Container))
-			}
-		}
-		return on, true
-	}
-}
-
-// selects reports whether a template names the Pod as one of its driver's. One of no
-// namespace may be in any.
-func selects(t *devices.Template, pod *corev1.Pod) bool {
-	selector, err := metav1.LabelSelectorAsSelector(&t.DriverPod.Selector)
-	namespace := t.DriverPod.Namespace
-	return err == nil && selector.Matches(labels.Set(pod.Labels)) && (namespace == "" || pod.Namespace == "" || namespace == pod.Namespace)
+	on := slices.DeleteFunc(slices.Clone(d), func(pod *corev1.Pod) bool { return !runsOn(pod, node) })
+	return devices.Started(node, on)
 }
 
 // runsOn reports whether a Pod is on a node, or may be.
@@ -71,14 +55,6 @@ func runsOn(pod *corev1.Pod, node *corev1.Node) bool {
 	}
 	fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	return err == nil && fits
-}
-
-// started is a Pod as it is when its containers run.
-func started(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
-	ready := pod.DeepCopy()
-	ready.Spec.NodeName = node.Name
-	ready.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	return ready
 }
 
 // Live asks the cluster for the driver Pods of templates, each as it is there.

@@ -11,6 +11,7 @@ import (
 	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
+	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/instancetypes"
 )
 
@@ -26,7 +27,7 @@ func (w *world) told(node *corev1.Node) []*cloudprovider.ResourceSliceTemplate {
 	require.NoError(w, err)
 	var pool karpenterv1.NodePool
 	require.NoError(w, json.Unmarshal([]byte(text), &pool))
-	read, err := instancetypes.ReadTemplates(w.Context(), templates()...)
+	read, err := templatenode.ReadTemplates(w.Context(), templates()...)
 	require.NoError(w, err)
 	made, err := instancetypes.NewDevices(w.client, read).Of(w.Context(), &pool, types[i])
 	require.NoError(w, err)

@@ -5,10 +5,6 @@ package instancetypes
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/client-go/kubernetes"
@@ -17,16 +13,13 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 )
 
 // Devices makes the devices of nodes that do not exist yet.
 type Devices struct {
-	templates []*devices.Template
-	prober    *resourceslice.Prober
+	renderer *templatenode.Renderer
 	// told are the dropped fields that the log tells of.
 	told sync.Map
 }
@@ -34,7 +27,7 @@ type Devices struct {
 // NewDevices makes Devices of templates. Dry runs find out which fields of
 // devices the API server of the client keeps, as kwok-dra does.
 func NewDevices(client kubernetes.Interface, templates []*devices.Template) *Devices {
-	return &Devices{templates: templates, prober: resourceslice.NewProber(client)}
+	return &Devices{renderer: templatenode.New(client, templates)}
 }
 
 // Fill returns copies of instance types with the devices of their nodes in a
@@ -56,41 +49,13 @@ func (d *Devices) Fill(ctx context.Context, nodePool *v1.NodePool, types []*clou
 // Of makes the devices of an instance type's nodes in a NodePool. Pools that
 // nodes share are not among them: they are no part of a node.
 func (d *Devices) Of(ctx context.Context, nodePool *v1.NodePool, it *cloudprovider.InstanceType) ([]*cloudprovider.ResourceSliceTemplate, error) {
-	node := syntheticNode(nodePool, it)
-	object := lifecycle.NodeObject(node)
-	byDriver := devices.ForDriver(d.templates, node)
+	rendered, err := d.renderer.Render(ctx, syntheticNode(nodePool, it))
+	d.tellDropped(ctx, rendered.Dropped)
 	var all []*cloudprovider.ResourceSliceTemplate
-	var errs []error
-	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
-		pools, err := poolsOf(byDriver[driver], object)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("render driver %s: %w", driver, err))
-			continue
-		}
-		needs, err := plan.New(ctx, d.prober, node, pools, nil)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("lay out driver %s: %w", driver, err))
-			continue
-		}
-		d.tellDropped(ctx, needs.Dropped)
-		for _, slice := range needs.Create {
-			all = append(all, sliceTemplates(&slice.Spec)...)
-		}
+	for _, slice := range rendered.Slices {
+		all = append(all, sliceTemplates(&slice.Spec)...)
 	}
-	return all, errors.Join(errs...)
-}
-
-// poolsOf are a driver's pools on a node. Templates that clash are an error.
-func poolsOf(templates []*devices.Template, node *lifecycle.Object) ([]devices.Pool, error) {
-	taints, err := devices.TaintsOf(node)
-	if err != nil {
-		return nil, err
-	}
-	pools, refusals, err := devices.Standing(templates, node, taints)
-	if len(refusals) > 0 {
-		return nil, refusals[0].Err
-	}
-	return pools, err
+	return all, err
 }
 
 func (d *Devices) tellDropped(ctx context.Context, all []features.Dropped) {

@@ -18,6 +18,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
+	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -31,7 +32,7 @@ func devicesOf(t *testing.T, documents string) *Devices {
 
 func devicesOfFiles(t *testing.T, paths ...string) *Devices {
 	t.Helper()
-	templates, err := ReadTemplates(t.Context(), paths...)
+	templates, err := templatenode.ReadTemplates(t.Context(), paths...)
 	require.NoError(t, err)
 	client := fake.NewClientset()
 	// An API server that keeps every field. The tracker knows no dry runs.

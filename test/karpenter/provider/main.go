@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/operator"
 
+	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/instancetypes"
 )
 
@@ -46,7 +47,7 @@ func newProvider(ctx context.Context, op *operator.Operator) (cloudprovider.Clou
 	if err != nil {
 		return nil, err
 	}
-	templates, err := instancetypes.ReadTemplates(ctx, templatePaths(ctx)...)
+	templates, err := templatenode.ReadTemplates(ctx, templatePaths(ctx)...)
 	if err != nil {
 		return nil, err
 	}
