@@ -16,7 +16,7 @@ import (
 // Directory is shared with kwok, which has it under the same path:
 //
 //	bin/                      stand-ins for programs, for the PATH of kwok
-//	host/                     what the hosts of all fake nodes have, as the user puts it there
+//	host/                     what all fake nodes have, as the user puts it there
 //	pods/UID/pod.json         which Pod that is
 //	pods/UID/CONTAINER/log    what kubectl logs shows
 //	pods/UID/CONTAINER/env    what env prints
@@ -86,7 +86,6 @@ type folder struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	Hash      string    `json:"hash"`
 	Size      int       `json:"size"`
 }
 

@@ -24,7 +24,7 @@ func newBox(t *testing.T, c containerview.Container) *box {
 	directory, err := OpenDirectory(t.TempDir())
 	require.NoError(t, err)
 	pod := prepared("p")
-	p, err := planFor(pod, []containerview.Container{c}, directory)
+	p, err := planFor(pod, []containerview.Container{c}, hosts{directory, ""})
 	require.NoError(t, err)
 	require.NoError(t, directory.write(&folder{Namespace: "default", Name: "p", UID: pod.UID}, &p.content))
 	b := &box{t: t, directory: directory}
@@ -106,7 +106,7 @@ func TestFolders(t *testing.T) {
 	opened, err := openFolders(directory)
 	require.NoError(t, err)
 	pod := prepared("p")
-	p, err := planFor(pod, []containerview.Container{{Name: "c", Env: []string{"A=1"}, Mounts: smi}}, opened.directory)
+	p, err := planFor(pod, []containerview.Container{{Name: "c", Env: []string{"A=1"}, Mounts: smi}}, hosts{opened.directory, ""})
 	require.NoError(t, err)
 	require.NoError(t, opened.write(pod, p))
 	require.Equal(t, p.size(), opened.size)
