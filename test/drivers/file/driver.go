@@ -65,7 +65,7 @@ type Driver struct {
 // Start registers the plugin, and publishes its devices.
 func Start(ctx context.Context, o Options) (*Driver, error) {
 	d := &Driver{Options: o}
-	for _, folder := range []string{d.folder(), o.CDI} {
+	for _, folder := range []string{d.folder(), filepath.Join(o.Plugins, o.Name), o.CDI} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
 		}

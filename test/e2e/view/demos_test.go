@@ -55,7 +55,12 @@ func (w *world) logLoop(namespace string) (printed string) {
 // of one.
 func (w *world) fakes() {
 	w.CreateNode("fakes", "fakes")
-	w.Kubectl("", "apply", "-f", filepath.Join("testdata", "demo.yaml"))
+	w.Eventually(harness.Patience, func() string { // a namespace gets its ServiceAccount a little later
+		if _, err := w.Cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join("testdata", "demo.yaml")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	const line = `export FAKE_DEVICE_%='(FAKE-[0-9a-f-]{36})'` + "\n"
 	lines := func(count int) (all string) {
 		for i := range count {

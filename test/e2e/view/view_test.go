@@ -191,7 +191,6 @@ func (w *world) own(name string) {
 	require.NoError(w, os.WriteFile(file, []byte("2026-07-20T12:00:00Z stdout F the user's\n"), 0o600))
 	w.Kubectl(fmt.Sprintf(`{apiVersion: kwok.x-k8s.io/v1alpha1, kind: Logs, metadata: {name: %s, namespace: h100}, spec: {logs: [{containers: [c], logsFile: %s}]}}`, name, file), "apply", "-f", "-")
 	w.CreatePod("h100", h100(name))
-	w.Running("h100", name)
 }
 
 // ownWins: the user's object is left alone, and the other one is ours.
