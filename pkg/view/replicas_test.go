@@ -30,6 +30,8 @@ func TestOtherShard(t *testing.T) {
 		w.stop()
 		w.owner = shard.New(shard.Options{Mode: shard.Lease, Client: w.Server, Host: "h", Namespace: "default", Name: "l"})
 		w.start(w.directory)
+		require.NotEmpty(t, w.env("uid-of-p"), "it is not known yet whose the node is")
+		go w.owner.Run(t.Context())
 		require.Empty(t, w.took())
 		require.Empty(t, w.env("uid-of-p"))
 	})

@@ -7,6 +7,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +91,8 @@ func (v *Viewer) CheckHealth() error { return v.loop.CheckHealth() }
 
 // Run acts until ctx ends, with that many workers.
 func (v *Viewer) Run(ctx context.Context, workers int) {
-	cache.WaitFor(ctx, "", v.Caches.Synced()...)
+	// Before the leases are known, no kwok would be beside us, and all folders would go.
+	cache.WaitFor(ctx, "", slices.Concat(v.Caches.Synced(), v.Owner.Synced())...)
 	v.enqueueAll()
 	v.loop.Run(ctx, workers)
 }
