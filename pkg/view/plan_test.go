@@ -67,8 +67,10 @@ func TestPlanFor(t *testing.T) {
 	require.Equal(t, map[string]any{"containers": []any{"c"}, "local": map[string]any{
 		"workDir": "/v/pods/uid-of-p/c/root",
 		"envs": []any{
-			map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "A", "value": "1"},
-			map[string]any{"name": "PATH", "value": "/v/bin:/mine"}, map[string]any{"name": "KWOK_DRA_VIEW", "value": "/v/pods/uid-of-p/c"},
+			map[string]any{"name": "B", "value": "2"},
+			map[string]any{"name": "A", "value": "1"},
+			map[string]any{"name": "PATH", "value": "/v/bin:/mine"},
+			map[string]any{"name": "KWOK_DRA_VIEW", "value": "/v/pods/uid-of-p/c"},
 		},
 	}}, p.Objects[1].Object["spec"].(map[string]any)["execs"].([]any)[1])
 	for _, o := range p.Objects {

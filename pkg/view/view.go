@@ -175,17 +175,21 @@ func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error 
 	switch {
 	case pod == nil:
 		v.writer.forget(key)
-		return nil
-	case node == nil || !wanted(pod):
-		return nil
+	case node != nil && wanted(pod):
+		return v.show(ctx, folders, pod, func() containerview.Drivers { return v.Drivers(set, node) })
 	}
+	return nil
+}
+
+// show has a Pod's folder and objects be there.
+func (v *Viewer) show(ctx context.Context, folders *folders, pod *corev1.Pod, known func() containerview.Drivers) error {
 	owed := v.owes(ctx, pod, folders.directory)
 	if folders.has(pod) && !owed {
 		return nil
 	}
-	drivers := v.Drivers(set, node)
+	drivers := known()
 	if drivers == nil {
-		v.loop.AddAfter(key, askDrivers)
+		v.loop.AddAfter(observe.Key(pod), askDrivers)
 		return nil
 	}
 	planned, err := v.plan(pod, drivers, folders.directory)

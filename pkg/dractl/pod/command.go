@@ -97,7 +97,7 @@ func (c *command) run(ctx context.Context, name string) error {
 	}
 	shown, err := c.view(ctx, client, pod, node)
 	if err != nil {
-		return fmt.Errorf("Pod %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
 		return output.Value(c.streams.Out, c.output.Format, shown)
