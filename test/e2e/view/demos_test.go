@@ -39,7 +39,7 @@ func TestDemos(t *testing.T) {
 // logLoop prints what the log loop of the demos does: the variables of all containers.
 func (w *world) logLoop(namespace string) (printed string) {
 	w.Helper()
-	for _, name := range strings.Fields(w.Kubectl("", "-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")) {
+	for name := range strings.FieldsSeq(w.Kubectl("", "-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")) {
 		for _, container := range w.Running(namespace, name).Spec.Containers {
 			w.shows(namespace, name, container.Name)
 			printed += name + " " + container.Name + ":\n"

@@ -187,7 +187,7 @@ func (w *world) printsOf(pod string) {
 // own makes a Logs object of a user, and the Pod that it is for.
 func (w *world) own(name string) {
 	w.Helper()
-	file := filepath.Join(w.T.TempDir(), "log")
+	file := filepath.Join(w.TempDir(), "log")
 	require.NoError(w, os.WriteFile(file, []byte("2026-07-20T12:00:00Z stdout F the user's\n"), 0o600))
 	w.Kubectl(fmt.Sprintf(`{apiVersion: kwok.x-k8s.io/v1alpha1, kind: Logs, metadata: {name: %s, namespace: h100}, spec: {logs: [{containers: [c], logsFile: %s}]}}`, name, file), "apply", "-f", "-")
 	w.CreatePod("h100", h100(name))
