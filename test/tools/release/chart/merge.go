@@ -145,11 +145,11 @@ func newList(key string, variants []variant[[]any], indent int) (string, error) 
 	if err := writeAdditions(&all, variants, indent+2); err != nil {
 		return "", err
 	}
-	condition := "or"
+	var conditions []string
 	for _, v := range variants {
-		condition += " (" + v.condition + ")"
+		conditions = append(conditions, "("+v.condition+")")
 	}
-	return "{{- if " + condition + " }}\n" + strings.Repeat(" ", indent) + key + ":\n" + all.String() + "{{- else }}\n" + strings.Repeat(" ", indent) + key + ": []\n{{- end }}\n", nil
+	return "{{- if or " + strings.Join(conditions, " ") + " }}\n" + strings.Repeat(" ", indent) + key + ":\n" + all.String() + "{{- else }}\n" + strings.Repeat(" ", indent) + key + ": []\n{{- end }}\n", nil
 }
 
 // composite reports whether a value has parts.
