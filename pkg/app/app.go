@@ -136,7 +136,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.publisher = resourceslice.New(publishing)
 	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay})
 	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets})
-	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Directory: s.options.ContainerView})
+	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
 	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
@@ -149,14 +149,14 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	)
 }
 
-// drivers are those of a node that have templates.
+// drivers are those of a node.
 func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node) containerview.Drivers {
 	return func(set *config.Set, node *corev1.Node) containerview.Drivers {
 		made := templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
 		if s.kubelets.Enabled() {
 			made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
 		}
-		return made
+		return s.kubelets.View(node, made)
 	}
 }
 

@@ -135,15 +135,8 @@ func (o *Options) Complete() error {
 	if err := o.completeCarriers(); err != nil {
 		return err
 	}
-	if o.PluginsDir != "" {
-		if _, err := root.OpenDirectory(o.PluginsDir); err != nil {
-			return fmt.Errorf("parse --plugins-dir: %w", err)
-		}
-	}
-	if o.ContainerView != "" {
-		if _, err := view.OpenDirectory(o.ContainerView); err != nil {
-			return fmt.Errorf("parse --container-view: %w", err)
-		}
+	if err := o.openDirectories(); err != nil {
+		return err
 	}
 	if o.Workers < 1 {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
@@ -161,6 +154,21 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, err)
 	}
 	return o.Managed.Complete()
+}
+
+// openDirectories makes the directories that are shared with others.
+func (o *Options) openDirectories() error {
+	if o.PluginsDir != "" {
+		if _, err := root.OpenDirectory(o.PluginsDir); err != nil {
+			return fmt.Errorf("parse --plugins-dir: %w", err)
+		}
+	}
+	if o.ContainerView != "" {
+		if _, err := view.OpenDirectory(o.ContainerView); err != nil {
+			return fmt.Errorf("parse --container-view: %w", err)
+		}
+	}
+	return nil
 }
 
 // secure returns the TLS configuration and the guard of secure serving, or nil.

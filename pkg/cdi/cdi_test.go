@@ -36,9 +36,12 @@ func TestInjections(t *testing.T) {
 	all := containerview.Injection{ID: "CDI spec a.json", Edits: v1alpha1.Edits{Env: []string{"ALL=1"}}}
 	node := v1alpha1.DeviceNode{Path: "/dev/gpu0", Major: new(intstr.FromInt32(195)), Minor: new(intstr.FromInt32(0)), FileMode: new(int64(438)), UID: new(int64(0))}
 	require.Equal(t, []containerview.Injection{
-		all, {ID: "CDI device a.com/gpu=1", Edits: v1alpha1.Edits{Env: []string{"GPU=1"}}},
-		all, {ID: "CDI device a.com/gpu=0", Edits: v1alpha1.Edits{Env: []string{"GPU=0"}, DeviceNodes: []v1alpha1.DeviceNode{node}}},
-		{ID: "CDI spec d.yaml"}, {ID: "CDI device a/d=e", Edits: v1alpha1.Edits{Mounts: []v1alpha1.Mount{{HostPath: "/a", ContainerPath: "/b", Options: []string{"ro"}}}}},
+		all,
+		{ID: "CDI device a.com/gpu=1", Edits: v1alpha1.Edits{Env: []string{"GPU=1"}}},
+		all,
+		{ID: "CDI device a.com/gpu=0", Edits: v1alpha1.Edits{Env: []string{"GPU=0"}, DeviceNodes: []v1alpha1.DeviceNode{node}}},
+		{ID: "CDI spec d.yaml"},
+		{ID: "CDI device a/d=e", Edits: v1alpha1.Edits{Mounts: []v1alpha1.Mount{{HostPath: "/a", ContainerPath: "/b", Options: []string{"ro"}}}}},
 	}, injections)
 
 	_, err = specs.Injections([]string{"a/d=e", "a/d=f"})

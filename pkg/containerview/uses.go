@@ -36,9 +36,14 @@ func usesOf(pod *corev1.Pod, container *corev1.Container) ([]use, error) {
 			}
 		}
 	}
+	return append(uses, extendedUses(pod, container)...), nil
+}
+
+// extendedUses lists what a container uses of the claim for the Pod's extended resources.
+func extendedUses(pod *corev1.Pod, container *corev1.Container) (uses []use) {
 	extended := pod.Status.ExtendedResourceClaimStatus
 	if extended == nil {
-		return uses, nil
+		return nil
 	}
 	for _, mapping := range extended.RequestMappings {
 		amount := container.Resources.Requests[corev1.ResourceName(mapping.ResourceName)]
@@ -46,7 +51,7 @@ func usesOf(pod *corev1.Pod, container *corev1.Container) ([]use, error) {
 			uses = append(uses, use{extended.ResourceClaimName, mapping.RequestName})
 		}
 	}
-	return uses, nil
+	return uses
 }
 
 // results are the allocated devices that are used, those of alternatives too. Devices

@@ -224,18 +224,23 @@ func FuzzOf(f *testing.F) {
 			return
 		}
 		require.Len(t, views, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
-		for _, view := range views {
-			names := map[string]bool{}
-			for _, variable := range view.Env {
-				name, _, _ := strings.Cut(variable, "=")
-				require.False(t, names[name], variable)
-				names[name] = true
-			}
-			for i := range view.Devices {
-				for k := range view.Devices[:i] {
-					require.False(t, view.Devices[i].same(view.Devices[k]))
-				}
-			}
+		for i := range views {
+			requireNothingTwice(t, &views[i])
 		}
 	})
+}
+
+func requireNothingTwice(t *testing.T, view *Container) {
+	t.Helper()
+	names := map[string]bool{}
+	for _, variable := range view.Env {
+		name, _, _ := strings.Cut(variable, "=")
+		require.False(t, names[name], variable)
+		names[name] = true
+	}
+	for i := range view.Devices {
+		for k := range view.Devices[:i] {
+			require.False(t, view.Devices[i].same(view.Devices[k]))
+		}
+	}
 }

@@ -115,7 +115,7 @@ func (o *Owner) Leads() bool {
 
 // Synced is done when it is known what leases the kwok beside us holds.
 func (o *Owner) Synced() []cache.DoneChecker {
-	if o.leases == nil {
+	if o == nil || o.leases == nil {
 		return nil
 	}
 	return []cache.DoneChecker{o.leases}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 // Directory is shared with kwok, which has it under the same path:
 //
 //	bin/                      stand-ins for programs, for the PATH of kwok
-//	host/                     what the hosts of all fake nodes have, as the user puts it there
+//	host/                     what all fake nodes have, as the user puts it there
 //	pods/UID/pod.json         which Pod that is
 //	pods/UID/CONTAINER/log    what kubectl logs shows
 //	pods/UID/CONTAINER/env    what env prints
@@ -43,6 +44,9 @@ func OpenDirectory(name string) (Directory, error) {
 		return "", fmt.Errorf("directory for the views of containers %q: there may be no colon and no line break in it, since it goes into a PATH: choose another one", absolute)
 	}
 	d := Directory(absolute)
+	if err := d.checkPrograms(); err != nil {
+		return "", err
+	}
 	for _, folder := range []string{d.programs(), d.host(), d.pods()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return "", fmt.Errorf("make the directory for the views of containers: %w: choose one that kwok-dra may write to", err)
@@ -56,6 +60,17 @@ var program []byte
 
 // standIns are the programs that have a stand-in. It knows by its own name which one it is.
 var standIns = []string{"cat", "env", "ls", nvidiaSMI, "printenv"}
+
+// checkPrograms refuses a directory with programs of others, such as /usr.
+func (d Directory) checkPrograms() error {
+	for _, name := range standIns {
+		file := filepath.Join(d.programs(), name)
+		if content, err := os.ReadFile(file); err == nil && !bytes.Contains(content, []byte(viewVariable)) {
+			return fmt.Errorf("directory for the views of containers %s: %s is another program, and would be replaced: choose a directory of its own", d, file)
+		}
+	}
+	return nil
+}
 
 func (d Directory) writePrograms() error {
 	for _, name := range standIns {
@@ -86,7 +101,6 @@ type folder struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	Hash      string    `json:"hash"`
 	Size      int       `json:"size"`
 }
 
@@ -96,7 +110,11 @@ func (f *folder) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
 }
 
-// list lists the folders of Pods. Those that were not finished are removed.
+// unfinished begins the names of folders that are being written or removed.
+const unfinished = ".unfinished-"
+
+// list lists the folders of Pods. Those that were not finished are removed; what else is there is
+// someone else's.
 func (d Directory) list() ([]folder, error) {
 	entries, err := os.ReadDir(d.pods())
 	if err != nil {
@@ -105,23 +123,22 @@ func (d Directory) list() ([]folder, error) {
 	var all []folder
 	var errs []error
 	for _, entry := range entries {
-		f := folder{}
-		text, err := os.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile))
-		if err == nil {
-			err = json.Unmarshal(text, &f)
-		}
-		if err != nil || string(f.UID) != entry.Name() {
-			errs = append(errs, d.remove(types.UID(entry.Name())))
+		if strings.HasPrefix(entry.Name(), unfinished) {
+			errs = append(errs, os.RemoveAll(filepath.Join(d.pods(), entry.Name())))
 			continue
 		}
-		all = append(all, f)
+		f := folder{}
+		text, err := os.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile))
+		if err == nil && json.Unmarshal(text, &f) == nil && string(f.UID) == entry.Name() {
+			all = append(all, f)
+		}
 	}
 	return all, errors.Join(errs...)
 }
 
 // write writes the folder of a Pod anew. Its mark comes last, and then its place.
 func (d Directory) write(f *folder, c *content) error {
-	temporary := d.pod(".new-" + f.UID)
+	temporary := d.pod(unfinished + f.UID)
 	if err := os.RemoveAll(temporary); err != nil {
 		return fmt.Errorf("write the view of pod %s: %w", f.key(), err)
 	}
@@ -175,7 +192,18 @@ func makeParent(directory, name string) error {
 
 // remove removes the folder of a Pod. It follows no symbolic link.
 func (d Directory) remove(uid types.UID) error {
-	if err := os.RemoveAll(d.pod(uid)); err != nil {
+	going := d.pod(unfinished + "gone-" + uid) // so what fails half-way is done by the next start
+	err := os.RemoveAll(going)
+	if err == nil {
+		err = os.Rename(d.pod(uid), going)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.RemoveAll(going)
+	}
+	if err != nil {
 		return fmt.Errorf("remove the view of a pod: %w", err)
 	}
 	return nil

@@ -24,7 +24,7 @@ func newBox(t *testing.T, c containerview.Container) *box {
 	directory, err := OpenDirectory(t.TempDir())
 	require.NoError(t, err)
 	pod := prepared("p")
-	p, err := planFor(pod, []containerview.Container{c}, directory)
+	p, err := planFor(pod, []containerview.Container{c}, hosts{directory, ""})
 	require.NoError(t, err)
 	require.NoError(t, directory.write(&folder{Namespace: "default", Name: "p", UID: pod.UID}, &p.content))
 	b := &box{t: t, directory: directory}
@@ -97,6 +97,11 @@ func TestOpenDirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = OpenDirectory(file)
 	require.ErrorContains(t, err, "choose one that kwok-dra may write to")
+	others := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(others, "bin"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(others, "bin", "cat"), []byte("someone else's"), 0o755))
+	_, err = OpenDirectory(others)
+	require.ErrorContains(t, err, "bin/cat is another program, and would be replaced: choose a directory of its own")
 }
 
 // TestFolders: what is found after a restart, and what was not finished.
@@ -106,14 +111,14 @@ func TestFolders(t *testing.T) {
 	opened, err := openFolders(directory)
 	require.NoError(t, err)
 	pod := prepared("p")
-	p, err := planFor(pod, []containerview.Container{{Name: "c", Env: []string{"A=1"}, Mounts: smi}}, opened.directory)
+	p, err := planFor(pod, []containerview.Container{{Name: "c", Env: []string{"A=1"}, Mounts: smi}}, hosts{opened.directory, ""})
 	require.NoError(t, err)
 	require.NoError(t, opened.write(pod, p))
 	require.Equal(t, p.size(), opened.size)
 	host := filepath.Join(opened.directory.host(), "usr/bin/nvidia-smi")
 	require.NoError(t, os.MkdirAll(host, 0o755))
-	for _, unfinished := range []string{".new-x", "y"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(opened.directory.pods(), unfinished), 0o755))
+	for _, name := range []string{unfinished + "x", "of someone else"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(opened.directory.pods(), name, "f"), 0o755))
 	}
 
 	again, err := openFolders(directory)
@@ -122,7 +127,8 @@ func TestFolders(t *testing.T) {
 	require.Equal(t, opened.size, again.size)
 	left, err := os.ReadDir(again.directory.pods())
 	require.NoError(t, err)
-	require.Len(t, left, 1)
+	require.Len(t, left, 2)
+	require.DirExists(t, filepath.Join(again.directory.pods(), "of someone else", "f"))
 
 	again.size = mostOfAll
 	other := prepared("other")

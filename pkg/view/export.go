@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,15 +13,20 @@ import (
 // identifier is what a shell takes for a variable. It does not show others.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// exports prints variables as bash's export does, a line for each.
-func exports(env []string) []string {
-	var lines []string
+// exports prints variables as export does, in the shell that a container runs: as ash and dash, which
+// are sh in most images, and else as bash.
+func exports(env, command []string) []string {
+	var all strings.Builder
 	for _, variable := range slices.Sorted(slices.Values(names(env))) {
-		if identifier.MatchString(variable) {
-			lines = append(lines, "declare -x "+variable+"="+quote(valueOf(env, variable)))
+		switch value := valueOf(env, variable); {
+		case !identifier.MatchString(variable):
+		case len(command) > 0 && slices.Contains([]string{"sh", "ash", "dash"}, path.Base(command[0])):
+			all.WriteString("export " + variable + "='" + strings.ReplaceAll(value, "'", `'"'"'`) + "'\n")
+		default:
+			all.WriteString("declare -x " + variable + "=" + quote(value) + "\n")
 		}
 	}
-	return lines
+	return slices.Collect(strings.Lines(all.String()))
 }
 
 // names are those of variables, without those that are not NAME=value.
@@ -72,11 +78,11 @@ func quote(value string) string {
 	return "$'" + quoted.String() + "'"
 }
 
-// criLog makes a log of lines as container runtimes write it, which kwok reads.
+// criLog makes a log of lines, each with its end, as container runtimes write it. kwok reads that.
 func criLog(at time.Time, lines []string) string {
 	var log strings.Builder
 	for _, line := range lines {
-		log.WriteString(at.UTC().Format(time.RFC3339Nano) + " stdout F " + line + "\n")
+		log.WriteString(at.UTC().Format(time.RFC3339Nano) + " stdout F " + line)
 	}
 	return log.String()
 }

@@ -26,34 +26,45 @@ func TestExports(t *testing.T) {
 		`declare -x TAB=$'x\ty'`,
 		`declare -x _A="3"`,
 		`declare -x b="1"`,
-	}, exports(strange))
-	require.Empty(t, exports([]string{"no variable", "=x"}))
+	}, lines(exports(strange, []string{"/bin/bash", "-c"})))
+	require.Empty(t, exports([]string{"no variable", "=x"}, nil))
+	require.Equal(t, []string{"export A='it'\"'\"'s\n", "2'\n", "export B=''\n"}, exports([]string{"B=", "A=it's\n2"}, []string{"/bin/ash"}))
 }
 
-// TestExportsAsBash compares with bash itself, where there is one.
-func TestExportsAsBash(t *testing.T) {
+// lines are without their ends.
+func lines(all []string) []string {
+	return strings.Split(strings.TrimSuffix(strings.Join(all, ""), "\n"), "\n")
+}
+
+// TestExportsAsShells compares with the shells themselves, where they are here.
+func TestExportsAsShells(t *testing.T) {
 	t.Parallel()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("there is no bash")
+	for shell, arguments := range map[string][]string{"bash": {"--norc", "-c", "export"}, "dash": {"-c", "export"}} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			program, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skip("it is not here")
+			}
+			command := exec.CommandContext(t.Context(), program, arguments...)
+			command.Env = strange
+			output, err := command.Output()
+			require.NoError(t, err)
+			var printed []string
+			for line := range strings.Lines(string(output)) {
+				own := strings.Contains(line, " PWD") || strings.Contains(line, " OLDPWD") || strings.Contains(line, " SHLVL")
+				if !own {
+					printed = append(printed, line)
+				}
+			}
+			require.Equal(t, printed, exports(strange, []string{shell}))
+		})
 	}
-	command := exec.CommandContext(t.Context(), bash, "--norc", "-c", "export")
-	command.Env = strange
-	output, err := command.Output()
-	require.NoError(t, err)
-	var printed []string
-	for line := range strings.Lines(string(output)) {
-		own := strings.Contains(line, " PWD") || strings.Contains(line, " OLDPWD") || strings.Contains(line, " SHLVL")
-		if !own {
-			printed = append(printed, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	require.Equal(t, printed, exports(strange))
 }
 
 func TestCRILog(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 20, 12, 0, 0, 5, time.FixedZone("", 3600))
-	require.Equal(t, "2026-07-20T11:00:00.000000005Z stdout F a\n2026-07-20T11:00:00.000000005Z stdout F b\n", criLog(at, []string{"a", "b"}))
+	require.Equal(t, "2026-07-20T11:00:00.000000005Z stdout F a\n2026-07-20T11:00:00.000000005Z stdout F b\n", criLog(at, []string{"a\n", "b\n"}))
 	require.Empty(t, criLog(at, nil))
 }

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // mostOfAll is what the files of all Pods may have together. Those of 10,000 Pods with some GPUs take
@@ -70,13 +72,19 @@ func (f *folders) keys() []types.NamespacedName {
 	return keys
 }
 
-// write has the folder of a Pod be as planned.
+// has reports whether a Pod has a folder.
+func (f *folders) has(pod *corev1.Pod) bool {
+	found := f.get(observe.Key(pod))
+	return found != nil && found.UID == pod.UID
+}
+
+// write makes the folder of a Pod, unless it has one: nothing that is injected later reaches a
+// container.
 func (f *folders) write(pod *corev1.Pod, p *planned) error {
-	made := folder{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Hash: p.Hash, Size: p.size()}
-	old := f.get(made.key())
-	if old != nil && old.UID == made.UID && old.Hash == made.Hash {
+	if f.has(pod) {
 		return nil
 	}
+	made := folder{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Size: p.size()}
 	f.mu.Lock()
 	all := f.size
 	f.mu.Unlock()

@@ -1,8 +1,6 @@
 package view
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
@@ -35,9 +34,7 @@ type content struct {
 // planned is what there is to be of a Pod.
 type planned struct {
 	content
-	// Hash tells one content from another.
-	Hash    string
-	Objects []*object
+	Objects []*unstructured.Unstructured
 }
 
 // wanted reports whether a Pod has a view now: from when its claims are prepared. What there is
@@ -46,20 +43,46 @@ func wanted(pod *corev1.Pod) bool {
 	return plan.ReadyToStart(pod) == corev1.ConditionTrue && !plan.Terminal(pod) && pod.DeletionTimestamp == nil
 }
 
+// hosts is where the files of nodes are.
+type hosts struct {
+	Directory
+	// shared is a directory with folders of nodes, for real drivers, or "".
+	shared string
+}
+
+// path is where a file of a node is: below the shared directory, where a driver has put it there, or
+// else what all nodes have.
+func (h hosts) path(name string) string {
+	name = path.Clean("/" + name)
+	if h.shared != "" && strings.HasPrefix(name, h.shared+"/") {
+		return name
+	}
+	return filepath.Join(h.host(), name)
+}
+
 // planFor plans what there is to be of a Pod whose containers see that.
-func planFor(pod *corev1.Pod, containers []containerview.Container, d Directory) (*planned, error) {
+func planFor(pod *corev1.Pod, containers []containerview.Container, h hosts) (*planned, error) {
 	p := &planned{content: content{Files: map[string]string{}, Links: map[string]string{}}}
 	since := preparedAt(pod)
 	for i := range containers {
-		p.addFiles(&containers[i], since)
-		p.addRoot(&containers[i], d)
+		p.addFiles(&containers[i], commandOf(pod, containers[i].Name), since)
+		p.addRoot(&containers[i], h)
 	}
 	if err := p.checkSize(); err != nil {
 		return nil, fmt.Errorf("view of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	p.Hash = hashOf(p.content)
-	p.Objects = objectsOf(pod, containers, d)
+	p.Objects = objectsOf(pod, containers, h.Directory)
 	return p, nil
+}
+
+// commandOf is the command of a container, where the Pod gives it one.
+func commandOf(pod *corev1.Pod, name string) []string {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if container.Name == name {
+			return container.Command
+		}
+	}
+	return nil
 }
 
 // preparedAt is when the claims of a Pod were prepared.
@@ -79,8 +102,8 @@ const (
 	rootFolder = "root"
 )
 
-func (c *content) addFiles(container *containerview.Container, since time.Time) {
-	c.Files[path.Join(container.Name, logFile)] = criLog(since, exports(container.Env))
+func (c *content) addFiles(container *containerview.Container, command []string, since time.Time) {
+	c.Files[path.Join(container.Name, logFile)] = criLog(since, exports(container.Env, command))
 	var lines strings.Builder
 	for _, variable := range container.Env {
 		lines.WriteString(variable + "\n")
@@ -93,13 +116,13 @@ func (c *content) addFiles(container *containerview.Container, since time.Time) 
 
 // addRoot adds what is mounted into a container, and empty files in the place of device nodes. Of a
 // mount inside of another one the host's folder decides.
-func (c *content) addRoot(container *containerview.Container, d Directory) {
+func (c *content) addRoot(container *containerview.Container, h hosts) {
 	root := path.Join(container.Name, rootFolder)
 	c.Folders = append(c.Folders, root) // programs begin there
 	for i := range container.Mounts {
 		mount := &container.Mounts[i]
 		if at := below(root, mount.ContainerPath); c.free(root, at) {
-			c.Links[at] = filepath.Join(d.host(), below("/", mount.HostPath))
+			c.Links[at] = h.path(mount.HostPath)
 		}
 	}
 	for i := range container.DeviceNodes {
@@ -144,13 +167,4 @@ func (c *content) checkSize() error {
 		return fmt.Errorf("its files would have %d bytes, more than %d: have the containers or the templates give it fewer variables", size, mostInPod)
 	}
 	return nil
-}
-
-// hashOf tells one value from another.
-func hashOf(value any) string {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // there are only strings in it
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(encoded))[:16]
 }

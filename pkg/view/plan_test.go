@@ -49,7 +49,7 @@ func TestPlanFor(t *testing.T) {
 			DeviceNodes: []v1alpha1.DeviceNode{{Path: "/dev/nvidia0"}}, Devices: []containerview.Device{nvidia("GPU-1", nil)},
 		},
 	}
-	p, err := planFor(prepared("p", "claim"), containers, "/v")
+	p, err := planFor(prepared("p", "claim"), containers, hosts{"/v", ""})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
 		"setup/log": "", "setup/env": "",
@@ -67,17 +67,39 @@ func TestPlanFor(t *testing.T) {
 	require.Equal(t, map[string]any{"containers": []any{"c"}, "local": map[string]any{
 		"workDir": "/v/pods/uid-of-p/c/root",
 		"envs": []any{
-			map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "A", "value": "1"},
-			map[string]any{"name": "PATH", "value": "/v/bin:/mine"}, map[string]any{"name": "KWOK_DRA_VIEW", "value": "/v/pods/uid-of-p/c"},
+			map[string]any{"name": "B", "value": "2"},
+			map[string]any{"name": "A", "value": "1"},
+			map[string]any{"name": "PATH", "value": "/v/bin:/mine"},
+			map[string]any{"name": "KWOK_DRA_VIEW", "value": "/v/pods/uid-of-p/c"},
 		},
 	}}, p.Objects[1].Object["spec"].(map[string]any)["execs"].([]any)[1])
 	for _, o := range p.Objects {
 		require.Equal(t, "default/p", o.GetNamespace()+"/"+o.GetName())
 		require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-of-p"}}, o.GetOwnerReferences())
 	}
-	again, err := planFor(prepared("p", "claim"), containers, "/v")
+	again, err := planFor(prepared("p", "claim"), containers, hosts{"/v", ""})
 	require.NoError(t, err)
 	require.Equal(t, p, again)
+}
+
+// TestHosts: a file that a real driver has made is where the driver has it, and nowhere else.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	h := hosts{"/v", "/plugins"}
+	require.Equal(t, "/plugins/node/host/etc/dra/file1", h.path("/plugins/node/host/etc/dra/file1"))
+	require.Equal(t, "/v/host/plugins-other/f", h.path("/plugins-other/f"))
+	require.Equal(t, "/v/host/etc/f", h.path("/plugins/../etc/f"))
+	require.Equal(t, "/v/host/etc/f", hosts{"/v", ""}.path("../../etc/f"))
+}
+
+// TestLogOfShell: the log is that of the shell which the Pod has the container run.
+func TestLogOfShell(t *testing.T) {
+	t.Parallel()
+	pod := prepared("p")
+	pod.Spec.Containers[0].Command = []string{"ash", "-c"}
+	p, err := planFor(pod, []containerview.Container{{Name: pod.Spec.Containers[0].Name, Env: []string{"A=1"}}}, hosts{"/v", ""})
+	require.NoError(t, err)
+	require.Contains(t, p.Files[pod.Spec.Containers[0].Name+"/log"], "stdout F export A='1'\n")
 }
 
 // TestRoot: no path of a template leads out of the folder of the container, and nothing is written
@@ -93,7 +115,7 @@ func TestRoot(t *testing.T) {
 		{HostPath: "/dev", ContainerPath: "/dev"},
 	}
 	nodes := []v1alpha1.DeviceNode{{Path: "/dev/x"}, {Path: "/d/../../e"}, {Path: "/e/f"}}
-	p, err := planFor(prepared("p"), []containerview.Container{{Name: "c", Mounts: mounts, DeviceNodes: nodes}}, "/v")
+	p, err := planFor(prepared("p"), []containerview.Container{{Name: "c", Mounts: mounts, DeviceNodes: nodes}}, hosts{"/v", ""})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"c/root/a": "/v/host/etc", "c/root/b": "/v/host/b", "c/root/dev": "/v/host/dev"}, p.Links)
 	require.Equal(t, map[string]string{"c/log": "", "c/env": "", "c/root/e": ""}, p.Files)
@@ -102,14 +124,14 @@ func TestRoot(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	long := []containerview.Container{{Name: "c", Env: []string{"A=" + strings.Repeat("x", mostInFile)}}}
-	_, err := planFor(prepared("p"), long, "/v")
+	_, err := planFor(prepared("p"), long, hosts{"/v", ""})
 	require.EqualError(t, err, "view of pod default/p: c/env would have 65539 bytes, more than 65536: have the container or the template give it shorter variables")
 
 	var many []containerview.Container
 	for range 10 {
 		many = append(many, containerview.Container{Name: strings.Repeat("c", len(many)+1), Env: []string{"A=" + strings.Repeat("x", 30<<10)}})
 	}
-	_, err = planFor(prepared("p"), many, "/v")
+	_, err = planFor(prepared("p"), many, hosts{"/v", ""})
 	require.ErrorContains(t, err, "more than 524288: have the containers or the templates give it fewer variables")
 }
 

@@ -7,7 +7,9 @@ package view
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -41,8 +43,10 @@ type Options struct {
 	// Caches and Owner are run by the caller.
 	Caches *observe.Caches
 	Owner  *shard.Owner
-	// Drivers answers for the drivers of a Pod's node.
+	// Drivers answers for the drivers of a Pod's node. It returns nil as long as they are not known.
 	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
+	// Shared is the directory of real drivers, or "".
+	Shared func() string
 	// Directory is shared with kwok. It wins over containerView of the configuration.
 	Directory string
 }
@@ -87,7 +91,8 @@ func (v *Viewer) CheckHealth() error { return v.loop.CheckHealth() }
 
 // Run acts until ctx ends, with that many workers.
 func (v *Viewer) Run(ctx context.Context, workers int) {
-	cache.WaitFor(ctx, "", v.Caches.Synced()...)
+	// Before the leases are known, no kwok would be beside us, and all folders would go.
+	cache.WaitFor(ctx, "", slices.Concat(v.Caches.Synced(), v.Owner.Synced())...)
 	v.enqueueAll()
 	v.loop.Run(ctx, workers)
 }
@@ -169,16 +174,49 @@ func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error 
 	}
 	switch {
 	case pod == nil:
-		v.writer.forget(key.String())
-		return nil
-	case node == nil || !wanted(pod):
+		v.writer.forget(key)
+	case node != nil && wanted(pod):
+		return v.show(ctx, folders, pod, func() containerview.Drivers { return v.Drivers(set, node) })
+	}
+	return nil
+}
+
+// show has a Pod's folder and objects be there.
+func (v *Viewer) show(ctx context.Context, folders *folders, pod *corev1.Pod, known func() containerview.Drivers) error {
+	owed := v.owes(ctx, pod, folders.directory)
+	if folders.has(pod) && !owed {
 		return nil
 	}
-	planned, err := v.plan(set, pod, node, folders.directory)
+	drivers := known()
+	if drivers == nil {
+		v.loop.AddAfter(observe.Key(pod), askDrivers)
+		return nil
+	}
+	planned, err := v.plan(pod, drivers, folders.directory)
 	if err != nil {
 		return loop.Terminal(err) // a claim that is not there yet comes as an event
 	}
-	return v.apply(ctx, folders, pod, planned)
+	if err := folders.write(pod, planned); err != nil || !owed {
+		return err
+	}
+	return v.writer.write(ctx, planned.Objects)
+}
+
+// askDrivers is how long after the drivers of a node were not known they are asked for again.
+const askDrivers = time.Second
+
+// owes reports whether this replica is to write the objects of a Pod now. They stay what they are, as
+// in a container, whatever templates say later. Where it is not known yet which are there, the Pod is
+// looked at again.
+func (v *Viewer) owes(ctx context.Context, pod *corev1.Pod, d Directory) bool {
+	if !v.Owner.Acts(pod.Spec.NodeName, true) {
+		return false
+	}
+	if wait := v.writer.ready(ctx); wait > 0 {
+		v.loop.AddAfter(observe.Key(pod), wait)
+		return false
+	}
+	return !v.writer.has(pod, d)
 }
 
 // serves is the node of a Pod, if it is a fake one whose kwok may be the one beside us.
@@ -189,12 +227,12 @@ func (v *Viewer) serves(pod *corev1.Pod) *corev1.Node {
 	return v.Caches.Nodes.Get(pod.Spec.NodeName)
 }
 
-func (v *Viewer) plan(set *config.Set, pod *corev1.Pod, node *corev1.Node, d Directory) (*planned, error) {
-	containers, err := containerview.Of(pod, v.claims(pod), v.Drivers(set, node))
+func (v *Viewer) plan(pod *corev1.Pod, drivers containerview.Drivers, d Directory) (*planned, error) {
+	containers, err := containerview.Of(pod, v.claims(pod), drivers)
 	if err != nil {
 		return nil, fmt.Errorf("view of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	return planFor(pod, containers, d)
+	return planFor(pod, containers, hosts{d, v.Shared()})
 }
 
 // claims are those of the Pod by their names.
@@ -206,24 +244,4 @@ func (v *Viewer) claims(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
 		}
 	}
 	return known
-}
-
-// apply writes the files, and then the objects that name them. One replica writes the objects.
-func (v *Viewer) apply(ctx context.Context, folders *folders, pod *corev1.Pod, p *planned) error {
-	if err := folders.write(pod, p); err != nil {
-		return err
-	}
-	if !v.Owner.Acts(pod.Spec.NodeName, true) {
-		return nil
-	}
-	if wait := v.writer.ready(ctx); wait > 0 {
-		v.loop.AddAfter(observe.Key(pod), wait)
-		return nil
-	}
-	for _, object := range p.Objects {
-		if err := v.writer.write(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,15 +45,17 @@ type world struct {
 
 	mu    sync.Mutex
 	calls []string
+	// drivers are those of all nodes.
+	drivers func() containerview.Drivers
 	// refuse has calls of kwok's kinds fail.
 	refuse func(verb, kind string) error
 }
 
 // drivers inject where a claim comes from.
-type drivers struct{}
+type drivers struct{ more string }
 
-func (drivers) Injections(_ *corev1.Pod, claim *resourcev1.ResourceClaim, _ []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
-	return []containerview.Injection{{ID: claim.Name, Edits: v1alpha1.Edits{Env: []string{"CLAIM=" + claim.Name}}}}, nil
+func (d drivers) Injections(_ *corev1.Pod, claim *resourcev1.ResourceClaim, _ []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	return []containerview.Injection{{ID: claim.Name, Edits: v1alpha1.Edits{Env: []string{"CLAIM=" + claim.Name + d.more}}}}, nil
 }
 
 func (drivers) Device(*resourcev1.DeviceRequestAllocationResult) *resourcev1.Device { return nil }
@@ -61,6 +64,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{Server: apitest.New(objects...), t: t, directory: filepath.Join(t.TempDir(), "view"), store: config.NewStore("test")}
 	w.refuse = func(string, string) error { return nil }
+	w.drivers = func() containerview.Drivers { return drivers{} }
 	w.kwok = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		resources[logsKind]: "LogsList", resources[execKind]: "ExecList",
 	})
@@ -96,7 +100,8 @@ func (w *world) start(directory string) {
 	caches := observe.New(w.Server, managed)
 	viewer := New(Options{
 		Client: w.kwok, Config: w.store, Caches: caches, Owner: w.owner, Directory: directory,
-		Drivers: func(*config.Set, *corev1.Node) containerview.Drivers { return drivers{} },
+		Drivers: func(*config.Set, *corev1.Node) containerview.Drivers { return w.drivers() },
+		Shared:  func() string { return "" },
 	})
 	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(0)))))
 	var running sync.WaitGroup
@@ -175,6 +180,50 @@ func TestView(t *testing.T) {
 	})
 }
 
+// TestAsAtTheStart: what a driver would inject later reaches no container that runs.
+func TestAsAtTheStart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
+		failed := false
+		w.refuse = func(verb, kind string) error {
+			if verb == "patch" && kind == "execs" && !failed {
+				failed = true
+				return apierrors.NewInternalError(errors.New("simulated"))
+			}
+			return nil
+		}
+		w.start(w.directory)
+		time.Sleep(time.Second)
+		require.Equal(t, append(applies, "patch execs"), w.took()[2:], "what has failed is tried again")
+		w.stop()
+		w.drivers = func() containerview.Drivers { return drivers{more: "-later"} }
+		w.start(w.directory)
+		require.ElementsMatch(t, lists, w.took())
+		require.Equal(t, "CLAIM=a\n", w.env("uid-of-p"))
+		w.stop()
+		w.directory += "-other"
+		w.start(w.directory)
+		require.Equal(t, applies, w.took()[2:], "the objects name the directory")
+		require.Equal(t, "CLAIM=a-later\n", w.env("uid-of-p"))
+	})
+}
+
+// TestDriversNotKnown: what real drivers have returned is read from the folder of the node, which
+// takes a while after a start.
+func TestDriversNotKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
+		var known containerview.Drivers
+		w.drivers = func() containerview.Drivers { return known }
+		w.start(w.directory)
+		require.ElementsMatch(t, lists, w.took())
+		require.Empty(t, w.env("uid-of-p"))
+		known = drivers{}
+		time.Sleep(askDrivers)
+		require.Equal(t, applies, w.took())
+	})
+}
+
 // TestSameName: the next Pod of a name has a view of its own, also when the first has gone while
 // nobody looked.
 func TestSameName(t *testing.T) {
@@ -230,6 +279,9 @@ func TestOthersObject(t *testing.T) {
 		apitest.Edit(w.Server, "default", "p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 		time.Sleep(time.Hour)
 		require.Empty(t, w.took())
+		w.stop()
+		w.start(w.directory)
+		require.Equal(t, []string{"patch logs"}, w.took()[2:], "a restart tries it once")
 	})
 }
 
@@ -267,34 +319,8 @@ func TestClaimComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, claimstest.NewNode("n"), pod)
 		w.start(w.directory)
-		require.Empty(t, w.took())
+		require.ElementsMatch(t, lists, w.took())
 		w.Add(claim)
-		require.Equal(t, applies, w.took()[2:])
-	})
-}
-
-// TestStandby: a replica that does not lead has the files, since any kwok may be beside it, and writes
-// no objects.
-func TestStandby(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
-		w.owner = shard.New(shard.Options{Mode: shard.Leader, Client: w.Server, Host: "h", Namespace: "default", Name: "l"})
-		w.start(w.directory)
-		require.Empty(t, w.took())
-		require.NotEmpty(t, w.env("uid-of-p"))
-	})
-}
-
-// TestOtherShard: with leases the files are where the kwok of the node is, and nowhere else.
-func TestOtherShard(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
-		w.start(w.directory)
-		require.NotEmpty(t, w.took())
-		w.stop()
-		w.owner = shard.New(shard.Options{Mode: shard.Lease, Client: w.Server, Host: "h", Namespace: "default", Name: "l"})
-		w.start(w.directory)
-		require.Empty(t, w.took())
-		require.Empty(t, w.env("uid-of-p"))
+		require.Equal(t, applies, w.took())
 	})
 }

@@ -6,6 +6,7 @@
 //   - devices: what devices can do, from taints to partitions and shared pools
 //   - prepare: claims of Pods are prepared and withdrawn, also over failures
 //   - stages: with the project's Stages, Pods and claims change as recorded ones
+//   - view: kubectl logs and kubectl exec show what containers have of their devices
 //   - configuration: templates from files and custom resources, valid or not
 //   - adapters: the configuration of Karpenter's fake devices
 //   - profiles: every profile makes the devices that its sample claims

@@ -22,7 +22,8 @@ const (
 	ResourceSlicesAnnotation = GroupName + "/resource-slices"
 
 	// ContainerViewAnnotation is an annotation of kwok's Logs and Exec objects that
-	// kwok-dra writes with --container-view. It tells one content from another.
+	// kwok-dra writes with --container-view. It names the directory of the files that
+	// they show.
 	ContainerViewAnnotation = GroupName + "/container-view"
 
 	// PluginRegistered is a condition of Nodes, written by Stages. True: the node's

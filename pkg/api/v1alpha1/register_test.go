@@ -67,31 +67,31 @@ func fill(v reflect.Value, within ...reflect.Type) {
 func requireApart(t *testing.T, path string, a, b reflect.Value) {
 	t.Helper()
 	switch a.Kind() {
-	case reflect.Pointer:
-		if a.IsNil() {
-			return
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		if !a.IsNil() {
+			require.NotEqual(t, a.Pointer(), b.Pointer(), path)
+			requireElementsApart(t, path, a, b)
 		}
-		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
-		requireApart(t, path, a.Elem(), b.Elem())
 	case reflect.Struct:
 		for i := range a.NumField() {
 			if a.Type().Field(i).IsExported() {
 				requireApart(t, path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
 			}
 		}
+	}
+}
+
+// requireElementsApart does so for what the values lead to.
+func requireElementsApart(t *testing.T, path string, a, b reflect.Value) {
+	t.Helper()
+	switch a.Kind() {
+	case reflect.Pointer:
+		requireApart(t, path, a.Elem(), b.Elem())
 	case reflect.Slice:
-		if a.IsNil() {
-			return
-		}
-		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
 		for i := range a.Len() {
 			requireApart(t, path+"[]", a.Index(i), b.Index(i))
 		}
 	case reflect.Map:
-		if a.IsNil() {
-			return
-		}
-		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
 		for _, key := range a.MapKeys() {
 			requireApart(t, path+"{}", a.MapIndex(key), b.MapIndex(key))
 		}

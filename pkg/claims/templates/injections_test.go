@@ -77,11 +77,15 @@ func TestInjectionsOfExample(t *testing.T) {
 		want    []string
 	}{
 		"default": {
-			[]resourcev1.DeviceRequestAllocationResult{gpu("gpu-3")}, nil, []string{""},
+			[]resourcev1.DeviceRequestAllocationResult{gpu("gpu-3")},
+			nil,
+			[]string{""},
 			[]string{"GPU_DEVICE_GPU_3_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=false", "GPU_DEVICE_3=gpu-3", "GPU_DEVICE_3_SHARING_STRATEGY=TimeSlicing", "GPU_DEVICE_3_TIMESLICE_INTERVAL=Default"},
 		},
 		"time slices": {
-			[]resourcev1.DeviceRequestAllocationResult{gpu("gpu-0")}, []resourcev1.DeviceAllocationConfiguration{opaque("gpu.example.com", fromClaim, long)}, []string{""},
+			[]resourcev1.DeviceRequestAllocationResult{gpu("gpu-0")},
+			[]resourcev1.DeviceAllocationConfiguration{opaque("gpu.example.com", fromClaim, long)},
+			[]string{""},
 			[]string{"GPU_DEVICE_GPU_0_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=false", "GPU_DEVICE_0=gpu-0", "GPU_DEVICE_0_SHARING_STRATEGY=TimeSlicing", "GPU_DEVICE_0_TIMESLICE_INTERVAL=Long"},
 		},
 		"configuration of the request, after that of the class": {
@@ -93,11 +97,15 @@ func TestInjectionsOfExample(t *testing.T) {
 			[]string{"GPU_DEVICE_GPU_1_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=false", "GPU_DEVICE_1=gpu-1", "GPU_DEVICE_1_SHARING_STRATEGY=SpacePartitioning", "GPU_DEVICE_1_PARTITION_COUNT=10"},
 		},
 		"admin access to any": {
-			[]resourcev1.DeviceRequestAllocationResult{requested("a", gpu("gpu-1")), requested("b", admin)}, nil, []string{"a"},
+			[]resourcev1.DeviceRequestAllocationResult{requested("a", gpu("gpu-1")), requested("b", admin)},
+			nil,
+			[]string{"a"},
 			[]string{"GPU_DEVICE_GPU_1_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=true", "GPU_DEVICE_1=gpu-1", "GPU_DEVICE_1_SHARING_STRATEGY=TimeSlicing", "GPU_DEVICE_1_TIMESLICE_INTERVAL=Default"},
 		},
 		"share": {
-			[]resourcev1.DeviceRequestAllocationResult{shared("s", consuming(gpu("gpu-1"), map[resourcev1.QualifiedName]string{"memory": "10Gi", "compute": "5"}))}, nil, []string{""},
+			[]resourcev1.DeviceRequestAllocationResult{shared("s", consuming(gpu("gpu-1"), map[resourcev1.QualifiedName]string{"memory": "10Gi", "compute": "5"}))},
+			nil,
+			[]string{""},
 			[]string{"GPU_DEVICE_GPU_1_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=false", "GPU_DEVICE_1=gpu-1", "GPU_DEVICE_1_SHARING_STRATEGY=TimeSlicing", "GPU_DEVICE_1_TIMESLICE_INTERVAL=Default", "GPU_DEVICE_1_MEMORY=10Gi", "GPU_DEVICE_1_COMPUTE=5"},
 		},
 	} {

@@ -63,7 +63,7 @@ what is in the image, are not.`,
 	c.templates.AddTo(made)
 	fleet.AddManaged(made, &c.managed)
 	made.Flags().StringVar(&c.pluginsDir, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, for what real drivers have returned to the kubelet")
-	made.Flags().StringVar(&c.cdiFolder, "cdi", "", "folder of CDI specs of real drivers; default: cdi in the folder of the node in --plugins-dir")
+	made.Flags().StringVar(&c.cdiFolder, "cdi", "", "folder of CDI specs of real drivers; default: cdi, or run/cdi, in the folder of the node in --plugins-dir")
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
 	return made
 }
@@ -97,7 +97,7 @@ func (c *command) run(ctx context.Context, name string) error {
 	}
 	shown, err := c.view(ctx, client, pod, node)
 	if err != nil {
-		return fmt.Errorf("Pod %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
 		return output.Value(c.streams.Out, c.output.Format, shown)
@@ -126,7 +126,7 @@ func (c *command) view(ctx context.Context, client kubernetes.Interface, pod *co
 	if err != nil {
 		return nil, err
 	}
-	containers, err := containerview.Of(pod, claims, known)
+	containers, err := containerview.Of(pod, claims, known.all())
 	if err != nil {
 		return nil, err
 	}

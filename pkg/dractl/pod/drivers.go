@@ -1,10 +1,11 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -29,7 +30,8 @@ type drivers struct {
 
 	// returned is what real drivers have returned, or nil where that is not known.
 	returned *claiminfo.Cache
-	specs    cdi.Specs
+	// specs is the folder of their CDI specs.
+	specs string
 	// published are the devices of the node's own pools.
 	published map[device]*resourcev1.Device
 	// unknown are the drivers of which it is not known what they inject.
@@ -50,14 +52,7 @@ func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set 
 		if err != nil {
 			return nil, fmt.Errorf("read --plugins-dir: %w", err)
 		}
-		specs := c.cdiFolder
-		if specs == "" {
-			specs = filepath.Join(folder.Path, "cdi")
-		}
-		d.returned = cache
-		if d.specs, err = cdi.Read(specs); err != nil {
-			return nil, fmt.Errorf("read --cdi: %w", err)
-		}
+		d.returned, d.specs = cache, cmp.Or(c.cdiFolder, folder.CDI())
 	}
 	own := fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, node.Name).String()
 	list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: own})
@@ -73,6 +68,24 @@ func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set 
 	return d, nil
 }
 
+// all are the drivers of all devices.
+func (d *drivers) all() containerview.Drivers {
+	if d.returned == nil {
+		return d
+	}
+	return &cdi.Drivers{
+		Drivers: d,
+		Returned: func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, bool) {
+			device := d.returned.DeviceFor(claim, result)
+			if device == nil {
+				return nil, false
+			}
+			return device.CDIDeviceIDs, true
+		},
+		Specs: sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read(d.specs) }),
+	}
+}
+
 // Device is an allocated device as it is published, or else as a template has it.
 func (d *drivers) Device(result *resourcev1.DeviceRequestAllocationResult) *resourcev1.Device {
 	if published := d.published[device{result.Driver, result.Pool, result.Device}]; published != nil {
@@ -81,29 +94,14 @@ func (d *drivers) Device(result *resourcev1.DeviceRequestAllocationResult) *reso
 	return d.Driver.Device(result)
 }
 
-// Injections lists what is injected for each device, by its real driver or its template.
+// Injections lists what is injected by templates.
 func (d *drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
-	var all []containerview.Injection
-	for i, result := range results {
-		injections, err := d.injections(pod, claim, results[i:i+1])
-		if err != nil {
-			return nil, fmt.Errorf("device %s of driver %s: %w", result.Device, result.Driver, err)
-		}
-		all = append(all, injections...)
-	}
-	return all, nil
-}
-
-func (d *drivers) injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, one []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
-	if d.returned != nil {
-		if prepared := d.returned.DeviceFor(claim, one[0]); prepared != nil {
-			return d.specs.Injections(prepared.CDIDeviceIDs)
+	for _, result := range results {
+		if !d.Has(result.Driver) {
+			d.unknown.Insert(result.Driver)
 		}
 	}
-	if !d.Has(one[0].Driver) {
-		d.unknown.Insert(one[0].Driver)
-	}
-	return d.Driver.Injections(pod, claim, one)
+	return d.Driver.Injections(pod, claim, results)
 }
 
 // tellUnknown says of which drivers nothing is shown.

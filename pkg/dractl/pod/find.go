@@ -26,18 +26,18 @@ func (c *command) find(ctx context.Context, client kubernetes.Interface, namespa
 		return nil, nil, fmt.Errorf("get Pod %s/%s: %w", namespace, name, err)
 	}
 	if err := unbound(pod); err != nil {
-		return nil, nil, fmt.Errorf("Pod %s/%s: %w", namespace, name, err)
+		return nil, nil, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	node, err := client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("get node %s of Pod %s/%s: %w", pod.Spec.NodeName, namespace, name, err)
 	}
 	if !c.managed.Matches(node) {
-		return nil, nil, fmt.Errorf("Pod %s/%s: is on node %s, which is not fake, by %s: ask its containers, or choose the fake nodes with --manage-all-nodes or another --manage option",
+		return nil, nil, fmt.Errorf("pod %s/%s: is on node %s, which is not fake, by %s: ask its containers, or choose the fake nodes with --manage-all-nodes or another --manage option",
 			namespace, name, node.Name, &c.managed)
 	}
 	if err := unprepared(pod); err != nil {
-		return nil, nil, fmt.Errorf("Pod %s/%s: %w", namespace, name, err)
+		return nil, nil, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	lifecycle.Slim(node) // as the sidecar sees it
 	return pod, node, nil

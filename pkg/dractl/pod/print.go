@@ -28,16 +28,23 @@ func (v *view) print(out io.Writer, format output.Format) error {
 		if _, err := fmt.Fprintf(out, "%s%s %s\n", before, kind, container.Name); err != nil {
 			return err
 		}
-		for _, table := range tablesOf(container) {
-			if len(table.Cells) == 0 {
-				continue
-			}
-			if _, err := fmt.Fprintln(out); err != nil {
-				return err
-			}
-			if err := table.Print(out, format); err != nil {
-				return err
-			}
+		if err := printTables(out, format, container); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTables(out io.Writer, format output.Format, container *containerview.Container) error {
+	for _, table := range tablesOf(container) {
+		if len(table.Cells) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintln(out); err != nil {
+			return err
+		}
+		if err := table.Print(out, format); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -61,8 +68,14 @@ func tablesOf(container *containerview.Container) []*output.Rows {
 		addNode(nodes, &container.DeviceNodes[i])
 	}
 	devices := &output.Rows{Columns: []output.Column{
-		{Name: "device"}, {Name: "driver"}, {Name: "pool", Wide: true}, {Name: "claim"}, {Name: "request"},
-		{Name: "access", Wide: true}, {Name: "share", Wide: true}, {Name: "consumes", Wide: true},
+		{Name: "device"},
+		{Name: "driver"},
+		{Name: "pool", Wide: true},
+		{Name: "claim"},
+		{Name: "request"},
+		{Name: "access", Wide: true},
+		{Name: "share", Wide: true},
+		{Name: "consumes", Wide: true},
 	}}
 	for i := range container.Devices {
 		addDevice(devices, &container.Devices[i])

@@ -153,6 +153,35 @@ func (r *Root) Registry() string { return filepath.Join(r.Path, registry) }
 // Plugins is the folder in which plugins keep their files.
 func (r *Root) Plugins() string { return filepath.Join(r.Path, plugins) }
 
+// CDI is where the CDI specs of the node's drivers are: those of drivers that see their node's folder
+// as the kubelet's are elsewhere.
+func (r *Root) CDI() string {
+	return r.first("cdi", filepath.Join("run", "cdi"))
+}
+
+// first is the first of some folders that is there, or the first of them all.
+func (r *Root) first(folders ...string) string {
+	for _, folder := range folders {
+		if _, err := os.Stat(filepath.Join(r.Path, folder)); err == nil {
+			return filepath.Join(r.Path, folder)
+		}
+	}
+	return filepath.Join(r.Path, folders[0])
+}
+
+// OnHost is where a file of the node's host is that a driver names: below the node's folder, or
+// else below the folder host in it.
+func (r *Root) OnHost(named string) string {
+	path := filepath.Clean("/" + named)
+	if below, isBelow := strings.CutPrefix(path, kubeletRoot+"/"); isBelow {
+		return filepath.Join(r.Path, below)
+	}
+	if strings.HasPrefix(path, r.Path+string(filepath.Separator)) {
+		return path
+	}
+	return filepath.Join(r.Path, "host", path)
+}
+
 // Remove removes the folder with all that is in it. Symbolic links in it are not followed.
 func (r *Root) Remove() error {
 	if err := os.RemoveAll(r.Path); err != nil {

@@ -186,3 +186,26 @@ func TestEndpoint(t *testing.T) {
 		require.ErrorContains(t, err, want, named)
 	}
 }
+
+// TestHost: what a driver names of its host is in the folder of the node.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	r, err := newDirectory(t).Make("n", "uid")
+	require.NoError(t, err)
+	for named, want := range map[string]string{
+		"/etc/dra/file1":                 r.Path + "/host/etc/dra/file1",
+		"../../etc/dra/file1":            r.Path + "/host/etc/dra/file1",
+		"/var/lib/kubelet/plugins/d/f":   r.Path + "/plugins/d/f",
+		"/var/lib/kubelet/../../../etc":  r.Path + "/host/etc",
+		r.Path + "/plugins/d/f":          r.Path + "/plugins/d/f",
+		r.Path + "/../other/f":           r.Path + "/host" + filepath.Dir(r.Path) + "/other/f",
+		"/var/lib/kubelet-of-another/f1": r.Path + "/host/var/lib/kubelet-of-another/f1",
+	} {
+		require.Equal(t, want, r.OnHost(named), named)
+	}
+	require.Equal(t, r.Path+"/cdi", r.CDI())
+	require.NoError(t, os.MkdirAll(r.Path+"/run/cdi", 0o750))
+	require.Equal(t, r.Path+"/run/cdi", r.CDI())
+	require.NoError(t, os.MkdirAll(r.Path+"/cdi", 0o750))
+	require.Equal(t, r.Path+"/cdi", r.CDI())
+}

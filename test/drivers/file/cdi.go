@@ -30,10 +30,11 @@ func specOf(driver string) *cdiSpec {
 	return &cdiSpec{Version: "0.6.0", Kind: driver + "/file"}
 }
 
-// add adds a device that mounts a file.
-func (s *cdiSpec) add(name, path string) {
+// add adds a device that mounts a file into a folder of the container.
+func (s *cdiSpec) add(name, path, folder string) {
+	mounted := filepath.Join(folder, filepath.Base(path))
 	s.Devices = append(s.Devices, cdiDevice{name, cdiEdits{
-		Env:    []string{"FILE=/devices/" + filepath.Base(path)},
-		Mounts: []cdiMount{{HostPath: path, ContainerPath: "/devices/" + filepath.Base(path), Options: []string{"ro", "bind"}}},
+		Env:    []string{"FILE=" + mounted},
+		Mounts: []cdiMount{{HostPath: path, ContainerPath: mounted, Options: []string{"ro", "bind"}}},
 	}})
 }

@@ -4,6 +4,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,9 @@ type Options struct {
 	Registry, Plugins string
 	// CDI is the folder of CDI specs.
 	CDI string
+	// Files is the folder of the files on the host, and Host is where the driver sees the root of the
+	// host. Without them the files are among those of the plugin.
+	Files, Host string
 	// Devices is how many there are. Without any, nothing is published.
 	Devices int
 	// Report has the status of claims show the file of each device.
@@ -61,7 +65,7 @@ type Driver struct {
 // Start registers the plugin, and publishes its devices.
 func Start(ctx context.Context, o Options) (*Driver, error) {
 	d := &Driver{Options: o}
-	for _, folder := range []string{d.folder(), o.CDI} {
+	for _, folder := range []string{d.folder(), filepath.Join(o.Plugins, o.Name), o.CDI} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
 		}
@@ -95,7 +99,20 @@ func Start(ctx context.Context, o Options) (*Driver, error) {
 }
 
 // folder has the files.
-func (d *Driver) folder() string { return filepath.Join(d.Plugins, d.Name, "files") }
+func (d *Driver) folder() string {
+	if d.Files != "" {
+		return filepath.Join(d.Host, d.Files)
+	}
+	return filepath.Join(d.Plugins, d.Name, "files")
+}
+
+// onHost is what the host calls the file of a device.
+func (d *Driver) onHost(device string) string {
+	if d.Files != "" {
+		return filepath.Join(d.Files, device)
+	}
+	return d.File(device)
+}
 
 // File is the file of a device.
 func (d *Driver) File(device string) string { return filepath.Join(d.folder(), device) }
@@ -150,7 +167,7 @@ func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Devic
 		if result.ShareID != nil {
 			id += "-" + string(*result.ShareID)
 		}
-		spec.add(id, path)
+		spec.add(id, d.onHost(result.Device), cmp.Or(d.Files, "/devices"))
 		devices = append(devices, kubeletplugin.Device{
 			Requests: []string{result.Request}, PoolName: result.Pool, DeviceName: result.Device,
 			CDIDeviceIDs: []string{spec.Kind + "=" + id}, ShareID: result.ShareID,
@@ -215,7 +232,7 @@ func (d *Driver) unprepare(claim types.UID) error {
 	}
 	for _, device := range spec.Devices {
 		for _, mount := range device.ContainerEdits.Mounts {
-			if gone := os.Remove(mount.HostPath); !errors.Is(gone, fs.ErrNotExist) {
+			if gone := os.Remove(d.File(filepath.Base(mount.HostPath))); !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)
 			}
 		}

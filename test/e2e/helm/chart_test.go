@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,15 +38,14 @@ func TestChart(t *testing.T) {
 	checkout, loaded := load(t)
 	for _, stages := range []string{"fast", "general"} {
 		for _, replicas := range []int{1, 3} {
-			for _, secure := range []bool{false, true} {
-				values := fmt.Sprintf("{stages: %s, replicas: %d, secureServing: %t}", stages, replicas, secure)
+			for _, components := range [][]string{nil, {"secure-serving"}, {"container-view"}, {"secure-serving", "container-view"}} {
+				values := fmt.Sprintf("{stages: %s, replicas: %d, secureServing: %t, containerView: %t}", stages, replicas,
+					slices.Contains(components, "secure-serving"), slices.Contains(components, "container-view"))
 				variant := overlay.Variant{Overlay: map[string]string{"fast": "kwok", "general": "kwok-general"}[stages], Tag: version}
 				if replicas > 1 {
 					variant.Components = append(variant.Components, "replicas")
 				}
-				if secure {
-					variant.Components = append(variant.Components, "secure-serving")
-				}
+				variant.Components = append(variant.Components, components...)
 				t.Run(values, func(t *testing.T) {
 					t.Parallel()
 					requireSame(t, checkout, loaded, rendering{values, variant})

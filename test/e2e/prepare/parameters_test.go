@@ -24,9 +24,12 @@ func testParameters(h *harness.H) {
 		h.Helper()
 		templates := h.Client.ResourceV1().ResourceClaimTemplates("parameters")
 		require.NoError(h, templates.Delete(h.Context(), "parameters", metav1.DeleteOptions{}))
+		// Without a blank, as kubectl sends it: an API server 1.36 takes it for a change of the
+		// allocation when a status is applied that has it re-encoded.
+		parameters := `{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig",` + fields + `}`
 		spec := harness.ClaimSpec("parameters")
 		spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{
-			Driver: harness.Driver, Parameters: runtime.RawExtension{Raw: []byte(`{"apiVersion": "gpu.example.com/v1", "kind": "GpuConfig", ` + fields + `}`)},
+			Driver: harness.Driver, Parameters: runtime.RawExtension{Raw: []byte(parameters)},
 		}}}}
 		_, err := templates.Create(h.Context(), &resourcev1.ResourceClaimTemplate{
 			ObjectMeta: metav1.ObjectMeta{Name: "parameters"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec},
@@ -35,8 +38,8 @@ func testParameters(h *harness.H) {
 		h.CreatePod("parameters", harness.NewPod(name, "parameters", harness.FromTemplate))
 	}
 	for name, bad := range map[string]struct{ fields, want string }{
-		"unknown": {`"stratgy": "TimeSlicing"`, `strict decoding error: unknown field "stratgy"`},
-		"value":   {`"strategy": "MPS"`, `strategy should be one of [TimeSlicing]`},
+		"unknown": {`"stratgy":"TimeSlicing"`, `strict decoding error: unknown field "stratgy"`},
+		"value":   {`"strategy":"MPS"`, `strategy should be one of [TimeSlicing]`},
 	} {
 		use(name, bad.fields)
 		event := h.FailedPrepare("parameters", name)
@@ -49,7 +52,7 @@ func testParameters(h *harness.H) {
 		require.Equal(h, corev1.PodPending, pod.Status.Phase)
 		require.Empty(h, h.Claim("parameters", claim.Name).Status.Devices)
 	}
-	use("good", `"strategy": "TimeSlicing"`)
+	use("good", `"strategy":"TimeSlicing"`)
 	h.Running("parameters", "good")
 	require.Len(h, h.ClaimOf("parameters", "good").Status.Devices, 1)
 }

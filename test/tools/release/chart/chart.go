@@ -34,6 +34,7 @@ var options = []option{
 	{`eq .Values.stages "general"`, overlay.Variant{Overlay: "kwok-general"}},
 	{`gt (int .Values.replicas) 1`, overlay.Variant{Overlay: "kwok", Components: []string{"replicas"}}},
 	{`.Values.secureServing`, overlay.Variant{Overlay: "kwok", Components: []string{"secure-serving"}}},
+	{`.Values.containerView`, overlay.Variant{Overlay: "kwok", Components: []string{"container-view"}}},
 }
 
 // File is the name of the archive of a version.

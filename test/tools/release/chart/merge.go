@@ -114,6 +114,9 @@ func mergeField(key string, value any, variants []variant[any], indent int) (str
 			if len(differing) == 0 {
 				return block(value, indent)
 			}
+			if lists, ok := listsOf(key, append(differing, variant[any]{"", value})); ok && len(lists) > 2 && len(lists[len(lists)-1].value) == 0 {
+				return newList(key, lists[:len(lists)-1], indent)
+			}
 			return choose(value, differing, indent)
 		}
 		below = append(below, variant[any]{v.condition, with[key]})
@@ -121,6 +124,32 @@ func mergeField(key string, value any, variants []variant[any], indent int) (str
 	last := len(below) - 1
 	text, err := merge(below[last].value, below[:last], indent+2)
 	return strings.Repeat(" ", indent) + key + ":\n" + text, err
+}
+
+// listsOf are the lists that variants have in a field, if all have one.
+func listsOf(key string, variants []variant[any]) ([]variant[[]any], bool) {
+	var fields []variant[any]
+	for _, v := range variants {
+		with, has := v.value.(map[string]any)
+		if !has {
+			return nil, false
+		}
+		fields = append(fields, variant[any]{v.condition, with[key]})
+	}
+	return typed[[]any](fields)
+}
+
+// newList writes a list that is empty by default, and to which several variants add.
+func newList(key string, variants []variant[[]any], indent int) (string, error) {
+	var all strings.Builder
+	if err := writeAdditions(&all, variants, indent+2); err != nil {
+		return "", err
+	}
+	var conditions []string
+	for _, v := range variants {
+		conditions = append(conditions, "("+v.condition+")")
+	}
+	return "{{- if or " + strings.Join(conditions, " ") + " }}\n" + strings.Repeat(" ", indent) + key + ":\n" + all.String() + "{{- else }}\n" + strings.Repeat(" ", indent) + key + ": []\n{{- end }}\n", nil
 }
 
 // composite reports whether a value has parts.

@@ -1,0 +1,132 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+)
+
+// askAgain is how long after the API server has not served kwok's kinds it is asked again.
+const askAgain = 20 * time.Second
+
+// writer writes objects of kwok's, each once.
+type writer struct {
+	client dynamic.Interface
+
+	mu sync.Mutex
+	// written are the objects of Pods, also those that others have written. It is nil until what
+	// earlier runs have written is known.
+	written map[types.NamespacedName]map[string]target
+	// next is when that is asked for again.
+	next time.Time
+}
+
+// target is what an object is for: a Pod, and the directory with its files.
+type target struct {
+	pod       types.UID
+	directory Directory
+}
+
+// ready lists once what earlier runs have written, so that a restart writes nothing. It returns how
+// long to wait before it is tried again, and tells of a failure itself, once for all Pods.
+func (w *writer) ready(ctx context.Context) (wait time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.written != nil {
+		return 0
+	}
+	if wait := time.Until(w.next); wait > 0 {
+		return wait
+	}
+	w.written = map[types.NamespacedName]map[string]target{}
+	for kind, resource := range resources {
+		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue})
+		if err != nil {
+			w.written, w.next = nil, time.Now().Add(askAgain)
+			klog.FromContext(ctx).Error(err, "Cannot list objects of kwok: kubectl logs and kubectl exec show nothing of Pods until their kind is served, as with kwok's option --enable-crds=Logs,Exec, and may be listed, created and patched", "kind", kind)
+			return askAgain
+		}
+		for i := range list.Items {
+			w.note(&list.Items[i], kind)
+		}
+	}
+	return 0
+}
+
+// has reports whether all objects of a Pod are written.
+func (w *writer) has(pod *corev1.Pod, d Directory) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	written := w.written[observe.Key(pod)]
+	for kind := range resources {
+		if written[kind] != (target{pod.UID, d}) {
+			return false
+		}
+	}
+	return true
+}
+
+// write writes the objects of a Pod. Where someone else has written one of that name, theirs stays.
+func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		if w.knows(o) {
+			continue
+		}
+		_, err := w.client.Resource(resources[o.GetKind()]).Namespace(o.GetNamespace()).
+			Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: v1alpha1.ManagedByValue})
+		switch {
+		case apierrors.IsConflict(err):
+			klog.FromContext(ctx).V(2).Info("Left an object of kwok to who has written it", "kind", o.GetKind(), "pod", klog.KObj(o), "err", err)
+		case err != nil:
+			return fmt.Errorf("apply %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
+		}
+		w.mu.Lock()
+		w.note(o, o.GetKind())
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// targetOf is what an object is for.
+func targetOf(o *unstructured.Unstructured) target {
+	made := target{directory: Directory(o.GetAnnotations()[v1alpha1.ContainerViewAnnotation])}
+	for _, owner := range o.GetOwnerReferences() {
+		made.pod = owner.UID
+	}
+	return made
+}
+
+// knows reports whether an object is written.
+func (w *writer) knows(o *unstructured.Unstructured) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
+}
+
+// note notes that an object is there. The caller holds the lock.
+func (w *writer) note(o *unstructured.Unstructured, kind string) {
+	key := observe.Key(o)
+	if w.written[key] == nil {
+		w.written[key] = map[string]target{}
+	}
+	w.written[key][kind] = targetOf(o)
+}
+
+// forget forgets the objects of a Pod that is gone.
+func (w *writer) forget(pod types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.written, pod)
+}
