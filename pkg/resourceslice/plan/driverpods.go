@@ -89,7 +89,7 @@ func (s *nodeState) played() []string {
 func (s *nodeState) hold(d *Desired, driver string, owners []*devices.Template) {
 	since := s.lostSince(driver)
 	left := lifecycle.WipeDelay - s.Now.Sub(since)
-	failed, unknown := s.unsure(owners)
+	unknown, failed := s.unsure(owners)
 	switch {
 	case failed != nil:
 		d.Held[driver] = kept{fmt.Errorf("slices stay as they are until this is settled: %w", failed)}
@@ -111,14 +111,14 @@ func (s *nodeState) hold(d *Desired, driver string, owners []*devices.Template) 
 }
 
 // unsure is why it is not known whether a Pod plays the driver of some of the templates.
-func (s *nodeState) unsure(owners []*devices.Template) (failed error, unknown bool) {
+func (s *nodeState) unsure(owners []*devices.Template) (unknown bool, failed error) {
 	for _, t := range owners {
 		if err := s.bound.Failed[t]; err != nil && failed == nil {
 			failed = err
 		}
 		unknown = unknown || slices.Contains(s.bound.Unknown, t)
 	}
-	return failed, unknown
+	return unknown, failed
 }
 
 // lostSince is when the last connection to a driver was lost: what its Pods say, or when
