@@ -39,7 +39,7 @@ func main() {
 // run runs suites one after another. One that cannot even start is told like the
 // others.
 func run(ctx context.Context, r *runner, name, format string) error {
-	print, ok := map[string]printer{"table": report.Table, "json": report.JSON}[format]
+	printTo, ok := map[string]printer{"table": report.Table, "json": report.JSON}[format]
 	if !ok {
 		return fmt.Errorf("read -o %q: want table or json", format)
 	}
@@ -54,7 +54,7 @@ func run(ctx context.Context, r *runner, name, format string) error {
 			return fmt.Errorf("run %s: interrupted", s.name)
 		}
 	}
-	if err := print(os.Stdout, results); err != nil {
+	if err := printTo(os.Stdout, results); err != nil {
 		return fmt.Errorf("print results: %w", err)
 	}
 	if slices.ContainsFunc(results, (*report.Suite).Bad) {

@@ -24,8 +24,10 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	const webhook, cpu = "Test GPU allocation Webhooks should reject", "Test GPU allocation should account for native CPU resources"
 	specs := []report.Spec{
-		{Name: webhook, Result: report.LeftOut}, {Name: cpu, Result: report.LeftOut},
-		{Name: webhook, Result: report.Failed, Message: "said"}, {Name: "other", Result: report.LeftOut},
+		{Name: webhook, Result: report.LeftOut},
+		{Name: cpu, Result: report.LeftOut},
+		{Name: webhook, Result: report.Failed, Message: "said"},
+		{Name: "other", Result: report.LeftOut},
 	}
 	suites[0].explain(specs)
 	require.Contains(t, specs[0].Message, "cert-manager")

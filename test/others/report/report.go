@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -92,7 +93,7 @@ func Read(file string) ([]Spec, error) {
 }
 
 func (e entry) spec() Spec {
-	words := append(e.ContainerHierarchyTexts, e.LeafNodeText)
+	words := slices.Concat(e.ContainerHierarchyTexts, []string{e.LeafNodeText})
 	if e.LeafNodeType != "It" {
 		words = append(words, e.LeafNodeType)
 	}
