@@ -32,7 +32,7 @@ func main() {
 	flag.IntVar(&o.newNodes, "new-nodes", 200, "nodes that come, and Pods that are bound, one by one")
 	flag.IntVar(&o.rounds, "rounds", 11, "rounds of publishing and of preparing the whole fleet, in each of which all ways take turns")
 	flag.IntVar(&o.scheduled, "scheduled", 500, "Pods that go through the scheduler")
-	flag.StringVar(&o.only, "only", "", "measure just slices or claims; default: both")
+	flag.StringVar(&o.only, "only", "", "measure just slices, charts (slices for driver Pods) or claims; default: all")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the fleet is watched while it only heartbeats")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,6 +50,9 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	w := &world{options: o}
 	parts := w.parts()
+	if len(parts) == 1 {
+		return fmt.Errorf("-only %s: want slices, charts or claims", o.only)
+	}
 	start := time.Now()
 	fmt.Fprintf(os.Stderr, "%d rounds with %d nodes take about %s on two cores.\n", o.rounds, o.nodes, length(parts))
 	if err := w.start(ctx); err != nil {
@@ -83,11 +86,19 @@ type part struct {
 // parts are what is done, in this order.
 func (w *world) parts() []part {
 	all := []part{{fmt.Sprintf("Creating %d nodes", w.nodes), w.createFleet, nothing, w.perNode(5 * time.Millisecond)}}
-	if w.only != "claims" {
-		all = append(all, newPublishing(w), newArriving(w), newResting(w))
-	}
-	if w.only != "slices" {
-		all = append(all, newPreparing(w), newBinding(w), newScheduling(w))
+	for _, subject := range []struct {
+		name  string
+		parts []func(*world) part
+	}{
+		{"slices", []func(*world) part{newPublishing, newArriving, newResting}},
+		{"charts", []func(*world) part{newCharted}},
+		{"claims", []func(*world) part{newPreparing, newBinding, newScheduling}},
+	} {
+		for _, newPart := range subject.parts {
+			if w.only == "" || w.only == subject.name {
+				all = append(all, newPart(w))
+			}
+		}
 	}
 	return all
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/perf/baseline"
 )
 
@@ -67,14 +68,7 @@ func (p *publishing) bySidecar(ctx context.Context, _ int) (s sample, err error)
 	if err != nil {
 		return s, err
 	}
-	s.cpu, err = cpuOf(process, func() (err error) {
-		if err := fleet.Configure(ctx, p.client, fleet.Template); err != nil {
-			return err
-		}
-		s.took, err = p.published(ctx)
-		return err
-	})
-	if err != nil {
+	if s, err = p.publish(ctx, process, fleet.Template); err != nil {
 		return s, err
 	}
 	if p.startCPU, err = process.CPUTime(); err != nil {
@@ -89,6 +83,18 @@ func (p *publishing) bySidecar(ctx context.Context, _ int) (s sample, err error)
 		}
 	}
 	return s, p.clear(ctx)
+}
+
+// publish gives a sidecar a template, and returns when all nodes have their slices.
+func (w *world) publish(ctx context.Context, process *sidecar.Process, template string) (s sample, err error) {
+	s.cpu, err = cpuOf(process, func() (err error) {
+		if err := fleet.Configure(ctx, w.client, template); err != nil {
+			return err
+		}
+		s.took, err = w.events.Published(ctx, w.nodes)
+		return err
+	})
+	return s, err
 }
 
 // keep writes the slices that there are to the file.
