@@ -39,7 +39,11 @@ func newCharted(w *world) part {
 	}
 }
 
+// run keeps the nodes Ready meanwhile, or the Pods would not be.
 func (c *charted) run(ctx context.Context) (err error) {
+	if err := c.heartbeat(ctx); err != nil {
+		return err
+	}
 	if err := fleet.CreateNamespace(ctx, c.client, driverNamespace); err != nil {
 		return err
 	}
