@@ -66,34 +66,28 @@ func fill(v reflect.Value, within ...reflect.Type) {
 // requireApart wants two values without common memory.
 func requireApart(t *testing.T, path string, a, b reflect.Value) {
 	t.Helper()
-	switch a.Kind() {
-	case reflect.Pointer:
+	if hasMemory := a.Kind() == reflect.Pointer || a.Kind() == reflect.Slice || a.Kind() == reflect.Map; hasMemory {
 		if a.IsNil() {
 			return
 		}
 		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
+	}
+	switch a.Kind() {
+	case reflect.Pointer:
 		requireApart(t, path, a.Elem(), b.Elem())
 	case reflect.Struct:
-		for i := range a.NumField() {
-			if a.Type().Field(i).IsExported() {
-				requireApart(t, path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
+		for field, inner := range a.Fields() {
+			if field.IsExported() {
+				requireApart(t, path+"."+field.Name, inner, b.FieldByIndex(field.Index))
 			}
 		}
 	case reflect.Slice:
-		if a.IsNil() {
-			return
-		}
-		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
-		for i := range a.Len() {
-			requireApart(t, path+"[]", a.Index(i), b.Index(i))
+		for i, inner := range a.Seq2() {
+			requireApart(t, path+"[]", inner, b.Index(int(i.Int())))
 		}
 	case reflect.Map:
-		if a.IsNil() {
-			return
-		}
-		require.NotEqual(t, a.Pointer(), b.Pointer(), path)
-		for _, key := range a.MapKeys() {
-			requireApart(t, path+"{}", a.MapIndex(key), b.MapIndex(key))
+		for key, inner := range a.Seq2() {
+			requireApart(t, path+"{}", inner, b.MapIndex(key))
 		}
 	}
 }
