@@ -2,14 +2,18 @@ package claims
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -36,6 +40,8 @@ func operation(action clienttesting.Action) string {
 	switch a := action.(type) {
 	case clienttesting.GetActionImpl:
 		return "get " + resource + " " + a.Name
+	case clienttesting.UpdateActionImpl:
+		return "update " + resource + " " + a.Object.(metav1.Object).GetName()
 	case clienttesting.PatchActionImpl:
 		if resource == "pods" {
 			return podOperation(a) + " " + a.Name
@@ -96,9 +102,21 @@ func (s *server) admit(object runtime.Object) error {
 			}
 		}
 	case *resourcev1.ResourceClaim:
-		return validate(object)
+		live := apitest.Get[resourcev1.ResourceClaim](s.Server, object.Namespace, object.Name)
+		return errors.Join(validate(object), validateUpdate(object, live))
 	}
 	return nil
+}
+
+// validateUpdate refuses another allocation, and compares parameters byte for byte.
+func validateUpdate(claim, live *resourcev1.ResourceClaim) error {
+	allocation := claim.Status.Allocation
+	if allocation == nil || live.Status.Allocation == nil || apiequality.Semantic.DeepEqual(allocation, live.Status.Allocation) {
+		return nil
+	}
+	return apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceClaim").GroupKind(), claim.Name, field.ErrorList{
+		field.Invalid(field.NewPath("status", "allocation"), allocation, "field is immutable"),
+	})
 }
 
 // validate refuses entries of devices that are not allocated.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -86,13 +87,8 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 // replica may have written it, or new Pods use it. The state keeps what the API server
 // says, so that the next look has it also where the cache is late.
 func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) error {
-	now := metav1.Now()
-	status := resourcev1ac.ResourceClaimStatus()
-	for i := range write.Entries {
-		status.WithDevices(applyEntry(claim, &write.Entries[i], now))
-	}
-	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
-	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
+	write = stamped(claim, write, metav1.Now())
+	stored, err := w.write(ctx, claim, write)
 	w.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
 	if apierrors.IsConflict(err) && w.refresh(ctx, state, claim) {
 		err = conflict{err}
@@ -102,6 +98,59 @@ func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1
 	}
 	state.unseen.Answer = observe.SlimClaim(stored)
 	return nil
+}
+
+// write applies the entries, unless only an update can write the claim.
+func (w *writer) write(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
+	if write.Updates(claim) {
+		return w.replace(ctx, claim, write)
+	}
+	status := resourcev1ac.ResourceClaimStatus()
+	for i := range write.Entries {
+		status.WithDevices(applyEntry(&write.Entries[i]))
+	}
+	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
+	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
+	if changesAllocation(err) {
+		return w.replace(ctx, claim, write)
+	}
+	return stored, err
+}
+
+// changesAllocation reports whether the API server takes a patch for a change of the
+// allocation. It prints opaque parameters anew for every patch, sorted and without spaces,
+// and what controllers in Go have written is often not so printed.
+func changesAllocation(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
+		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "status.allocation" })
+}
+
+// replace updates the whole status, which keeps opaque parameters byte for byte.
+func (w *writer) replace(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
+	claims := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace)
+	live, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	live.UID, live.ResourceVersion = claim.UID, claim.ResourceVersion // of an older claim, it is a conflict
+	write.Replace(live)
+	return claims.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: write.Manager})
+}
+
+// stamped gives the conditions to write their times. A condition that the claim shows
+// keeps its own.
+func stamped(claim *resourcev1.ResourceClaim, write *plan.ClaimWrite, now metav1.Time) *plan.ClaimWrite {
+	result := *write
+	result.Entries = slices.Clone(write.Entries)
+	for i := range result.Entries {
+		entry := &result.Entries[i]
+		entry.Conditions = slices.Clone(entry.Conditions)
+		for j := range entry.Conditions {
+			entry.Conditions[j].LastTransitionTime = since(claim, plan.EntryID(entry), entry.Conditions[j], now)
+		}
+	}
+	return &result
 }
 
 // refresh reads a claim, and reports whether it has changed. Where it cannot be read,
@@ -115,8 +164,8 @@ func (w *writer) refresh(ctx context.Context, state *claimState, claim *resource
 	return cached.Older(claim.ResourceVersion, live.ResourceVersion)
 }
 
-// applyEntry is an entry to apply. A condition that the claim shows keeps its time.
-func applyEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus, now metav1.Time) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
+// applyEntry is an entry to apply.
+func applyEntry(entry *resourcev1.AllocatedDeviceStatus) *resourcev1ac.AllocatedDeviceStatusApplyConfiguration {
 	config := resourcev1ac.AllocatedDeviceStatus().WithDriver(entry.Driver).WithPool(entry.Pool).WithDevice(entry.Device)
 	if entry.ShareID != nil {
 		config.WithShareID(*entry.ShareID)
@@ -127,7 +176,7 @@ func applyEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDevi
 			WithStatus(condition.Status).
 			WithReason(condition.Reason).
 			WithMessage(condition.Message).
-			WithLastTransitionTime(since(claim, plan.EntryID(entry), condition, now)))
+			WithLastTransitionTime(condition.LastTransitionTime))
 	}
 	if entry.Data != nil {
 		config.WithData(*entry.Data)

@@ -64,7 +64,7 @@ func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	}
 	for _, field := range claim.ManagedFields {
 		if ownsEntries(&field) {
-			slim.ManagedFields = append(slim.ManagedFields, metav1.ManagedFieldsEntry{Manager: field.Manager, Subresource: field.Subresource})
+			slim.ManagedFields = append(slim.ManagedFields, metav1.ManagedFieldsEntry{Manager: field.Manager, Operation: field.Operation, Subresource: field.Subresource})
 		}
 	}
 	return slim

@@ -22,11 +22,11 @@ func TestSlimClaim(t *testing.T) {
 	claim.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "kube-scheduler", Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
 		{Manager: plan.Manager, FieldsV1: fields(`{"f:metadata":{"f:devices":{}}}`)},
-		{Manager: plan.Manager, Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
+		{Manager: plan.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
 		{Manager: plan.BindingManager, Subresource: "status", FieldsV1: fields(`{}`)},
 	}
 	slim := SlimClaim(claim)
-	require.Equal(t, []metav1.ManagedFieldsEntry{{Manager: plan.Manager, Subresource: "status"}}, slim.ManagedFields)
+	require.Equal(t, []metav1.ManagedFieldsEntry{{Manager: plan.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"}}, slim.ManagedFields)
 	require.Equal(t, claim.Status, slim.Status)
 	require.Equal(t, claim.OwnerReferences, slim.OwnerReferences)
 	require.Equal(t, "5", slim.ResourceVersion)

@@ -104,6 +104,9 @@ func (s *Server) react(action clienttesting.Action) (handled bool, object runtim
 		if len(a.CreateOptions.DryRun) > 0 {
 			return true, a.Object, s.objects.prepare(a.Object)
 		}
+	case clienttesting.UpdateActionImpl:
+		object, err = s.objects.update(&a)
+		return true, object, err
 	case clienttesting.PatchActionImpl:
 		if a.PatchType == types.ApplyPatchType {
 			object, err = s.objects.apply(&a)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
@@ -34,25 +35,27 @@ const (
 
 // stepOf names the step that needs a permission.
 var stepOf = map[permission]string{
-	{core, "configmaps", "list"}:                           "start",
-	{core, "configmaps", "watch"}:                          "start",
-	{dra, "resourceslices", "list"}:                        "start",
-	{dra, "resourceslices", "watch"}:                       "start",
-	{dra, "resourceslices", "create"}:                      "publish",
-	{dra, "resourceslices", "patch"}:                       "repair",
-	{dra, "resourceslices", "get"}:                         "adopt",
-	{dra, "resourceslices", "delete"}:                      "retire",
-	{dra, "resourceslices", "deletecollection"}:            "wipe",
-	{dra, "resourceclaims", "list"}:                        "start",
-	{dra, "resourceclaims", "watch"}:                       "start",
-	{dra, "resourceclaims", "get"}:                         "refuse",
-	{dra, "resourceclaims/status", "patch"}:                "prepare",
-	{dra, "resourceclaims/driver", "arbitrary-node:patch"}: "prepare",
-	{ours, "resourcepooltemplates", "list"}:                "start",
-	{ours, "resourcepooltemplates", "watch"}:               "start",
-	{ours, "resourcepooltemplates/status", "patch"}:        "report",
-	{ours, "kwokdraconfigurations", "list"}:                "start",
-	{ours, "kwokdraconfigurations", "watch"}:               "start",
+	{core, "configmaps", "list"}:                            "start",
+	{core, "configmaps", "watch"}:                           "start",
+	{dra, "resourceslices", "list"}:                         "start",
+	{dra, "resourceslices", "watch"}:                        "start",
+	{dra, "resourceslices", "create"}:                       "publish",
+	{dra, "resourceslices", "patch"}:                        "repair",
+	{dra, "resourceslices", "get"}:                          "adopt",
+	{dra, "resourceslices", "delete"}:                       "retire",
+	{dra, "resourceslices", "deletecollection"}:             "wipe",
+	{dra, "resourceclaims", "list"}:                         "start",
+	{dra, "resourceclaims", "watch"}:                        "start",
+	{dra, "resourceclaims", "get"}:                          "refuse",
+	{dra, "resourceclaims/status", "patch"}:                 "prepare",
+	{dra, "resourceclaims/driver", "arbitrary-node:patch"}:  "prepare",
+	{dra, "resourceclaims/status", "update"}:                "update",
+	{dra, "resourceclaims/driver", "arbitrary-node:update"}: "update",
+	{ours, "resourcepooltemplates", "list"}:                 "start",
+	{ours, "resourcepooltemplates", "watch"}:                "start",
+	{ours, "resourcepooltemplates/status", "patch"}:         "report",
+	{ours, "kwokdraconfigurations", "list"}:                 "start",
+	{ours, "kwokdraconfigurations", "watch"}:                "start",
 }
 
 func steps() map[string]step {
@@ -63,6 +66,7 @@ func steps() map[string]step {
 		"repair":  {[]string{"start", "publish"}, func(p *player) { p.label("flavor", "blue") }, func(p *player) string { return p.notPublished("blue") }},
 		"adopt":   {[]string{"start", "publish"}, (*player).takeLabelOfSlice, (*player).notLabelled},
 		"prepare": {[]string{"start", "publish"}, (*player).createPod, (*player).notPrepared},
+		"update":  {[]string{"start", "publish"}, (*player).createPodWithParameters, (*player).notUpdated},
 		"refuse":  {[]string{"start", "publish"}, (*player).createPodWithoutAllocation, (*player).notRefusedPod},
 		"retire":  {[]string{"start", "publish"}, func(p *player) { p.label("devices", "no") }, (*player).notRetired},
 		"wipe":    {[]string{"start", "publish"}, (*player).loseRealDriver, (*player).notWiped},
@@ -177,19 +181,31 @@ func (p *player) notReported() string {
 type playerPods struct{ account }
 
 func (p *playerPods) createPod() {
-	claim := p.createClaim(p.name)
+	claim := p.createClaim(p.name, nil)
 	p.createPodWith(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name},
 		Spec:       corev1.PodSpec{NodeSelector: map[string]string{"player": p.name}},
 	}, claim)
 }
 
-func (p *playerPods) createClaim(name string) string {
+// createPodWithParameters creates one with a claim that no patch can write, since its
+// parameters have spaces.
+func (p *playerPods) createPodWithParameters() {
+	claim := p.createClaim(p.name+"-parameters", []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{
+		Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: "gpu.example.com", Parameters: runtime.RawExtension{Raw: []byte(`{"kind": "Config"}`)}},
+	}}})
+	p.createPodWith(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: claim},
+		Spec:       corev1.PodSpec{NodeSelector: map[string]string{"player": p.name}},
+	}, claim)
+}
+
+func (p *playerPods) createClaim(name string, config []resourcev1.DeviceClaimConfiguration) string {
 	_, err := p.client.ResourceV1().ResourceClaims("default").Create(p.Context(), &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.example.com"},
-		}}}},
+		}}, Config: config}},
 	}, metav1.CreateOptions{})
 	require.NoError(p, err)
 	return name
@@ -202,18 +218,23 @@ func (p *playerPods) createPodWith(pod *corev1.Pod, claim string) {
 	require.NoError(p, err)
 }
 
-func (p *playerPods) notPrepared() string {
-	claim, err := p.client.ResourceV1().ResourceClaims("default").Get(p.Context(), p.name, metav1.GetOptions{})
+func (p *playerPods) notPrepared() string { return p.without(p.name) }
+
+func (p *playerPods) notUpdated() string { return p.without(p.name + "-parameters") }
+
+// without says that a claim has no entries.
+func (p *playerPods) without(name string) string {
+	claim, err := p.client.ResourceV1().ResourceClaims("default").Get(p.Context(), name, metav1.GetOptions{})
 	require.NoError(p, err)
 	if len(claim.Status.Devices) == 0 {
-		return "claim " + p.name + " is not prepared"
+		return "claim " + name + " is not prepared"
 	}
 	return ""
 }
 
 // createPodWithoutAllocation creates one that passes by the scheduler.
 func (p *playerPods) createPodWithoutAllocation() {
-	claim := p.createClaim(p.name + "-early")
+	claim := p.createClaim(p.name+"-early", nil)
 	p.createPodWith(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-early"}, Spec: corev1.PodSpec{NodeName: p.name}}, claim)
 }
 
@@ -241,10 +262,12 @@ func (p *player) audited() []cluster.AuditEvent {
 
 // refusals are the answers that something is forbidden. That also stands in the
 // one to a write of a claim without the right to write for its driver, which is no
-// request of its own.
+// request of its own. One about the allocation is no lack of a right: it says that
+// a patch cannot write this claim.
 func (p *player) refusals() []cluster.AuditEvent {
 	return slices.DeleteFunc(p.audited(), func(event cluster.AuditEvent) bool {
-		return event.ResponseStatus.Code != http.StatusForbidden && !strings.Contains(event.ResponseStatus.Message, "is forbidden")
+		return strings.Contains(event.ResponseStatus.Message, "resourceclaims/binding") ||
+			event.ResponseStatus.Code != http.StatusForbidden && !strings.Contains(event.ResponseStatus.Message, "is forbidden")
 	})
 }
 

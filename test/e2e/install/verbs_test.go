@@ -40,7 +40,7 @@ func TestVerbs(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		p := v.play(t, "none", v.role, nil)
-		for _, step := range []string{"start", "publish", "report", "repair", "adopt", "prepare", "refuse", "retire", "wipe"} {
+		for _, step := range []string{"start", "publish", "report", "repair", "adopt", "prepare", "update", "refuse", "retire", "wipe"} {
 			steps[step].happen(p)
 			until(t, patience, func() string { return steps[step].missing(p) })
 		}

@@ -24,9 +24,8 @@ func testParameters(h *harness.H) {
 		h.Helper()
 		templates := h.Client.ResourceV1().ResourceClaimTemplates("parameters")
 		require.NoError(h, templates.Delete(h.Context(), "parameters", metav1.DeleteOptions{}))
-		// Without a blank, as kubectl sends it: an API server 1.36 takes it for a change of the
-		// allocation when a status is applied that has it re-encoded.
-		parameters := `{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig",` + fields + `}`
+		// With blanks and keys in no order, as a program may write them: no patch keeps them so.
+		parameters := `{"kind": "GpuConfig", "apiVersion": "gpu.example.com/v1", ` + fields + `}`
 		spec := harness.ClaimSpec("parameters")
 		spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{
 			Driver: harness.Driver, Parameters: runtime.RawExtension{Raw: []byte(parameters)},

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Updates reports whether the manager has written the claim by an update before. What it
+// has so written, it cannot withdraw by server-side apply.
+func (w *ClaimWrite) Updates(claim *resourcev1.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.ManagedFields, func(field metav1.ManagedFieldsEntry) bool {
+		return field.Manager == w.Manager && field.Operation == metav1.ManagedFieldsOperationUpdate
+	})
+}
+
+// Replace has a claim show what a server-side apply of the write would have it show. The
+// claim has all its managed fields, and the entries to write have their times.
+func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
+	owned := w.owned(claim)
+	wanted := func(id DeviceID) bool {
+		return slices.ContainsFunc(w.Entries, func(e resourcev1.AllocatedDeviceStatus) bool { return EntryID(&e) == id })
+	}
+	for _, id := range owned {
+		if entry := EntryOf(claim, id); entry != nil {
+			w.clear(claim, entry)
+		}
+	}
+	claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(entry resourcev1.AllocatedDeviceStatus) bool {
+		id := EntryID(&entry)
+		return slices.Contains(owned, id) && !wanted(id) && len(entry.Conditions) == 0 && entry.Data == nil && entry.NetworkData == nil
+	})
+	for i := range w.Entries {
+		set(claim, &w.Entries[i])
+	}
+}
+
+// owned are the entries that the manager has written.
+func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []DeviceID {
+	var ids []DeviceID
+	for _, managed := range claim.ManagedFields {
+		if managed.Manager != w.Manager || managed.Subresource != "status" || managed.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Status struct {
+				Devices map[string]any `json:"f:devices"`
+			} `json:"f:status"`
+		}
+		if json.Unmarshal(managed.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for key := range fields.Status.Devices {
+			entry := resourcev1.AllocatedDeviceStatus{}
+			if key, ok := strings.CutPrefix(key, "k:"); ok && json.Unmarshal([]byte(key), &entry) == nil {
+				ids = append(ids, EntryID(&entry))
+			}
+		}
+	}
+	return ids
+}
+
+// clear removes what the manager says in an entry: binding conditions, or all else.
+func (w *ClaimWrite) clear(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus) {
+	ofBinding := func(kind string) bool {
+		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+			return ResultID(&result) == EntryID(entry) &&
+				(slices.Contains(result.BindingConditions, kind) || slices.Contains(result.BindingFailureConditions, kind))
+		})
+	}
+	entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool {
+		return ofBinding(c.Type) == (w.Manager == BindingManager)
+	})
+	if w.Manager == Manager {
+		entry.Data, entry.NetworkData = nil, nil
+	}
+}
+
+// set adds what an entry says to that of a claim.
+func set(claim *resourcev1.ResourceClaim, want *resourcev1.AllocatedDeviceStatus) {
+	entry := EntryOf(claim, EntryID(want))
+	if entry == nil {
+		claim.Status.Devices = append(claim.Status.Devices, *want.DeepCopy())
+		return
+	}
+	for _, condition := range want.Conditions {
+		entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type })
+		entry.Conditions = append(entry.Conditions, condition)
+	}
+	if want.Data != nil {
+		entry.Data = want.Data.DeepCopy()
+	}
+	if want.NetworkData != nil {
+		entry.NetworkData = want.NetworkData.DeepCopy()
+	}
+}
