@@ -16,12 +16,12 @@ import (
 // spaces, or keys that are not sorted, and all is written as for any other claim.
 func TestParametersOfAnyForm(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const raw = `{"kind": "Config", "apiVersion": "g/v1"}`
+		given := runtime.RawExtension{Raw: []byte(`{"kind": "Config", "apiVersion": "g/v1"}`)}
 		w := binding(t, "  claimStatus: {data: {a: b}}\n", func(_ *corev1.Pod, claim *resourcev1.ResourceClaim) {
 			claim.Status.Allocation.Devices.Config = []resourcev1.DeviceAllocationConfiguration{{
 				Source: resourcev1.AllocationConfigSourceClaim,
 				DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{
-					Driver: "d", Parameters: runtime.RawExtension{Raw: []byte(raw)},
+					Driver: "d", Parameters: *given.DeepCopy(),
 				}},
 			}}
 		})
@@ -30,7 +30,7 @@ func TestParametersOfAnyForm(t *testing.T) {
 		w.wrote("prepare c, update resourceclaims c, ready p")
 		require.Equal(t, map[string]string{"Attached": "Bound", "Ready": "Prepared"}, w.conditions("c"))
 		require.JSONEq(t, `{"a": "b"}`, w.data("c"))
-		require.Equal(t, []byte(raw), w.claim("c").Status.Allocation.Devices.Config[0].Opaque.Parameters.Raw)
+		require.Equal(t, given, w.claim("c").Status.Allocation.Devices.Config[0].Opaque.Parameters)
 		w.failures()
 		w.settled()
 
