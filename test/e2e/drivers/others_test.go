@@ -121,7 +121,7 @@ func (s *story) start(command *exec.Cmd) {
 	log, err := os.CreateTemp(s.test.TempDir(), "driver")
 	require.NoError(s, err)
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "NODE_NAME="+s.node) // which the example's driver injects
+	command.Env = append(command.Environ(), "NODE_NAME="+s.node) // which the example's driver injects
 	require.NoError(s, command.Start())
 	s.test.Cleanup(func() {
 		end(command, syscall.SIGKILL)
