@@ -59,8 +59,8 @@ Templates that select no node are listed on standard error too.`,
   kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35
   kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35 --feature-gates DRAPartitionableDevices=true
 
-  # With the DaemonSet of a driver's chart, for templates with driverPod
-  helm template my-driver ./chart | kwok-dractl render -f templates.yaml --nodes nodes.yaml --nodes -
+  # With the DaemonSets of the cluster, for templates with driverPod
+  kubectl get daemonsets --all-namespaces -o yaml | kwok-dractl render -f templates.yaml --nodes nodes.yaml --nodes -
 
   # For the fake nodes of the cluster, one line for each slice
   kwok-dractl render -f templates.yaml --from-cluster -o wide`,
