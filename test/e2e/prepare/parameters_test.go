@@ -6,43 +6,37 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
-// testParameters has a driver refuse parameters of a claim: its Pod waits. With a claim
-// template that is mended, a new Pod runs.
+// testParameters has a driver refuse parameters of a claim: its Pod waits. With good
+// parameters a Pod runs.
 func testParameters(h *harness.H) {
 	h.Scene("parameters", `parameters:
     kinds:
     - apiVersion: gpu.example.com/v1
       kind: GpuConfig
       schema: {type: object, properties: {strategy: {type: string, enum: [TimeSlicing]}}}`)
-	use := func(name, fields string) {
+	use := func(name, fields string) *resourcev1.ResourceClaim {
 		h.Helper()
-		templates := h.Client.ResourceV1().ResourceClaimTemplates("parameters")
-		require.NoError(h, templates.Delete(h.Context(), "parameters", metav1.DeleteOptions{}))
 		// With blanks and keys in no order, as a program may write them: no patch keeps them so.
 		parameters := `{"kind": "GpuConfig", "apiVersion": "gpu.example.com/v1", ` + fields + `}`
 		spec := harness.ClaimSpec("parameters")
 		spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{Opaque: &resourcev1.OpaqueDeviceConfiguration{
 			Driver: harness.Driver, Parameters: runtime.RawExtension{Raw: []byte(parameters)},
 		}}}}
-		_, err := templates.Create(h.Context(), &resourcev1.ResourceClaimTemplate{
-			ObjectMeta: metav1.ObjectMeta{Name: "parameters"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: spec},
-		}, metav1.CreateOptions{})
-		require.NoError(h, err)
-		h.CreatePod("parameters", harness.NewPod(name, "parameters", harness.FromTemplate))
+		claim := h.CreateClaim("parameters", name, spec)
+		h.CreatePod("parameters", harness.NewPod(name, "parameters", name))
+		return claim
 	}
 	for name, bad := range map[string]struct{ fields, want string }{
 		"unknown": {`"stratgy":"TimeSlicing"`, `strict decoding error: unknown field "stratgy"`},
 		"value":   {`"strategy":"MPS"`, `strategy should be one of [TimeSlicing]`},
 	} {
-		use(name, bad.fields)
+		claim := use(name, bad.fields)
 		event := h.FailedPrepare("parameters", name)
-		claim := h.ClaimOf("parameters", name)
 		require.Equal(h, fmt.Sprintf("Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim %s: "+
 			"error preparing devices for claim %s: error decoding config parameters: %s", claim.Name, claim.UID, bad.want), event.Message)
 		pod := h.PodEventually("parameters", name, func(pod *corev1.Pod) bool {
@@ -53,5 +47,5 @@ func testParameters(h *harness.H) {
 	}
 	use("good", `"strategy":"TimeSlicing"`)
 	h.Running("parameters", "good")
-	require.Len(h, h.ClaimOf("parameters", "good").Status.Devices, 1)
+	require.Len(h, h.Claim("parameters", "good").Status.Devices, 1)
 }
