@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
@@ -35,17 +34,8 @@ func (k *Kubelets) View(fake *corev1.Node, others containerview.Drivers) contain
 	}
 	return &cdi.Drivers{
 		Drivers:  others,
-		Returned: n.returned,
+		Returned: n.claims.CDIDevices,
 		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read(n.root.CDI()) }),
 		Host:     n.root.OnHost,
 	}
-}
-
-// returned are the CDI devices that a driver has returned for an allocated device.
-func (n *node) returned(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, bool) {
-	device := n.claims.DeviceFor(claim, result)
-	if device == nil {
-		return nil, false
-	}
-	return device.CDIDeviceIDs, true
 }

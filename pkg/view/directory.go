@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/atomicfile"
 )
 
 // Directory is shared with kwok, which has it under the same path:
@@ -74,24 +76,9 @@ func (d Directory) checkPrograms() error {
 
 func (d Directory) writePrograms() error {
 	for _, name := range standIns {
-		if err := replace(filepath.Join(d.programs(), name), program, 0o755); err != nil {
+		if err := atomicfile.Write(filepath.Join(d.programs(), name), program, 0o755); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// replace replaces a file at once: who reads it sees the old one or the new one.
-func replace(name string, text []byte, mode fs.FileMode) error {
-	temporary := filepath.Join(filepath.Dir(name), ".new-"+filepath.Base(name))
-	if err := os.WriteFile(temporary, text, mode); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := os.Chmod(temporary, mode); err != nil { // the umask may have cut it
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := os.Rename(temporary, name); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }

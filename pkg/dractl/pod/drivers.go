@@ -74,15 +74,9 @@ func (d *drivers) all() containerview.Drivers {
 		return d
 	}
 	return &cdi.Drivers{
-		Drivers: d,
-		Returned: func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, bool) {
-			device := d.returned.DeviceFor(claim, result)
-			if device == nil {
-				return nil, false
-			}
-			return device.CDIDeviceIDs, true
-		},
-		Specs: sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read(d.specs) }),
+		Drivers:  d,
+		Returned: d.returned.CDIDevices,
+		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read(d.specs) }),
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
+	"github.com/kwok-dra/kwok-dra/pkg/atomicfile"
 )
 
 // File is the name of the file in the folder of a node (draManagerStateFileName in
@@ -116,7 +116,7 @@ func (c *Cache) store() error {
 	}
 	content, err := json.Marshal(checkpoint{string(data), crc32.ChecksumIEEE(data)})
 	if err == nil {
-		err = root.WriteFile(c.file, content)
+		err = atomicfile.Write(c.file, content, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
@@ -269,6 +269,16 @@ func (c *Cache) DeviceFor(claim *resourcev1.ResourceClaim, result *resourcev1.De
 		}
 	}
 	return nil
+}
+
+// CDIDevices are the CDI devices that a driver has returned for an allocated device. It
+// returns false where the driver has not answered.
+func (c *Cache) CDIDevices(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, bool) {
+	device := c.DeviceFor(claim, result)
+	if device == nil {
+		return nil, false
+	}
+	return device.CDIDeviceIDs, true
 }
 
 // Restart forgets what a kubelet forgets that restarts.

@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/atomicfile"
 )
 
 const (
@@ -107,7 +109,7 @@ func (d Directory) Make(node string, uid types.UID) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the name of node %s: %w", node, err)
 	}
-	return root, WriteFile(filepath.Join(root.Path, owner), content)
+	return root, atomicfile.Write(filepath.Join(root.Path, owner), content, 0o644)
 }
 
 // List lists the folders that are of nodes, whether these still exist or not.
@@ -268,21 +270,4 @@ func resolve(path string) (string, error) {
 	}
 	parent, err = resolve(parent)
 	return filepath.Join(parent, filepath.Base(path)), err
-}
-
-// WriteFile writes a file so that whoever reads it sees all of it or what was there before.
-func WriteFile(path string, content []byte) error {
-	written, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = written.Write(content)
-	err = errors.Join(err, written.Chmod(0o644), written.Close())
-	if err == nil {
-		err = os.Rename(written.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(written.Name())))
-	}
-	return nil
 }
