@@ -87,10 +87,8 @@ func commandOf(pod *corev1.Pod, name string) []string {
 
 // preparedAt is when the claims of a Pod were prepared.
 func preparedAt(pod *corev1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodReadyToStartContainers {
-			return condition.LastTransitionTime.Time
-		}
+	if condition := plan.PodCondition(pod, corev1.PodReadyToStartContainers); condition.Status != "" {
+		return condition.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time
 }

@@ -37,7 +37,8 @@ func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	return keys
 }
 
-func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) (found corev1.PodCondition) {
+// PodCondition finds a condition of a Pod by its type. Without it the status is "".
+func PodCondition(pod *corev1.Pod, kind corev1.PodConditionType) (found corev1.PodCondition) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == kind {
 			return condition
@@ -48,7 +49,7 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) (found corev1.P
 
 // ReadyToStart is the status of PodReadyToStartContainers, or "".
 func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
-	return podCondition(pod, corev1.PodReadyToStartContainers).Status
+	return PodCondition(pod, corev1.PodReadyToStartContainers).Status
 }
 
 // Terminal reports whether the phase of a Pod is final.
@@ -76,7 +77,7 @@ func completed(pod *corev1.Pod) bool {
 
 // failureOf is what the Stages say of why preparing fails.
 func failureOf(pod *corev1.Pod) string {
-	condition := podCondition(pod, v1alpha1.PrepareResources)
+	condition := PodCondition(pod, v1alpha1.PrepareResources)
 	if condition.Status != corev1.ConditionFalse || condition.Message == "" {
 		return "failWhen selects the Pod"
 	}

@@ -120,7 +120,7 @@ func conditionsAt(pod *corev1.Pod, now time.Time, conditions ...corev1.PodCondit
 	for i := range conditions {
 		conditions[i].ObservedGeneration = pod.Generation
 		conditions[i].LastTransitionTime = metav1.Time{Time: now}
-		if former := podCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
+		if former := PodCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
 			conditions[i].LastTransitionTime = former.LastTransitionTime
 		}
 	}

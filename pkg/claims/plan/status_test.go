@@ -49,7 +49,7 @@ func TestWaitingStatus(t *testing.T) {
 }
 
 func condition(status corev1.PodStatus, kind corev1.PodConditionType) corev1.PodCondition {
-	return podCondition(&corev1.Pod{Status: status}, kind)
+	return PodCondition(&corev1.Pod{Status: status}, kind)
 }
 
 // TestWaitingStatusOfInitContainers has the texts of the kubelet's
