@@ -2,8 +2,8 @@ package devices
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
@@ -22,46 +23,80 @@ type PodSelector struct {
 	Namespace, Labels, Container string
 }
 
-// DriverPods selects the Pods of a template that has some.
-func (t *Template) DriverPods() (selector PodSelector, ok bool) {
-	given := t.DriverPod
+// driverPods say which Pods the pools of a template come and go with. It is nil where they
+// need none.
+type driverPods struct {
+	spec     *v1alpha1.DriverPod
+	selector PodSelector
+	// driver is the driver's name. It may be a template until the template is bound.
+	driver place
+	// pod is the driver Pod that the template is bound to, if it is, and data the Pod as
+	// templates see it.
+	pod  *DriverPod
+	data func() (any, error)
+}
+
+func newDriverPods(spec *v1alpha1.ResourcePoolTemplateSpec, driver *field.Path) *driverPods {
+	given := spec.DriverPod
 	if given == nil {
+		return nil
+	}
+	return &driverPods{
+		spec: given, driver: place{path: driver, value: spec.Driver},
+		selector: PodSelector{given.Namespace, metav1.FormatLabelSelector(&given.Selector), given.Container},
+	}
+}
+
+// DriverPods selects the Pods of a template that has some.
+func (d *driverPods) DriverPods() (selector PodSelector, ok bool) {
+	if d == nil {
 		return PodSelector{}, false
 	}
-	return PodSelector{given.Namespace, metav1.FormatLabelSelector(&given.Selector), given.Container}, true
+	return d.selector, true
 }
 
 // NamesDriver reports whether the driver Pods say what the driver is called.
-func (t *Template) NamesDriver() bool { return t.DriverPod != nil && v1alpha1.IsTemplate(t.Driver) }
+func (d *driverPods) NamesDriver() bool { return d != nil && v1alpha1.IsTemplate(d.driver.value) }
 
 // MayBeOf reports whether the template, with a Pod of its own, may be of a driver.
-func (t *Template) MayBeOf(driver string) bool {
-	return t.DriverPod != nil && (t.Driver == driver || t.NamesDriver())
+func (d *driverPods) MayBeOf(driver string) bool {
+	return d != nil && (d.driver.value == driver || d.NamesDriver())
 }
 
 // Started reports whether the pool may be published first: the driver Pod that the
 // template is bound to, if it has one, is Ready.
-func (t *Template) Started() bool { return t.pod == nil || t.pod.Ready }
+func (d *driverPods) Started() bool { return d == nil || d.pod == nil || d.pod.Ready }
 
 // DriverPodData is the driver Pod as templates see it, or nil where there is none.
-func (t *Template) DriverPodData() (any, error) {
-	if t.podData == nil {
+func (d *driverPods) DriverPodData() (any, error) {
+	if d == nil || d.data == nil {
 		return nil, nil
 	}
-	return t.podData()
+	return d.data()
 }
 
-// runs reports whether a Pod that the template selects has the environment that it asks for.
-func (t *Template) runs(pod *DriverPod) bool {
-	if len(t.DriverPod.Env) == 0 || pod.Missing != "" {
+// samples adds what stands in for a driver Pod, where there is one.
+func (d *driverPods) samples(others map[string]any) map[string]any {
+	if d == nil {
+		return others
+	}
+	with := maps.Clone(others)
+	with["DriverPod"] = samplePod
+	return with
+}
+
+// runs reports whether a Pod that is selected has the environment that is asked for.
+func (d *driverPods) runs(pod *DriverPod, data func() (any, error)) bool {
+	if len(d.spec.Env) == 0 || pod.Missing != "" {
 		return true
 	}
-	var shown shownPod
-	if err := json.Unmarshal([]byte(pod.shown.Value()), &shown); err != nil {
+	seen, err := data()
+	if err != nil {
 		return true // bind tells
 	}
-	for name, value := range t.DriverPod.Env {
-		if got, ok := shown.Env[name]; !ok || got != value {
+	env, _ := seen.(map[string]any)["env"].(map[string]any)
+	for name, value := range d.spec.Env {
+		if env[name] != value {
 			return false
 		}
 	}
@@ -70,7 +105,7 @@ func (t *Template) runs(pod *DriverPod) bool {
 
 // DriverOf renders the name of the driver that a Pod is of.
 func (t *Template) DriverOf(pod *DriverPod) (string, error) {
-	bound, err := t.bind(pod)
+	bound, err := t.bind(pod, pod.decoded)
 	if err != nil {
 		return "", err
 	}
@@ -78,27 +113,56 @@ func (t *Template) DriverOf(pod *DriverPod) (string, error) {
 }
 
 // bind makes the template that a driver Pod stands for.
-func (t *Template) bind(pod *DriverPod) (*Template, error) {
+func (t *Template) bind(pod *DriverPod, data func() (any, error)) (*Template, error) {
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
-	bound, spec := *t, *t.ResourcePoolTemplateSpec
-	bound.ResourcePoolTemplateSpec, bound.pod = &spec, pod
-	bound.podData = sync.OnceValues(pod.decoded)
+	bound, spec, pods := *t, *t.ResourcePoolTemplateSpec, *t.driverPods
+	pods.pod, pods.data = pod, data
+	bound.ResourcePoolTemplateSpec, bound.driverPods = &spec, &pods
 	var err error
-	if spec.Driver, err = t.driver.text(bound.newRendering(nil), map[string]any{}); err == nil && strings.Contains(spec.Driver, noValue) {
-		err = t.driver.lacks()
+	if spec.Driver, err = pods.driver.text(bound.newRendering(nil), map[string]any{}); err == nil && strings.Contains(spec.Driver, noValue) {
+		err = pods.driver.lacks()
 	} else if err == nil {
-		err = validation.ValidateDriver(spec.Driver, t.driver.path).ToAggregate()
+		err = validation.ValidateDriver(spec.Driver, pods.driver.path).ToAggregate()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
 	}
+	pods.driver = place{path: pods.driver.path, value: spec.Driver}
 	return &bound, nil
 }
 
 // Pods are the driver Pods of a template on a node. It is false where they are not known.
 type Pods func(t *Template) ([]*DriverPod, bool)
+
+// ListPods asks for the driver Pods of templates, for those of each selector once. They are
+// those of a node by its name.
+func ListPods(templates []*Template, list func(PodSelector) ([]corev1.Pod, error)) (func(node string) Pods, error) {
+	found := map[PodSelector]map[string][]*DriverPod{}
+	for _, t := range templates {
+		selector, ok := t.DriverPods()
+		if _, done := found[selector]; !ok || done {
+			continue
+		}
+		pods, err := list(selector)
+		if err != nil {
+			return nil, fmt.Errorf("list driver Pods of template %s: %w", t.Name, err)
+		}
+		on := map[string][]*DriverPod{}
+		for i := range pods {
+			node := pods[i].Spec.NodeName
+			on[node] = append(on[node], NewDriverPod(&pods[i], selector.Container))
+		}
+		found[selector] = on
+	}
+	return func(node string) Pods {
+		return func(t *Template) ([]*DriverPod, bool) {
+			selector, _ := t.DriverPods()
+			return found[selector][node], true
+		}
+	}, nil
+}
 
 // Bound are the templates of a node, of which those with driverPod are bound to the Pods
 // there.
@@ -153,10 +217,11 @@ func (b *Bound) add(t *Template, pods Pods) {
 	}
 	drivers := map[string]bool{}
 	for _, pod := range slices.SortedFunc(slices.Values(on), prefer) {
-		if !t.runs(pod) {
+		data := sync.OnceValues(pod.decoded)
+		if !t.runs(pod, data) {
 			continue
 		}
-		made, err := t.bind(pod)
+		made, err := t.bind(pod, data)
 		switch {
 		case err != nil:
 			b.Failed[t] = cmp.Or(b.Failed[t], err)

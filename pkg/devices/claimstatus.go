@@ -108,12 +108,7 @@ func reads(template, name string) bool {
 // walk goes through all strings that are templates, always in the same order, and
 // returns the results.
 func (c *ClaimStatus) walk(path *field.Path, render func(place) string) (any, *resourcev1.NetworkDeviceData, []string) {
-	each := func(path *field.Path, value string) string {
-		if !v1alpha1.IsTemplate(value) {
-			return value
-		}
-		return render(place{path: path, value: value})
-	}
+	each := eachTemplate(render)
 	data := walkValue(c.data, path.Child("data"), each)
 	var network *resourcev1.NetworkDeviceData
 	if given := c.source.NetworkData; given != nil {
@@ -166,21 +161,10 @@ func (c *ClaimStatus) Render(a *Allocated) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRendering(len(c.programs))
-	var errs []error
-	number := 0
+	rendered := newTexts(c.programs, given)
 	path := field.NewPath("spec", "claimStatus")
-	data, network, ids := c.walk(path, func(p place) string {
-		text, err := r.value(c.programs[number], given)
-		number++
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if strings.Contains(text, noValue) {
-			errs = append(errs, field.Invalid(p.path, p.value, "reads a field that is not there; give a fallback with or"))
-		}
-		return text
-	})
+	data, network, ids := c.walk(path, rendered.next)
+	errs := rendered.errs
 	if network != nil {
 		errs = append(errs, validation.ValidateNetworkData(network, path.Child("networkData")).ToAggregate())
 	}

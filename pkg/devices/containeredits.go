@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -105,12 +104,7 @@ func newEdits(source *v1alpha1.Edits, path *field.Path, sample map[string]any, e
 // walk goes through all strings that are templates, always in the same order, and
 // returns the results.
 func (e *Edits) walk(render func(place) string) *v1alpha1.Edits {
-	each := func(path *field.Path, value string) string {
-		if !v1alpha1.IsTemplate(value) {
-			return value
-		}
-		return render(place{path: path, value: value})
-	}
+	each := eachTemplate(render)
 	made := e.source.DeepCopy()
 	made.Env = walkList(made.Env, e.path.Child("env"), each)
 	for i := range made.Mounts {
@@ -152,21 +146,9 @@ func (e *Edits) Render(c *Container) (*v1alpha1.Edits, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRendering(len(e.programs))
-	var errs []error
-	number := 0
-	made := e.walk(func(p place) string {
-		text, err := r.value(e.programs[number], given)
-		number++
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if strings.Contains(text, noValue) {
-			errs = append(errs, field.Invalid(p.path, p.value, "reads a field that is not there; give a fallback with or"))
-		}
-		return text
-	})
-	if err := errors.Join(errs...); err != nil {
+	rendered := newTexts(e.programs, given)
+	made := e.walk(rendered.next)
+	if err := errors.Join(rendered.errs...); err != nil {
 		return nil, err
 	}
 	made.Env = slices.DeleteFunc(made.Env, func(variable string) bool { return variable == "" })

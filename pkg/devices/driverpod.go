@@ -178,10 +178,10 @@ func (p *DriverPod) Same(other *DriverPod) bool {
 
 // decoded is the Pod as templates see it.
 func (p *DriverPod) decoded() (any, error) {
-	var shown shownPod
+	shown := map[string]any{}
 	if err := json.Unmarshal([]byte(p.shown.Value()), &shown); err != nil {
 		return nil, fmt.Errorf("decode pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	shown.Name, shown.Namespace, shown.UID = p.Name, p.Namespace, p.UID
-	return asJSON(shown)
+	shown["name"], shown["namespace"], shown["uid"] = p.Name, p.Namespace, string(p.UID)
+	return shown, nil
 }

@@ -2,7 +2,6 @@ package devices
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -12,18 +11,17 @@ func Started(node *corev1.Node, pods []*corev1.Pod) Pods {
 	return func(t *Template) ([]*DriverPod, bool) {
 		var on []*DriverPod
 		for _, pod := range pods {
-			if t.selectsPod(pod) {
-				on = append(on, NewDriverPod(started(node, pod), t.DriverPod.Container))
+			if t.selector.selects(pod) {
+				on = append(on, NewDriverPod(started(node, pod), t.selector.Container))
 			}
 		}
 		return on, true
 	}
 }
 
-func (t *Template) selectsPod(pod *corev1.Pod) bool {
-	selector, err := metav1.LabelSelectorAsSelector(&t.DriverPod.Selector)
-	namespace := t.DriverPod.Namespace
-	return err == nil && selector.Matches(labels.Set(pod.Labels)) && (namespace == "" || pod.Namespace == "" || namespace == pod.Namespace)
+func (s PodSelector) selects(pod *corev1.Pod) bool {
+	selector, err := labels.Parse(s.Labels)
+	return err == nil && selector.Matches(labels.Set(pod.Labels)) && (s.Namespace == "" || pod.Namespace == "" || s.Namespace == pod.Namespace)
 }
 
 func started(node *corev1.Node, pod *corev1.Pod) *corev1.Pod {

@@ -51,18 +51,14 @@ type Template struct {
 
 	nodes *nodeaffinity.NodeSelector
 	contents
-
-	// pod is the driver Pod that the template is bound to, if it is, and podData the Pod
-	// as templates see it.
-	pod     *DriverPod
-	podData func() (any, error)
+	*driverPods
 }
 
 // contents is what the pools of a template have, before it is rendered for a node.
 type contents struct {
 	// uid is that of the template's object in the cluster, if there is one.
-	uid          types.UID
-	name, driver place
+	uid  types.UID
+	name place
 	// labels are those of the slices, in the order of their keys.
 	labels      []place
 	counterSets []resourcev1.CounterSet
@@ -81,8 +77,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	spec := field.NewPath("spec")
 	t := &Template{Name: source.Name, ResourcePoolTemplateSpec: &source.Spec, contents: contents{
 		uid: source.UID, name: place{path: spec.Child("poolName"), value: source.Spec.PoolName},
-		driver: place{path: spec.Child("driver"), value: source.Spec.Driver},
-	}}
+	}, driverPods: newDriverPods(&source.Spec, spec.Child("driver"))}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
 		t.labels = append(t.labels, place{key: key, path: spec.Child("sliceLabels").Key(key), value: t.SliceLabels[key]})
 	}
@@ -203,18 +198,11 @@ func (t *Template) newRendering(node *lifecycle.Object) *rendering {
 		values += len(g.devices) * len(g.places)
 	}
 	r := newRendering(values)
-	r.node, r.pod = node, t.podData
-	return r
-}
-
-// samples adds what stands in for a driver Pod, where the template has one.
-func (t *Template) samples(others map[string]any) map[string]any {
-	if t.DriverPod == nil {
-		return others
+	r.node = node
+	if t.driverPods != nil {
+		r.pod = t.data
 	}
-	with := maps.Clone(others)
-	with["DriverPod"] = samplePod
-	return with
+	return r
 }
 
 // checkTexts checks the pool's name, the labels and the places of all groups. Partitions

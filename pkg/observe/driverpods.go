@@ -134,27 +134,20 @@ func (d *DriverPods) On(node string) devices.Pods {
 
 // Live asks for the driver Pods of templates on a node.
 func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, node *corev1.Node) (devices.Pods, error) {
-	live := map[devices.PodSelector][]*devices.DriverPod{}
-	for _, t := range templates {
-		selector, ok := t.DriverPods()
-		if _, done := live[selector]; !ok || done || !t.Selects(node) {
-			continue
-		}
+	selecting := slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return !t.Selects(node) })
+	on, err := devices.ListPods(selecting, func(selector devices.PodSelector) ([]corev1.Pod, error) {
 		list, err := d.client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{
 			LabelSelector: selector.Labels, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name).String(),
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list driver Pods of template %s on node %s: %w", t.Name, node.Name, err)
+			return nil, fmt.Errorf("on node %s: %w", node.Name, err)
 		}
-		live[selector] = []*devices.DriverPod{}
-		for i := range list.Items {
-			live[selector] = append(live[selector], devices.NewDriverPod(&list.Items[i], selector.Container))
-		}
+		return list.Items, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
-		selector, _ := t.DriverPods()
-		return live[selector], true
-	}, nil
+	return on(node.Name), nil
 }
 
 // known reports whether driver Pods are, or were, of a driver whose name they say.

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,28 +58,17 @@ func runsOn(pod *corev1.Pod, node *corev1.Node) bool {
 
 // Live asks the cluster for the driver Pods of templates, each as it is there.
 func Live(ctx context.Context, client kubernetes.Interface, set *config.Set) (func(node *corev1.Node) devices.Pods, error) {
-	all := map[devices.PodSelector]map[string][]*devices.DriverPod{}
-	for _, t := range set.Templates {
-		selector, ok := t.DriverPods()
-		if _, done := all[selector]; !ok || done {
-			continue
-		}
+	on, err := devices.ListPods(set.Templates, func(selector devices.PodSelector) ([]corev1.Pod, error) {
 		list, err := client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.Labels})
 		if err != nil {
-			return nil, fmt.Errorf("list driver Pods of template %s: %w", t.Name, err)
+			return nil, err
 		}
-		all[selector] = map[string][]*devices.DriverPod{}
-		for i := range list.Items {
-			node := list.Items[i].Spec.NodeName
-			all[selector][node] = append(all[selector][node], devices.NewDriverPod(&list.Items[i], selector.Container))
-		}
+		return list.Items, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return func(node *corev1.Node) devices.Pods {
-		return func(t *devices.Template) ([]*devices.DriverPod, bool) {
-			selector, _ := t.DriverPods()
-			return all[selector][node.Name], true
-		}
-	}, nil
+	return func(node *corev1.Node) devices.Pods { return on(node.Name) }, nil
 }
 
 // TellWithoutPods says which templates publish nothing since there is no driver Pod on any
