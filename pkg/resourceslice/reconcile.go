@@ -51,8 +51,11 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	if node != nil {
 		var err error
 		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.caches.DriverPods.On(node.Name)}
-		if desired, err = p.desired(ctx, t, view); err != nil {
+		if desired, err = p.desired(ctx, view, t.standby); err != nil {
 			return err
+		}
+		if desired.Wait > 0 {
+			p.loop.AddAfter(key, desired.Wait)
 		}
 		p.records.Store(key.Node, nodeRecord{pools: desired.Known})
 	} else if gone, err := p.isGone(ctx, t, len(existing) == 0); !gone || err != nil {
@@ -77,21 +80,21 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 }
 
 // desired works out what a node should have. Before slices go since a driver Pod is
-// missing, the API server is asked for the Pods.
-func (p *Publisher) desired(ctx context.Context, t target, view *plan.View) (plan.Desired, error) {
+// missing, the API server is asked for the Pods, unless another replica acts.
+func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (plan.Desired, error) {
 	view.Now = time.Now()
 	desired := plan.DesiredPools(ctx, view)
-	if desired.Confirm && !t.standby {
-		var err error
-		if view.Pods, err = p.caches.DriverPods.Live(ctx, view.Set.Templates, view.Node); err != nil {
-			return desired, err
-		}
-		view.Live = true
-		desired = plan.DesiredPools(ctx, view)
-		p.loop.AddAfter(t.key, lifecycle.WipeDelay) // if they are there, the cache lags
+	if !desired.Confirm || standby {
+		return desired, nil
 	}
-	if desired.Wait > 0 {
-		p.loop.AddAfter(t.key, desired.Wait)
+	var err error
+	if view.Pods, err = o.caches.DriverPods.Live(ctx, view.Set.Templates, view.Node); err != nil {
+		return desired, err
+	}
+	view.Live = true
+	desired = plan.DesiredPools(ctx, view)
+	if desired.Wait == 0 {
+		desired.Wait = lifecycle.WipeDelay // if they are there, the cache lags
 	}
 	return desired, nil
 }
