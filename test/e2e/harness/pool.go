@@ -71,7 +71,8 @@ func (w *PoolWatcher) run() {
 	}
 }
 
-func (w *PoolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
+// Newest are the slices of a pool's newest generation, or nil where that is not complete.
+func Newest(pool map[string]*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
 	var newest []*resourcev1.ResourceSlice
 	for _, slice := range pool {
 		if len(newest) > 0 && slice.Spec.Pool.Generation < newest[0].Spec.Pool.Generation {
@@ -83,6 +84,14 @@ func (w *PoolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
 		newest = append(newest, slice)
 	}
 	if len(newest) == 0 || int(newest[0].Spec.Pool.ResourceSliceCount) != len(newest) {
+		return nil
+	}
+	return newest
+}
+
+func (w *PoolWatcher) check(pool map[string]*resourcev1.ResourceSlice) {
+	newest := Newest(pool)
+	if newest == nil {
 		return
 	}
 	devices := 0

@@ -171,21 +171,9 @@ func see(pools map[string]pool, kind watch.EventType, slice *resourcev1.Resource
 
 // versions are those of the devices, where the pool is complete.
 func (p pool) versions() []string {
-	var newest, count int64
-	for _, slice := range p {
-		newest = max(newest, slice.Spec.Pool.Generation)
-	}
 	var all []string
-	for _, slice := range p {
-		if slice.Spec.Pool.Generation == newest {
-			count++
-			all = append(all, versionsOf(slice)...)
-		}
-	}
-	for _, slice := range p {
-		if slice.Spec.Pool.Generation == newest && slice.Spec.Pool.ResourceSliceCount != count {
-			return nil
-		}
+	for _, slice := range harness.Newest(p) {
+		all = append(all, versionsOf(slice)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -58,8 +58,8 @@ func (p *publishing) run(ctx context.Context) error {
 	return p.comparison.run(ctx, p.rounds)
 }
 
-func (p *publishing) published(ctx context.Context) (time.Duration, error) {
-	return p.events.Published(ctx, p.nodes)
+func (w *world) published(ctx context.Context) (time.Duration, error) {
+	return w.events.Published(ctx, w.nodes)
 }
 
 // bySidecar has a template come while the sidecar runs.
@@ -91,7 +91,7 @@ func (w *world) publish(ctx context.Context, process *sidecar.Process, template 
 		if err := fleet.Configure(ctx, w.client, template); err != nil {
 			return err
 		}
-		s.took, err = w.events.Published(ctx, w.nodes)
+		s.took, err = w.published(ctx)
 		return err
 	})
 	return s, err
