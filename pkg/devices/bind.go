@@ -117,10 +117,13 @@ func (t *Template) bind(pod *DriverPod, data func() (any, error)) (*Template, er
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
-	bound, spec, pods := *t, *t.ResourcePoolTemplateSpec, *t.driverPods
+	sized, err := t.sized(data)
+	if err != nil {
+		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
+	}
+	bound, spec, pods := *sized, *sized.ResourcePoolTemplateSpec, *sized.driverPods
 	pods.pod, pods.data = pod, data
 	bound.ResourcePoolTemplateSpec, bound.driverPods = &spec, &pods
-	var err error
 	if spec.Driver, err = pods.driver.text(bound.newRendering(nil), map[string]any{}); err == nil && strings.Contains(spec.Driver, noValue) {
 		err = pods.driver.lacks()
 	} else if err == nil {

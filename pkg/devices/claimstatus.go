@@ -199,12 +199,15 @@ func (c *ClaimStatus) given(a *Allocated) (map[string]any, error) {
 	return given, err
 }
 
-// encodeData makes the JSON of the data. A string is the YAML of an object.
+// encodeData makes the JSON of the data. A string is the YAML of an object, or of nothing.
 func encodeData(data any, path *field.Path) (*runtime.RawExtension, error) {
 	if data == nil {
 		return nil, nil
 	}
 	if text, isText := data.(string); isText {
+		if strings.TrimSpace(text) == "" {
+			return nil, nil
+		}
 		var object map[string]any
 		asJSON, err := yaml.YAMLToJSON([]byte(text))
 		if err == nil {

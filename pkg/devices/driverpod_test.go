@@ -266,6 +266,10 @@ func TestDriverPodTemplatesRefused(t *testing.T) {
 		"driver without driverPod":     {"driver: '{{ .DriverPod.name }}'\ndevices: [{name: a}]", "spec.driver", "only with driverPod"},
 		"device name":                  {"driver: d\n" + pod + "devices: [{name: '{{ .DriverPod.name }}'}]", "spec.devices[0].name", "there is no .DriverPod here; there is .Index"},
 		"pool name of all nodes":       {"driver: d\n" + pod + "poolName: '{{ .DriverPod.env.POOL }}'\ndevices: [{name: a}]", "spec.poolName", "must differ from node to node"},
+		"count without driverPod":      {"driver: d\ndevices: [{name: a, countFrom: '2'}]", "spec.devices[0].countFrom", "needs driverPod, whose Pod it reads; use count"},
+		"two counts":                   {"driver: d\n" + pod + "devices: [{name: a, count: 1, countFrom: '2'}]", "spec.devices[0].countFrom", "count is there already"},
+		"count reads the Node":         {"driver: d\n" + pod + "devices: [{name: a, countFrom: '{{ .Node.metadata.name }}'}]", "spec.devices[0].countFrom", "there is no .Node here; there is .DriverPod"},
+		"count of counter sets":        {"driver: d\ndevices: [{name: a}]\nsharedCounters: [{name: b, countFrom: '2', counters: {c: {value: 1}}}]", "spec.sharedCounters[0].countFrom", "needs driverPod"},
 		"in claimStatus without a Pod": {"driver: d\nclaimStatus: {data: {a: '{{ .DriverPod.name }}'}}\ndevices: [{name: a}]", "spec.claimStatus.data[a]", "there is no .DriverPod here"},
 	} {
 		t.Run(name, func(t *testing.T) {

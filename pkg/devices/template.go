@@ -50,6 +50,8 @@ type Template struct {
 	Origin Origin
 
 	nodes *nodeaffinity.NodeSelector
+	// counts are nil where no driver Pod says how many devices there are.
+	counts *counts
 	contents
 	*driverPods
 }
@@ -75,7 +77,11 @@ type contents struct {
 // all that is wrong with it, but for what may only follow from that.
 func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList) {
 	spec := field.NewPath("spec")
-	t := &Template{Name: source.Name, ResourcePoolTemplateSpec: &source.Spec, contents: contents{
+	counts, more := newCounts(source, spec)
+	if counts != nil {
+		source = counts.sample()
+	}
+	t := &Template{counts: counts, Name: source.Name, ResourcePoolTemplateSpec: &source.Spec, contents: contents{
 		uid: source.UID, name: place{path: spec.Child("poolName"), value: source.Spec.PoolName},
 	}, driverPods: newDriverPods(&source.Spec, spec.Child("driver"))}
 	for _, key := range slices.Sorted(maps.Keys(t.SliceLabels)) {
@@ -92,9 +98,9 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 			t.groups = append(t.groups, g)
 		}
 	}
-	var more, problems field.ErrorList
+	var problems field.ErrorList
 	if t.SharedWith != nil {
-		more = t.checkShared()
+		more = append(more, t.checkShared()...)
 	}
 	more = append(more, t.checkTexts()...)
 	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, t.samples(sampleAllocated), spec.Child("claimStatus"))
@@ -102,7 +108,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	t.ContainerEdits, problems = newContainerEdits(source.Spec.ContainerEdits, spec.Child("containerEdits"))
 	more = append(append(more, problems...), t.compileSelectors(spec)...)
 	if source.Spec.Parameters != nil {
-		t.Parameters, problems = parameters.Compile(source.Spec.Driver, source.Spec.Parameters, spec.Child("parameters"))
+		t.Parameters, problems = parameters.Compile(source.Spec.Parameters, spec.Child("parameters"))
 		more = append(more, problems...)
 	}
 	hidden := strict.Of(errs)

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	sigsjson "sigs.k8s.io/json"
+
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
@@ -12,12 +15,12 @@ import (
 // does not have, and integers or strings that are neither.
 type fields struct {
 	unknown []error
-	invalid []string
+	invalid field.ErrorList
 }
 
 // walk goes through a value and its schema. It removes fields that are null, which decoders
-// take for absent.
-func (f *fields) walk(s *v1alpha1.Schema, value any, path string) {
+// take for absent, and adds those that have a default.
+func (f *fields) walk(s *v1alpha1.Schema, value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
 		f.object(s, v, path)
@@ -26,27 +29,29 @@ func (f *fields) walk(s *v1alpha1.Schema, value any, path string) {
 			break
 		}
 		for i := range v {
-			f.walk(s.Items, v[i], fmt.Sprintf("%s[%d]", path, i))
+			f.walk(s.Items, v[i], path.Index(i))
+		}
+	case float64: // an integer would be an int64
+		if s.Type == v1alpha1.SchemaInteger {
+			f.invalid = append(f.invalid, notOfType(path, s.Type, string(v1alpha1.SchemaNumber)))
 		}
 	}
 	switch value.(type) {
 	case int64, string:
 	default:
 		if s.IntOrString {
-			f.invalid = append(f.invalid, path+" must be of type integer or string")
+			f.invalid = append(f.invalid, field.TypeInvalid(path, value, "must be of type integer or string"))
 		}
 	}
 }
 
-func (f *fields) object(s *v1alpha1.Schema, object map[string]any, path string) {
+func (f *fields) object(s *v1alpha1.Schema, object map[string]any, path *field.Path) {
 	if s.Type != v1alpha1.SchemaObject && !s.PreserveUnknownFields {
 		return // it is of the wrong type
 	}
+	setDefaults(s, object)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		below := name
-		if path != "" {
-			below = path + "." + name
-		}
+		below := path.Child(name)
 		property, known := s.Properties[name]
 		switch {
 		case known:
@@ -61,6 +66,20 @@ func (f *fields) object(s *v1alpha1.Schema, object map[string]any, path string) 
 		}
 		if known {
 			f.walk(&property, object[name], below)
+		}
+	}
+}
+
+// setDefaults sets what a driver does before it validates.
+func setDefaults(s *v1alpha1.Schema, object map[string]any) {
+	for name, property := range s.Properties {
+		value, has := object[name]
+		if property.Default == nil || has && (value != nil || property.Nullable) {
+			continue
+		}
+		var decoded any
+		if sigsjson.UnmarshalCaseSensitivePreserveInts(property.Default.Raw, &decoded) == nil {
+			object[name] = decoded
 		}
 	}
 }

@@ -23,8 +23,8 @@ import (
 
 // Kinds are those that a driver knows. Any number of workers can use them.
 type Kinds struct {
-	driver, prefix string
-	known          map[schema.GroupVersionKind]*kind
+	prefix string
+	known  map[schema.GroupVersionKind]*kind
 }
 
 // kind has no schema where any fields are good.
@@ -33,44 +33,45 @@ type kind struct {
 	validator *validate.SchemaValidator
 }
 
-// Compile makes validated kinds of a driver ready for use.
-func Compile(driver string, source *v1alpha1.Parameters, path *field.Path) (*Kinds, field.ErrorList) {
+// Compile makes validated kinds ready for use.
+func Compile(source *v1alpha1.Parameters, path *field.Path) (*Kinds, field.ErrorList) {
 	var errs field.ErrorList
-	k := &Kinds{driver: driver, prefix: cmp.Or(source.ErrorPrefix, "error decoding config parameters"), known: map[schema.GroupVersionKind]*kind{}}
+	k := &Kinds{prefix: cmp.Or(source.ErrorPrefix, "error decoding config parameters"), known: map[schema.GroupVersionKind]*kind{}}
 	for i := range source.Kinds {
-		compiled, err := compile(source.Kinds[i].Schema)
-		if err != nil {
-			errs = append(errs, field.Invalid(path.Child("kinds").Index(i).Child("schema"), field.OmitValueType{}, err.Error()))
-		}
+		compiled, problems := compile(source.Kinds[i].Schema, path.Child("kinds").Index(i).Child("schema"))
+		errs = append(errs, problems...)
 		k.known[schema.FromAPIVersionAndKind(source.Kinds[i].APIVersion, source.Kinds[i].Kind)] = compiled
 	}
 	return k, errs
 }
 
-func compile(source *v1alpha1.Schema) (*kind, error) {
+func compile(source *v1alpha1.Schema, path *field.Path) (*kind, field.ErrorList) {
 	if source == nil {
 		return &kind{}, nil
 	}
-	encoded, err := json.Marshal(source)
-	if err != nil {
-		return nil, fmt.Errorf("encode a schema: %w", err)
+	if errs := checkSize(source, path); len(errs) > 0 {
+		return nil, errs
 	}
 	var openAPI spec.Schema
-	if err := json.Unmarshal(encoded, &openAPI); err != nil {
-		return nil, fmt.Errorf("decode a schema: %w", err)
+	encoded, err := json.Marshal(source)
+	if err == nil {
+		err = json.Unmarshal(encoded, &openAPI)
+	}
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
 	return &kind{schema: source, validator: validate.NewSchemaValidator(&openAPI, nil, "", strfmt.Default)}, nil
 }
 
 // Check returns what a driver answers where it cannot use parameters.
-func (k *Kinds) Check(parameters []byte) error {
-	if err := k.check(parameters); err != nil {
+func (k *Kinds) Check(driver string, parameters []byte) error {
+	if err := k.check(driver, parameters); err != nil {
 		return fmt.Errorf("%s: %w", k.prefix, err)
 	}
 	return nil
 }
 
-func (k *Kinds) check(parameters []byte) error {
+func (k *Kinds) check(driver string, parameters []byte) error {
 	var object map[string]any
 	problems, err := sigsjson.UnmarshalStrict(parameters, &object)
 	if err != nil {
@@ -86,35 +87,38 @@ func (k *Kinds) check(parameters []byte) error {
 	}
 	found := k.known[schema.FromAPIVersionAndKind(version, name)]
 	if found == nil {
-		return runtime.NewNotRegisteredErrForKind(k.driver, schema.FromAPIVersionAndKind(version, name))
+		return runtime.NewNotRegisteredErrForKind(driver, schema.FromAPIVersionAndKind(version, name))
 	}
 	return found.check(object, problems)
 }
 
 // check first tells of what does not decode, and then of values that are not valid.
 func (k *kind) check(object map[string]any, problems []error) error {
-	var invalid []string
+	f := fields{}
 	if k.schema != nil {
 		for _, name := range []string{"apiVersion", "kind"} {
 			if _, ok := k.schema.Properties[name]; !ok {
 				delete(object, name)
 			}
 		}
-		f := fields{}
-		f.walk(k.schema, object, "")
-		problems, invalid = append(problems, f.unknown...), f.invalid
+		f.walk(k.schema, object, nil)
+		problems = append(problems, f.unknown...)
 	}
 	if len(problems) > 0 {
 		return runtime.NewStrictDecodingError(problems)
 	}
 	if k.validator != nil {
 		for _, err := range k.validator.Validate(object).Errors {
-			invalid = append(invalid, strings.TrimPrefix(strings.Replace(err.Error(), " in body ", " ", 1), "."))
+			f.invalid = append(f.invalid, problemOf(err))
 		}
 	}
-	if len(invalid) == 0 {
+	if len(f.invalid) == 0 {
 		return nil
 	}
-	slices.Sort(invalid)
-	return errors.New(strings.Join(slices.Compact(invalid), ", "))
+	texts := make([]string, len(f.invalid))
+	for i, err := range f.invalid {
+		texts[i] = err.Error()
+	}
+	slices.Sort(texts)
+	return errors.New(strings.Join(slices.Compact(texts), ", "))
 }

@@ -54,22 +54,15 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 
 // furnish starts kwok-dra, and makes the nodes and templates of a suite.
 func (w *world) furnish(ctx context.Context, s suite) error {
-	definitions := filepath.Join(sidecar.Root(), "kustomize", "crd")
 	manifests := filepath.Join(sidecar.Root(), "test", "others", "manifests", s.name)
 	kubeconfig, err := sidecar.ServiceAccount(ctx, w.Cluster)
 	if err != nil {
 		return err
 	}
-	for _, arguments := range [][]string{
-		{"apply", "-k", definitions},
-		{"wait", "--for=condition=Established", "--timeout=2m", "crd", "--all"},
-		{"apply", "-k", manifests},
-	} {
-		if _, err := w.Kubectl(ctx, arguments...); err != nil {
-			return err
-		}
+	if _, err := w.Kubectl(ctx, "apply", "-k", manifests); err != nil {
+		return err
 	}
-	arguments := []string{"--kubeconfig", kubeconfig, "--enable-crds"}
+	arguments := []string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}
 	if s.containerView {
 		// The logs go with the cluster, and so may these.
 		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))

@@ -22,6 +22,11 @@ type DeviceTemplate struct {
 	// +kubebuilder:validation:Maximum=10000
 	Count *int32 `json:"count,omitempty"`
 
+	// CountFrom is in place of Count where the driver's Pod says how many devices
+	// there are: a template that yields a number, 0 to 10,000. It sees .DriverPod
+	// alone, and needs DriverPod.
+	CountFrom string `json:"countFrom,omitempty"`
+
 	// Attributes by qualified name, as in resource.k8s.io/v1. Values are
 	// templates. A scalar is short for a string, int or bool attribute.
 	Attributes map[resourcev1.QualifiedName]Attribute `json:"attributes,omitempty"`
@@ -172,6 +177,9 @@ type CounterSetTemplate struct {
 
 	// Count is the number of counter sets. Absent, there is one with just the name.
 	Count *int32 `json:"count,omitempty"`
+
+	// CountFrom is in place of Count, as that of devices.
+	CountFrom string `json:"countFrom,omitempty"`
 
 	// Counters as in resource.k8s.io/v1. 1 to 32.
 	Counters map[string]resourcev1.Counter `json:"counters"`

@@ -152,6 +152,9 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 		if err != nil {
 			return nil, cannotRender(claim, err)
 		}
+		if !template.ClaimStatus.Ready && report.Data == nil && report.NetworkData == nil {
+			continue
+		}
 		want.Devices = append(want.Devices, newEntry(&result, template, report))
 		want.NamePods = want.NamePods || template.ClaimStatus.UsesPods
 	}

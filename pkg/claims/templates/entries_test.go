@@ -115,6 +115,20 @@ func TestEntry(t *testing.T) {
 	}
 }
 
+// TestNoEntry: what yields nothing for a device has no entry, unless it is Ready.
+func TestNoEntry(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]int{"Ready": 2, "None": 1} {
+		claim := claimstest.Allocated("c")
+		claimstest.Allocate(claim, claimstest.Device("d", "gpu-0"), claimstest.Device("d", "gpu-1"))
+		set := configtest.SetOf(t, claimstest.Template("d", fmt.Sprintf("  claimStatus: {mode: %s, data: '{{ if eq .Device.name \"gpu-1\" }}a: b{{ end }}'}\n", mode)))
+		entries, err := driverOf(set).Entries(claim, nil)
+		require.NoError(t, err)
+		require.Len(t, entries.Devices, want)
+		require.JSONEq(t, `{"a": "b"}`, string(entries.Devices[want-1].Data.Raw))
+	}
+}
+
 // parameters is opaque configuration that is known by its number.
 func parameters(number string, source resourcev1.AllocationConfigSource, driver string, requests ...string) resourcev1.DeviceAllocationConfiguration {
 	return resourcev1.DeviceAllocationConfiguration{Source: source, Requests: requests, DeviceConfiguration: resourcev1.DeviceConfiguration{

@@ -17,7 +17,7 @@ func (d *Driver) checkParameters(claim *resourcev1.ResourceClaim, result *resour
 		return nil //nolint:nilerr // Entries returns it
 	}
 	for _, parameters := range configOf(claim, result) {
-		if err := template.Parameters.Check(parameters.Raw); err != nil {
+		if err := template.Parameters.Check(result.Driver, parameters.Raw); err != nil {
 			return plan.Failed(plan.ReasonParameters, "NodePrepareResources failed for ResourceClaim %s: error preparing devices for claim %s: %w", claim.Name, claim.UID, err)
 		}
 	}

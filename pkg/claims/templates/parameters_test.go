@@ -19,7 +19,7 @@ func TestPrepareChecksParameters(t *testing.T) {
 		class, own = resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim
 		good, bad  = `{"apiVersion":"g/v1","kind":"Config","level":1}`, `{"apiVersion":"g/v1","kind":"Config","level":"high"}`
 		spec       = "  parameters: {errorPrefix: decode config, kinds: [{apiVersion: g/v1, kind: Config, schema: {type: object, properties: {level: {type: integer}}}}]}\n"
-		refused    = `NodePrepareResources failed for ResourceClaim c: error preparing devices for claim uid-of-c: decode config: level must be of type integer: "string"`
+		refused    = `NodePrepareResources failed for ResourceClaim c: error preparing devices for claim uid-of-c: decode config: level: Invalid value: must be of type integer, is of type string`
 	)
 	skipped := claimstest.Device("d", "gpu-0")
 	skipped.SkipNodeOperations = []resourcev1.SkipNodeOperation{resourcev1.SkipNodeOperationAll}

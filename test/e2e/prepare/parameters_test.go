@@ -33,19 +33,19 @@ func testParameters(h *harness.H) {
 	}
 	for name, bad := range map[string]struct{ fields, want string }{
 		"unknown": {`"stratgy":"TimeSlicing"`, `strict decoding error: unknown field "stratgy"`},
-		"value":   {`"strategy":"MPS"`, `strategy should be one of [TimeSlicing]`},
+		"value":   {`"strategy":"MPS"`, `strategy: Unsupported value: "MPS": supported values: "TimeSlicing"`},
 	} {
 		claim := use(name, bad.fields)
 		event := h.FailedPrepare("parameters", name)
 		require.Equal(h, fmt.Sprintf("Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed for ResourceClaim %s: "+
-			"error preparing devices for claim %s: error decoding config parameters: %s", claim.Name, claim.UID, bad.want), event.Message)
+			"error preparing devices for claim %s: error decoding config parameters: %s", name, claim.UID, bad.want), event.Message)
 		pod := h.PodEventually("parameters", name, func(pod *corev1.Pod) bool {
 			return harness.PodCondition(pod, corev1.PodReadyToStartContainers) == corev1.ConditionFalse
 		})
 		require.Equal(h, corev1.PodPending, pod.Status.Phase)
-		require.Empty(h, h.Claim("parameters", claim.Name).Status.Devices)
+		require.Empty(h, h.Claim("parameters", name).Status.Devices)
 	}
-	use("good", `"strategy":"TimeSlicing"`)
+	use("good", `"strategy": "TimeSlicing"`)
 	h.Running("parameters", "good")
 	require.Len(h, h.Claim("parameters", "good").Status.Devices, 1)
 }

@@ -105,6 +105,11 @@ func (b *builtProfiles) readTemplates(t *testing.T) {
 	b.set = store.Current()
 }
 
+// ofChart reports whether nodes have the devices where a Pod of a chart runs.
+func (b *builtProfiles) ofChart() bool {
+	return slices.ContainsFunc(b.templates, func(template v1alpha1.ResourcePoolTemplate) bool { return template.Spec.DriverPod != nil })
+}
+
 // deviceCounts are how many devices a node has of each driver, by the templates.
 func (b *builtProfiles) deviceCounts() map[string]int {
 	counts := map[string]int{}
@@ -132,7 +137,7 @@ func (b *builtProfiles) reports(driver string) bool {
 	return slices.ContainsFunc(b.templates, func(template v1alpha1.ResourcePoolTemplate) bool {
 		status := template.Spec.ClaimStatus
 		silent := status != nil && status.Mode == v1alpha1.ClaimStatusNone && status.Data == nil && status.NetworkData == nil
-		return template.Spec.Driver == driver && !silent
+		return (template.Spec.Driver == driver || template.Spec.DriverPod != nil) && !silent
 	})
 }
 
@@ -166,6 +171,9 @@ func requireNoClash(t *testing.T, built *builtProfiles) {
 // instanceTypes are those that a selector names.
 func instanceTypes(selector *corev1.NodeSelector) []string {
 	var types []string
+	if selector == nil {
+		return nil
+	}
 	for _, term := range selector.NodeSelectorTerms {
 		for _, expression := range term.MatchExpressions {
 			if expression.Key == corev1.LabelInstanceTypeStable {
@@ -204,7 +212,7 @@ func readSample(t *testing.T, profile string) *sample {
 	require.NoError(t, err)
 	read := &sample{objects: documents(t, text)}
 	for _, object := range read.objects {
-		if object.GetNamespace() == "" && object.GetKind() != "Namespace" {
+		if object.GetNamespace() == "" && object.GetKind() != "Namespace" && object.GetKind() != "DeviceClass" {
 			object.SetNamespace(profile)
 		}
 		if object.GetKind() == "Pod" {

@@ -9,9 +9,10 @@ import (
 
 // exampleProfiles are the cases of the DRA example driver's profiles.
 var exampleProfiles = map[string]profileCase{
-	"cpu-example": {check: checkCPUExampleSample},
-	"gpu-example": {check: checkExampleSample},
-	"net-example": {check: checkNetExampleSample},
+	"cpu-example":        {check: checkCPUExampleSample},
+	"dra-example-driver": {devices: map[string]int{"gpu.chart.example.com": 10, "net.chart.example.com": 4}, check: checkExampleChartSample},
+	"gpu-example":        {check: checkExampleSample},
+	"net-example":        {check: checkNetExampleSample},
 }
 
 func checkExampleSample(p *profile) {
@@ -31,6 +32,15 @@ func checkExampleSample(p *profile) {
 	for _, result := range seen {
 		require.True(p, *result.AdminAccess)
 	}
+}
+
+func checkExampleChartSample(p *profile) {
+	quarter := p.Claim(p.name, "dra-example-driver-quarter")
+	require.Equal(p, "gpu-0-partition-0", results(quarter)[0].Device)
+	require.Contains(p, string(quarter.Status.Devices[0].Data.Raw), "LATEST-GPU-MODEL", "with gpuDeviceStatus=true")
+	require.Empty(p, quarter.Status.Devices[0].Conditions)
+	require.Equal(p, "nic-0", results(p.Claim(p.name, "dra-example-driver-nic"))[0].Device)
+	require.Equal(p, []int64{10e9}, p.consumed("dra-example-driver-nic", "ingressBandwidth"))
 }
 
 // consumed is how much of a capacity a Pod's claim takes of its devices, one after the other.

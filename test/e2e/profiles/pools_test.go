@@ -27,7 +27,7 @@ func (p *profile) requirePublished(node string) {
 		}
 		return p.missingDevices(node)
 	})
-	if dropped == "" {
+	if dropped == "" && !p.ofChart() {
 		dropped = p.lostFields(node)
 	}
 	if dropped != "" {
@@ -59,7 +59,11 @@ func (p *profile) missingDevices(node string) string {
 			}
 		}
 	}
-	if want := p.deviceCounts(); !maps.Equal(have, want) {
+	want := p.devices
+	if want == nil {
+		want = p.deviceCounts()
+	}
+	if !maps.Equal(have, want) {
 		return fmt.Sprintf("node %s has devices %v, want %v", node, have, want)
 	}
 	return ""

@@ -35,6 +35,8 @@ type profileCase struct {
 	// before Kubernetes 1.36: it takes what devices match the first of several
 	// alternatives with allocationMode All for those that match the second.
 	unplaced string
+	// devices are how many a node has of each driver, where the Pods of a chart say it.
+	devices map[string]int
 	// check looks at more than that all Pods of the sample run.
 	check func(p *profile)
 }
@@ -80,10 +82,10 @@ func TestProfileDirectories(t *testing.T) {
 			requireComplete(t, name)
 			built := buildProfiles(t, name)
 			require.Equal(t, []string{name + ".yaml"}, slices.Sorted(maps.Keys(built.configMap.Data)))
-			require.NotEmpty(t, built.classes)
+			require.Equal(t, built.ofChart(), len(built.classes) == 0, "a chart has its DeviceClasses")
 			for _, template := range built.templates {
 				require.True(t, strings.HasPrefix(template.Name, name), "the name of template %s begins with the profile's", template.Name)
-				require.NotNil(t, template.Spec.NodeSelector, "template %s is not for every node", template.Name)
+				require.True(t, template.Spec.NodeSelector != nil || template.Spec.DriverPod != nil, "template %s is not for every node", template.Name)
 			}
 		})
 	}
@@ -108,7 +110,7 @@ func requireComplete(t *testing.T, name string) {
 	require.NoError(t, err)
 	text := string(readme)
 	require.True(t, strings.HasPrefix(text, "# "+name+"\n"), "README.md begins with the name")
-	for _, part := range []string{"\nNodes: ", "dra.kwok.x-k8s.io/profile=" + name, "\nSource: ", "[sample.yaml](sample.yaml)"} {
+	for _, part := range []string{"\nNodes: ", "dra.kwok.x-k8s.io/profile=" + name, "\nFollows: ", "\nLeft out: ", "\nSource: ", "[sample.yaml](sample.yaml)"} {
 		require.Contains(t, text, part)
 	}
 	catalogue, err := os.ReadFile(filepath.Join(sidecar.Root(), "docs", "reference", "profiles.md"))
@@ -157,10 +159,15 @@ func testProfile(p *profile) {
 	for _, node := range p.nodeNames() {
 		p.createProfileNode(node)
 	}
+	if p.ofChart() {
+		p.applySample() // which has the Pods of the chart
+	}
 	for _, node := range p.nodeNames() {
 		p.requirePublished(node)
 	}
-	p.applySample()
+	if !p.ofChart() {
+		p.applySample()
+	}
 	for _, pod := range p.sample.pods {
 		p.Run(pod.Name, func(t *testing.T) {
 			p := p.on(t)

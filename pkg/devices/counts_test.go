@@ -1,0 +1,68 @@
+package devices
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ofPod has as many devices as the driver's Pod says, in two groups of which one may be
+// left out.
+const ofPod = "driver: d\ndriverPod: {selector: {matchLabels: {app: x}}}\n" +
+	"devices:\n- {name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}', consumesCounters: [{counterSet: 'set-{{ .Index }}', counters: {c: {value: 1}}}]}\n" +
+	"- {name: nic, countFrom: ' {{ sub .DriverPod.env.GPUS 1 }}'}\n- {name: one}\n" +
+	"sharedCounters: [{name: set, countFrom: '{{ .DriverPod.env.GPUS }}', counters: {c: {value: 1}}}]\n"
+
+func bindWith(t *testing.T, template *Template, count string) (*Template, error) {
+	t.Helper()
+	pod := plugin("p", "d")
+	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "GPUS", Value: count})
+	driver := NewDriverPod(pod, "")
+	return template.bind(driver, driver.decoded)
+}
+
+// TestCountFrom: each Pod gets the devices that it asks for, whatever others have.
+func TestCountFrom(t *testing.T) {
+	t.Parallel()
+	template := compile(t, "t", ofPod)
+	for _, test := range []struct {
+		count   string
+		devices []string
+		sets    int
+	}{
+		{"1", []string{"gpu-0", "one"}, 1},
+		{"3", []string{"gpu-0", "gpu-1", "gpu-2", "nic-0", "nic-1", "one"}, 3},
+		{"1", []string{"gpu-0", "one"}, 1},
+	} {
+		bound, err := bindWith(t, template, test.count)
+		require.NoError(t, err)
+		var names []string
+		for _, device := range bound.devices {
+			names = append(names, device.Name)
+		}
+		require.Equal(t, test.devices, names)
+		require.Len(t, bound.counterSets, test.sets)
+		require.Equal(t, template.Origin, bound.Origin)
+	}
+	require.Len(t, template.counts.made, 2, "each size is made once")
+	for range 2 * maxSizes {
+		_, err := template.counts.make(template, []int32{int32(len(template.counts.made)) + 10, 0, 1000})
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, len(template.counts.made), maxSizes)
+}
+
+func TestCountFromFails(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[string]string{
+		"":      `spec.devices[0].countFrom: Invalid value: "": must yield a number of devices, 0 to 10,000`,
+		"many":  `spec.devices[0].countFrom: Invalid value: "many": must yield a number of devices, 0 to 10,000`,
+		"-1":    `spec.devices[0].countFrom: Invalid value: "-1": must yield a number of devices, 0 to 10,000`,
+		"10001": `must be between 1 and 10000`,
+	} {
+		_, err := bindWith(t, compile(t, "t", ofPod), count)
+		require.ErrorContains(t, err, want, count)
+		require.ErrorContains(t, err, "for pod ns/p: ", count)
+	}
+}
