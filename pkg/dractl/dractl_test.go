@@ -186,8 +186,8 @@ func TestFormats(t *testing.T) {
 	require.Contains(t, out, `"line": 10`)
 }
 
-// TestGenerated: what is generated is valid, and nodes have its devices, by way of
-// a ConfigMap too.
+// TestGenerated: what is generated is valid, and nodes have its devices, unless a driver's
+// Pod gives them, by way of a ConfigMap too.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	list, _, _ := run(t, "", "generate", "--list-profiles")
@@ -202,7 +202,11 @@ func TestGenerated(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
 			names, told, code := run(t, "", "render", "-f", file, "--nodes", file, "-o", "name")
 			require.Zero(t, code, told)
-			require.GreaterOrEqual(t, strings.Count(names, "node-"), 2, profile)
+			want := 2
+			if strings.Contains(out, "driverPod:") {
+				want = 0
+			}
+			require.GreaterOrEqual(t, strings.Count(names, "node-"), want, profile)
 		}
 	}
 }

@@ -73,14 +73,10 @@ func TestModel(t *testing.T) {
 // model too, with UUIDs of their own.
 func TestModelOfProfiles(t *testing.T) {
 	t.Parallel()
-	names, err := profileNames()
-	require.NoError(t, err)
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
+	for _, profile := range standingProfiles(t) {
+		t.Run(profile.name, func(t *testing.T) {
 			t.Parallel()
-			profile, err := readProfile(name)
-			require.NoError(t, err)
-			nodes := numbered(profileNodes(name, "node", 0, 2))
+			nodes := numbered(profileNodes(profile.name, "node", 0, 2))
 			all := published(t, "1.37", string(profile.templates), nodes)
 			own, want := ownOf(t, nodes[0], all)
 			if len(own) == 0 {
