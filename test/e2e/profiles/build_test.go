@@ -137,7 +137,7 @@ func (b *builtProfiles) reports(driver string) bool {
 	return slices.ContainsFunc(b.templates, func(template v1alpha1.ResourcePoolTemplate) bool {
 		status := template.Spec.ClaimStatus
 		silent := status != nil && status.Mode == v1alpha1.ClaimStatusNone && status.Data == nil && status.NetworkData == nil
-		return (template.Spec.Driver == driver || template.Spec.DriverPod != nil) && !silent
+		return template.Spec.Driver == driver && !silent
 	})
 }
 

@@ -39,7 +39,9 @@ func checkExampleChartSample(p *profile) {
 	require.Equal(p, "gpu-0-partition-0", results(quarter)[0].Device)
 	require.Contains(p, string(quarter.Status.Devices[0].Data.Raw), "LATEST-GPU-MODEL", "with gpuDeviceStatus=true")
 	require.Empty(p, quarter.Status.Devices[0].Conditions)
-	require.Equal(p, "nic-0", results(p.Claim(p.name, "dra-example-driver-nic"))[0].Device)
+	nic := p.Claim(p.name, "dra-example-driver-nic")
+	require.Equal(p, "nic-0", results(nic)[0].Device)
+	require.Empty(p, nic.Status.Devices, "the driver writes nothing")
 	require.Equal(p, []int64{10e9}, p.consumed("dra-example-driver-nic", "ingressBandwidth"))
 }
 
