@@ -1,8 +1,6 @@
 package templates
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,8 +57,7 @@ func opaque(driver string, source resourcev1.AllocationConfigSource, parameters 
 // dra-example-driver v0.4.0 injects (applyGpuConfig in internal/profiles/gpu, and cdi.go).
 func TestInjectionsOfExample(t *testing.T) {
 	t.Parallel()
-	profile, err := os.ReadFile(filepath.Join("..", "..", "..", "kustomize", "profiles", "gpu-example", "template.yaml"))
-	require.NoError(t, err)
+	profile := readProfile(t, "gpu-example")
 	gpu := func(name string) resourcev1.DeviceRequestAllocationResult {
 		return claimstest.Device("gpu.example.com", name)
 	}
@@ -115,55 +112,11 @@ func TestInjectionsOfExample(t *testing.T) {
 			claim.UID = "uid-of-c"
 			claimstest.Allocate(claim, test.results...)
 			claim.Status.Allocation.Devices.Config = test.config
-			views, err := viewsOf(t, string(profile), claim, naming(test.names...))
+			views, err := viewsOf(t, profile, claim, naming(test.names...))
 			require.NoError(t, err)
 			require.Equal(t, append(append([]string{}, common...), test.want...), views[0].Env)
 		})
 	}
-}
-
-// others are what the profiles net and cpu of dra-example-driver v0.4.0 inject.
-const others = `---
-apiVersion: dra.kwok.x-k8s.io/v1alpha1
-kind: ResourcePoolTemplate
-metadata: {name: net}
-spec:
-  driver: net.example.com
-  devices: [{name: nic, count: 2, allowMultipleAllocations: true, capacity: {ingressBandwidth: 100G}}]
-  containerEdits:
-    perDevice:
-      env:
-      - '{{ $burst := dig "bandwidthBurst" "ingressBurst" 0 (last .Config | default dict) }}{{ if gt (int64 $burst) 0 }}NET_DEVICE_{{ trimPrefix "nic-" .Result.device }}_INGRESS_BURST={{ $burst }}{{ end }}'
-      - '{{ with .Result.consumedCapacity }}{{ with .ingressBandwidth }}NET_DEVICE_{{ trimPrefix "nic-" $.Result.device }}_INGRESS_RATE={{ . | replace "G" "000000000" | replace "M" "000000" | replace "k" "000" }}{{ end }}{{ end }}'
----
-apiVersion: dra.kwok.x-k8s.io/v1alpha1
-kind: ResourcePoolTemplate
-metadata: {name: cpu}
-spec:
-  driver: cpu.example.com
-  devices: [{name: numa, count: 2, allowMultipleAllocations: true, capacity: {cpu.example.com/cpu: "8"}}]
-  containerEdits:
-    perDevice:
-      env:
-      - CPU_DEVICE_{{ trimPrefix "numa-" .Result.device }}={{ .Result.device }}
-      - '{{ with .Result.consumedCapacity }}{{ with index . "cpu.example.com/cpu" }}CPU_DEVICE_{{ trimPrefix "numa-" $.Result.device }}_CONSUMED_CPU={{ . }}{{ end }}{{ end }}'
-`
-
-func TestInjectionsOfOthers(t *testing.T) {
-	t.Parallel()
-	claim := claimstest.Allocated("c")
-	claimstest.Allocate(claim,
-		consuming(claimstest.Device("net.example.com", "nic-1"), map[resourcev1.QualifiedName]string{"ingressBandwidth": "100M"}),
-		consuming(claimstest.Device("cpu.example.com", "numa-0"), map[resourcev1.QualifiedName]string{"cpu.example.com/cpu": "3"}),
-	)
-	claim.Status.Allocation.Devices.Config = []resourcev1.DeviceAllocationConfiguration{
-		opaque("net.example.com", resourcev1.AllocationConfigSourceClaim, `{"bandwidthBurst": {"ingressBurst": 2000000}}`),
-	}
-	views, err := viewsOf(t, others, claim, naming(""))
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"NET_DEVICE_1_INGRESS_BURST=2000000", "NET_DEVICE_1_INGRESS_RATE=100000000", "CPU_DEVICE_0=numa-0", "CPU_DEVICE_0_CONSUMED_CPU=3",
-	}, views[0].Env)
 }
 
 // TestInjectionsInOrder: those of the claim come first, then those of each request and its devices.
