@@ -22,11 +22,6 @@ type DeviceTemplate struct {
 	// +kubebuilder:validation:Maximum=10000
 	Count *int32 `json:"count,omitempty"`
 
-	// CountFrom is in place of Count where the driver's Pod says how many devices
-	// there are: a template that yields a number, 0 to 10,000. It sees .DriverPod
-	// alone, and needs DriverPod.
-	CountFrom string `json:"countFrom,omitempty"`
-
 	// Attributes by qualified name, as in resource.k8s.io/v1. Values are
 	// templates. A scalar is short for a string, int or bool attribute.
 	Attributes map[resourcev1.QualifiedName]Attribute `json:"attributes,omitempty"`
@@ -35,6 +30,11 @@ type DeviceTemplate struct {
 	// templates. A quantity is short for {value: quantity}. RequestPolicy needs
 	// AllowMultipleAllocations.
 	Capacity map[resourcev1.QualifiedName]Capacity `json:"capacity,omitempty"`
+
+	// CountFrom is in place of Count where the driver's Pod says how many devices
+	// there are: a template that yields a number, 0 to 10,000. It sees .DriverPod
+	// alone, and needs DriverPod.
+	CountFrom string `json:"countFrom,omitempty"`
 
 	// Taints as in resource.k8s.io/v1.
 	Taints []resourcev1.DeviceTaint `json:"taints,omitempty"`
