@@ -55,7 +55,7 @@ var (
 		podgeneral.PodInitContainerCompleted, podgeneral.PodReady, podgeneral.PodComplete, podgeneral.PodUnprepare,
 		podgeneral.PodTerminate, podgeneral.PodDelete,
 	}
-	podChaosStages = []string{podchaos.PodPrepareFail, podchaos.PodPrepareFailReset, podchaos.PodUnprepareFail}
+	podChaosStages = []string{podchaos.PodPrepareFail, podchaos.PodPrepareFailReset, podchaos.PodUnprepareFail, podchaos.PodImagePullFail}
 
 	kwokFast      = []string{fast.DefaultNodeInit, heartbeatwithlease.DefaultNodeHeartbeatWithLease}
 	kwokHeartbeat = []string{fast.DefaultNodeInit, heartbeat.DefaultNodeHeartbeat}

@@ -75,6 +75,7 @@ func TestEmbeddedIsTheFile(t *testing.T) {
 		"pod/chaos/pod-prepare-fail.yaml":               podchaos.PodPrepareFail,
 		"pod/chaos/pod-prepare-fail-reset.yaml":         podchaos.PodPrepareFailReset,
 		"pod/chaos/pod-unprepare-fail.yaml":             podchaos.PodUnprepareFail,
+		"pod/chaos/pod-image-pull-fail.yaml":            podchaos.PodImagePullFail,
 		"pod/chaos/kwok-dra-configuration.yaml":         podchaos.KwokDRAConfiguration,
 	}
 	for file, text := range embedded {

@@ -116,3 +116,39 @@ func TestUnprepareFailsNotWithFast(t *testing.T) {
 	p.delete()
 	require.Zero(t, p.untilGone())
 }
+
+// The containers wait for their images as long as the label is set, and the claims are
+// prepared before.
+func TestImagePullFails(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(*testing.T, *corev1.Pod) *podPlayer{"fast": newFastPod, "general": newGeneralPod} {
+		for of, claim := range map[string]func(*corev1.Pod){"claim": withClaim, "no claim": func(*corev1.Pod) {}} {
+			t.Run(name+"/"+of, func(t *testing.T) {
+				t.Parallel()
+				p := make(t, newPod(claim, withLabel(imagePullFail)))
+				p.run(24 * time.Hour)
+				require.Equal(t, corev1.PodPending, p.object.Status.Phase)
+				require.Equal(t, "ImagePullBackOff", p.container().State.Waiting.Reason)
+				require.Equal(t, "False", p.status(corev1.PodReady))
+				require.NotEmpty(t, p.object.Status.PodIP)
+				require.Equal(t, imagePullFail, p.played[len(p.played)-1].stage)
+
+				p.label(imagePullFail, false)
+				p.untilPhase(corev1.PodRunning)
+				require.Empty(t, p.condition(corev1.PodReady).Reason)
+				p.run(time.Hour)
+				require.Equal(t, ready, p.played[len(p.played)-1].stage)
+			})
+		}
+	}
+}
+
+func TestImagePullFailsNotOnceRunning(t *testing.T) {
+	t.Parallel()
+	p := newRunningPod(t, newPod(withClaim))
+	p.label(imagePullFail, true)
+	p.run(time.Hour)
+	p.requirePlayed(prepare, ready)
+	p.delete()
+	p.untilGone()
+}

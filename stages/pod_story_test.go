@@ -23,6 +23,7 @@ const (
 	prepareFail      = "pod-prepare-fail"
 	prepareFailReset = "pod-prepare-fail-reset"
 	unprepareFail    = "pod-unprepare-fail"
+	imagePullFail    = "pod-image-pull-fail"
 )
 
 // newFastPod is a Pod under the fast Stages, with chaos.

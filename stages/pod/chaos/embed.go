@@ -1,5 +1,5 @@
 // Package chaos holds the Stages that have the claims of Pods fail to be
-// prepared or unprepared.
+// prepared or unprepared, and their images fail to be pulled.
 package chaos
 
 import (
@@ -21,6 +21,11 @@ var (
 	// False when its label is set.
 	//go:embed pod-unprepare-fail.yaml
 	PodUnprepareFail string
+
+	// PodImagePullFail is the Stage that has the containers of a Pod wait for
+	// their images as long as its label is set.
+	//go:embed pod-image-pull-fail.yaml
+	PodImagePullFail string
 
 	// KwokDRAConfiguration is the configuration, not a Stage, with which kwok-dra
 	// heeds PodPrepareFail beside the fast Stages.
