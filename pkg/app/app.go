@@ -107,6 +107,7 @@ type sidecar struct {
 	objects   dynamic.Interface
 	store     *config.Store
 	owner     *shard.Owner
+	caches    *observe.Caches
 	publisher *resourceslice.Publisher
 	kubelets  *kubelet.Kubelets
 	claims    *claims.Controller
@@ -126,6 +127,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 	caches := observe.New(s.client, &s.options.Managed)
 	caches.DriverPods.Follow(s.store)
+	s.caches = caches
 	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
 	report := func(map[string]string) {}
 	if len(s.options.kinds) > 0 {
@@ -194,7 +196,7 @@ func Collectors() []prometheus.Collector {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), inventory.NewCollector(s.source())}
+	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), inventory.NewCollector(s.source())}
 }
 
 // source is the source of the page and of the metrics of devices.

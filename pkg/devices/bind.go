@@ -17,9 +17,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// PodSelector selects driver Pods, and their container.
+// PodSelector selects driver Pods, and in each the container of the plugin.
 type PodSelector struct {
-	// Namespace is empty for all, and Labels is a selector of labels.
+	// Namespace is empty for all namespaces, Labels is a selector in text form, and
+	// Container is empty for the first one.
 	Namespace, Labels, Container string
 }
 
@@ -47,7 +48,8 @@ func newDriverPods(spec *v1alpha1.ResourcePoolTemplateSpec, driver *field.Path) 
 	}
 }
 
-// DriverPods selects the Pods of a template that has some.
+// DriverPods is how the template selects its driver Pods. It is false for a template
+// without driverPod.
 func (d *driverPods) DriverPods() (selector PodSelector, ok bool) {
 	if d == nil {
 		return PodSelector{}, false
@@ -55,19 +57,19 @@ func (d *driverPods) DriverPods() (selector PodSelector, ok bool) {
 	return d.selector, true
 }
 
-// NamesDriver reports whether the driver Pods say what the driver is called.
+// NamesDriver reports whether the name of the driver is read from the driver Pods.
 func (d *driverPods) NamesDriver() bool { return d != nil && v1alpha1.IsTemplate(d.driver.value) }
 
-// MayBeOf reports whether the template, with a Pod of its own, may be of a driver.
+// MayBeOf reports whether the template has driverPod and may be of that driver.
 func (d *driverPods) MayBeOf(driver string) bool {
 	return d != nil && (d.driver.value == driver || d.NamesDriver())
 }
 
-// Started reports whether the pool may be published first: the driver Pod that the
-// template is bound to, if it has one, is Ready.
+// Started reports whether the driver Pod to which the template is bound has been Ready. It
+// is true for a template without driverPod.
 func (d *driverPods) Started() bool { return d == nil || d.pod == nil || d.pod.Ready }
 
-// DriverPodData is the driver Pod as templates see it, or nil where there is none.
+// DriverPodData is the driver Pod as Go templates see it, or nil where there is none.
 func (d *driverPods) DriverPodData() (any, error) {
 	if d == nil || d.data == nil {
 		return nil, nil
@@ -85,14 +87,14 @@ func (d *driverPods) samples(others map[string]any) map[string]any {
 	return with
 }
 
-// runs reports whether a Pod that is selected has the environment that is asked for.
-func (d *driverPods) runs(pod *DriverPod, data func() (any, error)) bool {
+// wants reports whether a selected Pod has the environment that driverPod.env asks for.
+func (d *driverPods) wants(pod *DriverPod, data func() (any, error)) bool {
 	if len(d.spec.Env) == 0 || pod.Missing != "" {
 		return true
 	}
 	seen, err := data()
 	if err != nil {
-		return true // bind tells
+		return true // bind reports the error
 	}
 	env, _ := seen.(map[string]any)["env"].(map[string]any)
 	for name, value := range d.spec.Env {
@@ -103,16 +105,25 @@ func (d *driverPods) runs(pod *DriverPod, data func() (any, error)) bool {
 	return true
 }
 
-// DriverOf renders the name of the driver that a Pod is of.
-func (t *Template) DriverOf(pod *DriverPod) (string, error) {
-	bound, err := t.bind(pod, pod.decoded)
-	if err != nil {
-		return "", err
+// RunsIn reports whether the plugin of a driver of the template runs in a selected Pod.
+func (d *driverPods) RunsIn(pod *DriverPod) bool { return pod.Connected && d.wants(pod, pod.decoded) }
+
+// DriverOf is the name of the driver that runs in a selected Pod. It is false where the
+// template does not want the Pod, or cannot be rendered for it.
+func (t *Template) DriverOf(pod *DriverPod) (driver string, ok bool) {
+	data := sync.OnceValues(pod.decoded)
+	if !t.wants(pod, data) {
+		return "", false
 	}
-	return bound.Driver, nil
+	bound, err := t.bind(pod, data)
+	if err != nil {
+		return "", false
+	}
+	return bound.Driver, true
 }
 
-// bind makes the template that a driver Pod stands for.
+// bind copies the template for one driver Pod: the copy has the name of the driver, and
+// is rendered with the Pod.
 func (t *Template) bind(pod *DriverPod, data func() (any, error)) (*Template, error) {
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
@@ -136,11 +147,12 @@ func (t *Template) bind(pod *DriverPod, data func() (any, error)) (*Template, er
 	return &bound, nil
 }
 
-// Pods are the driver Pods of a template on a node. It is false where they are not known.
+// Pods lists the driver Pods of a template on one node. It is false where they are not
+// known, since the cache is not complete yet.
 type Pods func(t *Template) ([]*DriverPod, bool)
 
-// ListPods asks for the driver Pods of templates, for those of each selector once. They are
-// those of a node by its name.
+// ListPods lists the driver Pods of templates, each selector once. The result finds those of
+// a node by its name.
 func ListPods(templates []*Template, list func(PodSelector) ([]corev1.Pod, error)) (func(node string) Pods, error) {
 	found := map[PodSelector]map[string][]*DriverPod{}
 	for _, t := range templates {
@@ -167,31 +179,30 @@ func ListPods(templates []*Template, list func(PodSelector) ([]corev1.Pod, error
 	}, nil
 }
 
-// Bound are the templates of a node, of which those with driverPod are bound to the Pods
-// there.
+// Bound are the templates of a node, those with driverPod bound to the driver Pods there.
 type Bound struct {
-	// Templates are those without driverPod, and each of the others once for each driver
-	// to which the kubelet has a connection.
+	// Templates are those without driverPod, and the others once for each driver to which
+	// the kubelet has a connection.
 	Templates []*Template
-	// Down are drivers whose Pods are there, but no connection.
+	// Down are the drivers that have Pods, and to which the kubelet has lost the connection.
 	Down map[string]Down
-	// Absent are the templates that have no connection here, Unknown those of which the
-	// Pods are not known, and Failed those that cannot be rendered for a Pod.
+	// Absent are the templates without a connection, and Unknown those whose Pods are not
+	// known. Failed are those that cannot be rendered for a Pod, with the error.
 	Absent, Unknown []*Template
 	Failed          map[*Template]error
 }
 
-// Down is a driver without a connection.
+// Down is a driver to which the kubelet has lost the connection.
 type Down struct {
-	// Template is bound to its newest Pod.
+	// Template is bound to the newest Pod.
 	Template *Template
 	// Since is when the last connection was lost, or zero where that is not known.
 	Since time.Time
 }
 
-// Bind binds the templates that select a node to the driver Pods there. Of several Pods
-// of one driver the one counts that is Ready, and of these the newest. Without pods there
-// are none.
+// Bind binds the templates that select a node to the driver Pods there. Several Pods may
+// run one driver: the newest that is Ready counts, or else the newest. Where pods is nil,
+// no node has any.
 func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	bound := Bound{Down: map[string]Down{}, Failed: map[*Template]error{}}
 	for _, t := range templates {
@@ -208,6 +219,7 @@ func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	return bound
 }
 
+// add binds one template.
 func (b *Bound) add(t *Template, pods Pods) {
 	var on []*DriverPod
 	known := pods == nil
@@ -221,7 +233,7 @@ func (b *Bound) add(t *Template, pods Pods) {
 	drivers := map[string]bool{}
 	for _, pod := range slices.SortedFunc(slices.Values(on), prefer) {
 		data := sync.OnceValues(pod.decoded)
-		if !t.runs(pod, data) {
+		if !t.wants(pod, data) {
 			continue
 		}
 		made, err := t.bind(pod, data)
@@ -241,10 +253,10 @@ func (b *Bound) add(t *Template, pods Pods) {
 	}
 }
 
-// lose notes that a Pod has no connection.
+// lose notes that the kubelet has lost the connection to a Pod.
 func (b *Bound) lose(t *Template, pod *DriverPod) {
-	down, known := b.Down[t.Driver]
-	if !known || pod.Registered && !down.Registered() {
+	down, noted := b.Down[t.Driver]
+	if !noted || pod.Registered && !down.Registered() {
 		down.Template = t
 	}
 	if pod.Lost.After(down.Since) {
@@ -253,10 +265,10 @@ func (b *Bound) lose(t *Template, pod *DriverPod) {
 	b.Down[t.Driver] = down
 }
 
-// Registered reports whether the kubelet knows the plugin still.
+// Registered reports whether the plugin is still registered with the kubelet.
 func (d Down) Registered() bool { return d.Template != nil && d.Template.pod.Registered }
 
-// prefer is negative where a Pod is to be taken rather than another of its driver.
+// prefer is negative where the first of two Pods of one driver counts.
 func prefer(a, b *DriverPod) int {
 	if a.Ready != b.Ready {
 		if a.Ready {
@@ -267,8 +279,8 @@ func prefer(a, b *DriverPod) int {
 	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Namespace, a.Namespace), cmp.Compare(b.Name, a.Name))
 }
 
-// Claimed are the templates by which allocated devices are found: also those of drivers
-// without a connection, as far as they are known.
+// Claimed are the templates of allocated devices. Drivers without a connection are among
+// them, as far as their names are known.
 func (b *Bound) Claimed() []*Template {
 	all := slices.Clone(b.Templates)
 	for _, down := range b.Down {

@@ -15,28 +15,28 @@ import (
 )
 
 // DriverPod is what is kept of a Pod in which the plugin of a driver runs. The Pods of a
-// DaemonSet are alike but for a few words.
+// DaemonSet differ in a few words only, so that what templates see is kept once.
 type DriverPod struct {
 	cached.Meta
 	Node    string
 	Created time.Time
-	// Ready reports whether the Pod is Ready, and Connected whether the kubelet has a
-	// connection to the plugin, which it has as long as the container runs.
-	Ready, Connected bool
-	// Registered reports whether a plugin without a connection is known to the kubelet
-	// still: its container has crashed and will start again. One that ends removes its
-	// socket.
+	// Connected reports whether the kubelet has a connection to the plugin, which it has
+	// while the container runs. Ready reports whether the Pod has been Ready meanwhile: one
+	// that no longer is has published its pool.
+	Connected, Ready bool
+	// Registered reports whether the plugin is registered with the kubelet. One that has
+	// crashed still is, since it has left its socket; one that was told to end is not.
 	Registered bool
-	// Lost is when the connection was lost, or zero where there is or was none, or that is
-	// not known.
+	// Lost is when the kubelet lost the connection. It is zero while there is one, before
+	// the first one, and where the time is not known.
 	Lost time.Time
-	// Missing is the name of the container that the Pod does not have.
+	// Missing is the container that the template names and the Pod does not have.
 	Missing string
 
 	shown unique.Handle[string]
 }
 
-// shownPod is what templates see of a driver Pod.
+// shownPod is a driver Pod as Go templates see it.
 type shownPod struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
@@ -102,18 +102,20 @@ func tagOf(image string) string {
 	return tag
 }
 
-// observe works out what the kubelet knows of the plugin in a container.
+// observe works out what the kubelet knows of the plugin in a container, by the status of
+// the Pod.
 func (p *DriverPod) observe(pod *corev1.Pod, container string) {
 	state := stateOf(pod, container)
 	runs, deleted := pod.Status.Phase == corev1.PodRunning, deletedAt(pod)
 	p.Connected = runs && state.running && deleted.IsZero() && p.Missing == ""
 	p.Registered = runs && state.started && deleted.IsZero()
-	p.Ready = p.Connected && readyIs(pod, corev1.ConditionTrue) != nil
+	notReady := readyIs(pod, corev1.ConditionFalse)
+	p.Ready = p.Connected && (readyIs(pod, corev1.ConditionTrue) != nil || notReady != nil && state.runsBefore(notReady.LastTransitionTime.Time))
 	if p.Connected || !state.started {
 		return
 	}
 	p.Lost = state.ended
-	if notReady := readyIs(pod, corev1.ConditionFalse); p.Lost.IsZero() && !state.running && notReady != nil {
+	if p.Lost.IsZero() && !state.running && notReady != nil {
 		p.Lost = notReady.LastTransitionTime.UTC()
 	}
 	if !deleted.IsZero() && (p.Lost.IsZero() || deleted.Before(p.Lost)) {
@@ -133,9 +135,13 @@ func readyIs(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.PodConditio
 type containerState struct {
 	// running reports whether it runs, and started whether it ever has.
 	running, started bool
-	// ended is when it has ended, or zero where it runs or that is not known.
-	ended time.Time
+	// since is when it began to run, and ended when it ended. They are zero where the
+	// status does not say so.
+	since, ended time.Time
 }
+
+// runsBefore reports whether the container runs since before a time.
+func (s containerState) runsBefore(t time.Time) bool { return !s.since.IsZero() && s.since.Before(t) }
 
 // stateOf reads the state of a container. One of which the status says nothing runs as
 // long as the Pod does.
@@ -145,8 +151,8 @@ func stateOf(pod *corev1.Pod, container string) containerState {
 	if i < 0 {
 		return containerState{running: pod.Status.Phase == corev1.PodRunning, started: pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""}
 	}
-	if all[i].State.Running != nil {
-		return containerState{running: true, started: true}
+	if running := all[i].State.Running; running != nil {
+		return containerState{running: true, started: true, since: running.StartedAt.UTC()}
 	}
 	for _, terminated := range []*corev1.ContainerStateTerminated{all[i].State.Terminated, all[i].LastTerminationState.Terminated} {
 		if terminated != nil {
@@ -156,8 +162,8 @@ func stateOf(pod *corev1.Pod, container string) containerState {
 	return containerState{}
 }
 
-// deletedAt is when someone has deleted a Pod: the process is told to end at once, and
-// the timestamp is when its time is up.
+// deletedAt is when someone deleted a Pod, or zero. The kubelet tells the process to end at
+// that time. The Pod's own timestamp is when its grace period is over.
 func deletedAt(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}
@@ -169,14 +175,14 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.UTC().Add(-grace)
 }
 
-// Same reports whether nothing has changed that matters.
+// Same reports whether two versions of a Pod are the same but for their resource versions.
 func (p *DriverPod) Same(other *DriverPod) bool {
 	a, b := *p, *other
 	a.ResourceVersion, b.ResourceVersion = "", ""
 	return a == b
 }
 
-// decoded is the Pod as templates see it.
+// decoded is the Pod as Go templates see it.
 func (p *DriverPod) decoded() (any, error) {
 	shown := map[string]any{}
 	if err := json.Unmarshal([]byte(p.shown.Value()), &shown); err != nil {

@@ -52,7 +52,10 @@ func TestDriverPodState(t *testing.T) {
 	}{
 		"Ready":     {func(*corev1.Pod, *corev1.ContainerStatus) {}, "ready connected registered"},
 		"not Ready": {func(pod *corev1.Pod, _ *corev1.ContainerStatus) { pod.Status.Conditions[0].Status = "False" }, "connected registered"},
-		"crashed":   {func(_ *corev1.Pod, c *corev1.ContainerStatus) { c.State = terminated(5) }, "registered lost 5"},
+		"no longer Ready": {func(pod *corev1.Pod, c *corev1.ContainerStatus) {
+			c.State.Running.StartedAt, pod.Status.Conditions[0].Status = at(0), "False"
+		}, "ready connected registered"},
+		"crashed": {func(_ *corev1.Pod, c *corev1.ContainerStatus) { c.State = terminated(5) }, "registered lost 5"},
 		"will start again": {func(_ *corev1.Pod, c *corev1.ContainerStatus) {
 			c.State, c.LastTerminationState = waiting, terminated(6)
 		}, "registered lost 6"},

@@ -24,7 +24,7 @@ type Caches struct {
 	Pods   *Pods
 	Claims *Claims
 	Slices *Slices
-	// DriverPods are none until they follow a configuration.
+	// DriverPods has none until it follows a configuration.
 	DriverPods *DriverPods
 }
 
@@ -46,8 +46,9 @@ func (c *Caches) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Synced are done when all caches but that of driver Pods are complete, and each handler has been called with
-// all that there was at the start. Call it when all handlers are added.
+// Synced are done when all caches are complete but that of driver Pods, which is one for each
+// configuration, and each handler has been called with all that there was at the start. Call
+// it when all handlers are added.
 func (c *Caches) Synced() []cache.DoneChecker {
 	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
 }

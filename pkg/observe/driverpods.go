@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -20,18 +21,20 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// DriverPods are the Pods that templates in force name as those of their drivers. Each
-// selection is a watch of its own, so that nothing is watched where no template has one.
+// DriverPods are the Pods that the templates in force select by driverPod. Each selection
+// is a watch of its own, so that nothing is watched where no template has one.
 type DriverPods struct {
 	client kubernetes.Interface
 	// config is nil where there are no templates.
 	config *config.Store
-	// changed has room for one, so that whoever signals never waits.
+	// changed tells of a new configuration. It has room for one, so that whoever tells never
+	// waits.
 	changed chan struct{}
-	// onNode and onAll are called when Pods of a node, or of any, have changed.
+	// onNode and onAll are called when driver Pods of one node, or of any, have changed.
 	onNode []func(node string)
 	onAll  []func()
-	// drivers are those that Pods were seen to be of, and those of the slices of kwok-dra.
+	// drivers are the names of those that were seen to run in Pods, and of those that have
+	// slices.
 	drivers sync.Map
 
 	mu      sync.Mutex
@@ -46,8 +49,8 @@ func newDriverPods(client kubernetes.Interface, published *Slices) *DriverPods {
 	return d
 }
 
-// Follow watches the Pods of the templates that the store has in force. Call it before
-// Run, and before others that follow the store.
+// Follow has Run watch the Pods of the templates that are in force. Call it before Run, and
+// before anything else follows the store.
 func (d *DriverPods) Follow(store *config.Store) {
 	d.config = store
 	store.NameDrivers(d.known)
@@ -81,7 +84,7 @@ func (d *DriverPods) Run(ctx context.Context) {
 	}
 }
 
-// settle ends the watches of selections that no template has any more, and makes those
+// settle ends the watches of selections that no template has any more, and makes new ones
 // that are to begin.
 func (d *DriverPods) settle(ctx context.Context) (begin []*podWatch) {
 	d.mu.Lock()
@@ -118,7 +121,7 @@ func (d *DriverPods) templates() []*devices.Template {
 	return d.config.Current().Templates
 }
 
-// On are the driver Pods on a node, as the cache has them.
+// On lists the driver Pods on a node, from the cache.
 func (d *DriverPods) On(node string) devices.Pods {
 	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
 		selector, _ := t.DriverPods()
@@ -132,7 +135,7 @@ func (d *DriverPods) On(node string) devices.Pods {
 	}
 }
 
-// Live asks for the driver Pods of templates on a node.
+// Live lists the driver Pods of templates on a node, from the API server.
 func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, node *corev1.Node) (devices.Pods, error) {
 	selecting := slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return !t.Selects(node) })
 	on, err := devices.ListPods(selecting, func(selector devices.PodSelector) ([]corev1.Pod, error) {
@@ -150,13 +153,39 @@ func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, no
 	return on(node.Name), nil
 }
 
-// known reports whether driver Pods are, or were, of a driver whose name they say.
+// known reports whether a driver runs or ran in Pods that say its name.
 func (d *DriverPods) known(driver string) bool {
 	_, known := d.drivers.Load(driver)
 	return known
 }
 
-// podWatch watches what a selection selects.
+var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",
+	"Pods in which the plugin of a driver runs, by the template whose driverPod selects them. A template that has none publishes nothing.", []string{"template"}, nil)
+
+// Describe implements prometheus.Collector.
+func (d *DriverPods) Describe(ch chan<- *prometheus.Desc) { ch <- driverPodsDesc }
+
+// Collect implements prometheus.Collector. It tells of templates whose Pods are known.
+func (d *DriverPods) Collect(ch chan<- prometheus.Metric) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.watches {
+		if !w.synced.Load() {
+			continue
+		}
+		for _, t := range *w.templates.Load() {
+			count := 0
+			for pod := range w.All() {
+				if t.RunsIn(pod) {
+					count++
+				}
+			}
+			ch <- prometheus.MustNewConstMetric(driverPodsDesc, prometheus.GaugeValue, float64(count), t.Name)
+		}
+	}
+}
+
+// podWatch watches the Pods of one selection.
 type podWatch struct {
 	cached.Informer[*devices.DriverPod]
 
@@ -198,7 +227,7 @@ func newPodWatch(ctx context.Context, pods *DriverPods, selector devices.PodSele
 	return w
 }
 
-// run watches until ctx ends. Until all Pods are there, none are known.
+// run watches until ctx ends. No Pods are known before the cache is complete.
 func (w *podWatch) run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -225,13 +254,13 @@ func (w *podWatch) anyChanged() {
 	}
 }
 
-// learn notes which drivers a Pod is of.
+// learn notes which drivers run in a Pod.
 func (w *podWatch) learn(pod *devices.DriverPod) {
 	for _, t := range *w.templates.Load() {
 		if !t.NamesDriver() {
 			continue
 		}
-		if driver, err := t.DriverOf(pod); err == nil { // otherwise the node reports it
+		if driver, ok := t.DriverOf(pod); ok {
 			w.pods.drivers.LoadOrStore(driver, true)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,9 +98,11 @@ func withDriverPod(t *testing.T) *world {
 	w := newWorld(t, chart, fakeNode("n", true))
 	w.addPod(driverPod("a", "n", "d1"))
 	w.wrote("")
+	require.Zero(t, testutil.ToFloat64(w.caches.DriverPods))
 	w.setPod("a", run)
 	w.wrote("create 1")
 	require.Equal(t, "d1", w.list(t)[0].Spec.Driver)
+	require.EqualValues(t, 1, testutil.ToFloat64(w.caches.DriverPods))
 	return w
 }
 
@@ -135,6 +138,9 @@ func TestDriverPodGoes(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			w.removePod("a")
 		}, 20 * time.Second},
+		"selector edited": {func(w *world) {
+			configtest.Replace(w.t, w.store, strings.Replace(chart, "app: driver", "app: other", 1))
+		}, 30 * time.Second},
 		"label is lost": {func(w *world) { w.setPod("a", func(pod *corev1.Pod) { pod.Labels = nil }) }, 30 * time.Second},
 		"template gone": {func(w *world) { configtest.Replace(w.t, w.store, "") }, time.Nanosecond},
 		"node gone":     {func(w *world) { w.deleteNode("n") }, time.Nanosecond},
@@ -200,6 +206,47 @@ func withTag(pod *corev1.Pod, tag string) *corev1.Pod {
 	return pod
 }
 
+// TestDriverPodTakesOver: slices stay as they are until the new Pod has been Ready, whatever
+// happens to it later, and over a restart.
+func TestDriverPodTakesOver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := withDriverPod(t)
+		time.Sleep(time.Second)
+		w.addPod(withTag(driverPod("b", "n", "d1"), "v2"))
+		w.setPod("b", func(pod *corev1.Pod) { run(pod); unready(pod) })
+		w.removePod("a")
+		w.wrote("")
+		w.stop()
+		w.start()
+		w.wrote("")
+		w.setPod("b", func(pod *corev1.Pod) {
+			pod.Status.Conditions[0].Status, pod.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, now()
+		})
+		w.wrote("patch 1")
+		w.setPod("b", func(pod *corev1.Pod) {
+			pod.Status.Conditions[0].Status, pod.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, now()
+		})
+		w.wrote("")
+		configtest.Replace(t, w.store, strings.Replace(chart, "count: 2", "count: 3", 1))
+		w.wrote("patch 1")
+		require.Empty(t, w.events())
+	})
+}
+
+// TestSelectorIsEdited to one that selects another Pod, which takes over.
+func TestSelectorIsEdited(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := withDriverPod(t)
+		other := withTag(driverPod("other", "n", "d1"), "v2")
+		other.Labels["app"] = "other"
+		run(other)
+		w.addPod(other)
+		w.wrote("")
+		configtest.Replace(t, w.store, strings.Replace(chart, "app: driver", "app: other", 1))
+		w.wrote("patch 1")
+	})
+}
+
 // TestSeveralDriverPods: each release has a pool, and of two Pods of one driver the newer
 // counts once it is Ready.
 func TestSeveralDriverPods(t *testing.T) {
@@ -220,88 +267,6 @@ func TestSeveralDriverPods(t *testing.T) {
 		w.removePod("other")
 		w.wipes("delete 1")
 		require.Equal(t, "d1", w.list(t)[0].Spec.Driver)
-	})
-}
-
-// TestDriverPodAndRestart: a restart writes nothing, and time that is known from the Pod
-// goes on.
-func TestDriverPodAndRestart(t *testing.T) {
-	for name, test := range map[string]struct {
-		do    func(w *world)
-		after time.Duration
-	}{
-		"nothing":   {func(*world) {}, 0},
-		"not Ready": {func(w *world) { w.setPod("a", unready) }, 0},
-		"crashed":   {func(w *world) { w.setPod("a", crash); time.Sleep(20 * time.Second) }, 10 * time.Second},
-		"gone while it was down": {func(w *world) {
-			w.stop()
-			w.removePod("a")
-		}, 30 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := withDriverPod(t)
-				time.Sleep(time.Until(now().Add(time.Second)))
-				test.do(w)
-				w.stop()
-				w.start()
-				if test.after == 0 {
-					w.wrote("")
-					return
-				}
-				time.Sleep(test.after - time.Millisecond)
-				w.writes("")
-				time.Sleep(time.Millisecond)
-				w.wrote("delete 1")
-			})
-		})
-	}
-}
-
-// TestLateDriverPods: slices stay where only the cache has no Pod.
-func TestLateDriverPods(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := withDriverPod(t)
-		w.Mu.Lock()
-		w.Lags["pods"] = 5 * time.Minute
-		w.Mu.Unlock()
-		w.stop()
-		w.removePod("a")
-		w.start() // the watch begins without the Pod
-		b := driverPod("b", "n", "d1")
-		run(b)
-		w.addPod(b)
-		w.wrote("")
-	})
-}
-
-// TestDriverPodsRefused: nothing goes as long as the API server does not say that the Pod is gone.
-func TestDriverPodsRefused(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := withDriverPod(t)
-		w.Mu.Lock()
-		named := w.Name
-		w.Name = func(action clienttesting.Action) string {
-			if _, list := action.(clienttesting.ListActionImpl); list && action.GetResource().Resource == "pods" {
-				return "list pods"
-			}
-			return named(action)
-		}
-		w.Mu.Unlock()
-		w.Refuse(func(call string) error {
-			if strings.HasPrefix(call, "list") {
-				return internalError(call)
-			}
-			return nil
-		})
-		w.removePod("a")
-		time.Sleep(10 * time.Minute)
-		w.TakeCalls(func(call string) bool { return strings.HasPrefix(call, "list") })
-		w.writes("")
-		w.Refuse(nil)
-		time.Sleep(time.Minute)
-		w.TakeCalls(func(call string) bool { return strings.HasPrefix(call, "list") })
-		w.writes("delete 1")
 	})
 }
 

@@ -27,7 +27,7 @@ func newMetrics(published *observe.Slices) *metrics {
 		}, []string{"verb", "result"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kwok_dra_publish_duration_seconds",
-			Help:    "Time from the event of a Node to the API server's answer to the last write that it caused.",
+			Help:    "Time from the event of a Node, or of a driver Pod on it, to the API server's answer to the last write that it caused.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 		dropped: prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 // world is a Publisher at work on a server, in a bubble.
@@ -27,6 +28,7 @@ type world struct {
 	t         *testing.T
 	store     *config.Store
 	managed   lifecycle.ManagedNodes
+	owner     *shard.Owner
 	recorder  *record.FakeRecorder
 	caches    *observe.Caches
 	publisher *Publisher
@@ -52,7 +54,7 @@ func (w *world) start() {
 	w.recorder = record.NewFakeRecorder(1000)
 	caches := observe.New(w.server, &w.managed)
 	caches.DriverPods.Follow(w.store)
-	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Recorder: w.recorder})
+	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Recorder: w.recorder})
 	w.caches, w.publisher = caches, publisher
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	done := make(chan struct{})

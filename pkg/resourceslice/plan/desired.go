@@ -35,13 +35,13 @@ type Desired struct {
 	Refused []devices.Refusal
 	// Known is for the next time.
 	Known Known
-	// Kept are slices that stay as they are while the plugin of their driver is gone, or
+	// Kept are slices that stay as they are while the plugin of their driver is gone or
 	// starts, by the template that may have made them.
 	Kept map[*devices.Template][]*Observed
 	// Confirm says that slices are to go since the cache has no driver Pod: plan again
 	// with those that the API server has.
 	Confirm bool
-	// Wait is how long until slices are to go, or 0 where none wait for that.
+	// Wait is how long until the next slices are to go, or 0 where none are.
 	Wait time.Duration
 
 	// Failed are templates that cannot be rendered for a driver Pod.
@@ -56,8 +56,8 @@ type Known struct {
 	// node is not that of another node that had the name before.
 	node  types.UID
 	pools []PoolID
-	// played are drivers that Pods have played, and lost is since when drivers that have
-	// slices have no connection.
+	// played are drivers that ran in Pods, and lost is since when those that have slices
+	// have no connection.
 	played []string
 	lost   map[string]time.Time
 }
@@ -69,8 +69,8 @@ type View struct {
 	Node     *corev1.Node
 	Existing []*Observed
 	Known    Known
-	// Pods are the driver Pods there. Where it is nil there are none. Live says that they
-	// are not from a cache, which may lag.
+	// Pods are the driver Pods there. Where it is nil there are none. Live says that the API
+	// server was asked for them, since the cache may lag.
 	Pods devices.Pods
 	Live bool
 	Now  time.Time
@@ -120,8 +120,8 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 		if err == nil {
 			pools, err = state.inForce(ctx, pools)
 		}
-		if err == nil && len(pools) == 0 {
-			err = state.starting(ctx, &d, templates)
+		if err == nil {
+			err = state.waiting(ctx, &d, templates)
 		}
 		if err != nil {
 			d.Held[driver] = err
@@ -262,18 +262,18 @@ func Requires(ctx context.Context, set *config.Set, node *corev1.Node, t *device
 
 // shouldExist reports whether a pool should exist. For templates that form one pool it
 // is published when publishWhen of each of them matches, remains when that stops
-// matching, and is retired when retireWhen of any one matches.
+// matching, and is retired when retireWhen of any one matches. What a driver Pod publishes
+// is not known before it has been Ready.
 func shouldExist(ctx context.Context, set *config.Set, node *lifecycle.Object, templates []*devices.Template, published bool) (bool, error) {
-	if retire, err := retired(ctx, set, node, templates); err != nil || retire {
+	retire, err := retired(ctx, set, node, templates)
+	starting := slices.ContainsFunc(templates, func(t *devices.Template) bool { return !t.Started() })
+	if err != nil || retire || starting {
 		return false, err
 	}
 	if published {
 		return true, nil
 	}
 	for _, t := range templates {
-		if !t.Started() {
-			return false, nil
-		}
 		if publish, err := set.PublishWhen(t).Matches(ctx, node); err != nil || !publish {
 			return false, wrapTemplate(t, err)
 		}

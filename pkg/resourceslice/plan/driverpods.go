@@ -12,8 +12,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// kept is why a driver's slices stay as they are, which is nobody's mistake: its plugin
-// is gone, and the kubelet waits for it to come back, or one starts.
+// kept is why the slices of a driver stay as they are. It is nobody's mistake: the plugin
+// is gone and may come back, or one starts.
 type kept struct{ error }
 
 var (
@@ -22,24 +22,30 @@ var (
 	errNotKnown = kept{errors.New("the driver Pods are not known yet")}
 )
 
-// starting keeps the slices of a driver whose Pod has taken over from another one and
-// has published nothing yet.
-func (s *nodeState) starting(ctx context.Context, d *Desired, templates []*devices.Template) error {
+// waiting keeps the slices of a driver that has a connection, as long as what it publishes
+// is not known: its Pod has taken over from another one and has not been Ready, or a second
+// template of it has Pods that are not known.
+func (s *nodeState) waiting(ctx context.Context, d *Desired, templates []*devices.Template) error {
+	driver, cause := templates[0].Driver, errStarting
 	i := slices.IndexFunc(templates, func(t *devices.Template) bool { return !t.Started() })
 	if i < 0 {
+		templates, cause = s.bound.Unknown, errNotKnown
+		i = slices.IndexFunc(templates, func(t *devices.Template) bool { return t.Driver == driver })
+	}
+	slices := s.slicesOf(driver)
+	if i < 0 || len(slices) == 0 {
 		return nil
 	}
-	slices := s.slicesOf(templates[i].Driver)
-	if retire, err := retired(ctx, s.Set, s.object, templates); err != nil || retire || len(slices) == 0 {
+	if retire, err := retired(ctx, s.Set, s.object, templates[i:i+1]); err != nil || retire {
 		return err
 	}
 	d.Kept[templates[i]] = slices
-	return errStarting
+	return cause
 }
 
-// holdDown keeps the slices of drivers that only Pods play which are gone, as long as the
-// kubelet does: it deletes them 30 s after it has lost the last connection, unless it has
-// one again.
+// holdDown keeps the slices of drivers that have lost their driver Pods, as long as the
+// kubelet does. It deletes them 30 s after it has lost the last connection to the driver,
+// unless it has a new one by then.
 func (s *nodeState) holdDown(ctx context.Context, d *Desired, up map[string][]*devices.Template) {
 	drivers := map[string]bool{}
 	for _, o := range s.Existing {
@@ -59,7 +65,7 @@ func (s *nodeState) holdDown(ctx context.Context, d *Desired, up map[string][]*d
 	}
 }
 
-// owners are the templates that may have made the slices of a driver for a driver Pod.
+// owners are the templates that may have made the slices of a driver, for a driver Pod.
 func (s *nodeState) owners(driver string) []*devices.Template {
 	known := slices.ContainsFunc(s.known.pools, func(id PoolID) bool { return id.Driver == driver })
 	others := known && !slices.Contains(s.known.played, driver)
@@ -68,8 +74,7 @@ func (s *nodeState) owners(driver string) []*devices.Template {
 	})
 }
 
-// played are the drivers that Pods have played so far, and that have slices or may come
-// to have some.
+// played are the drivers that run in Pods, and those that did and still have slices.
 func (s *nodeState) played() []string {
 	var drivers []string
 	for _, t := range s.bound.Templates {
@@ -85,7 +90,7 @@ func (s *nodeState) played() []string {
 	return drivers
 }
 
-// hold keeps the slices of a driver that is down, unless it has been for too long.
+// hold keeps the slices of a driver that is down, unless it is for too long.
 func (s *nodeState) hold(d *Desired, driver string, owners []*devices.Template) {
 	since := s.lostSince(driver)
 	left := lifecycle.WipeDelay - s.Now.Sub(since)
@@ -110,7 +115,7 @@ func (s *nodeState) hold(d *Desired, driver string, owners []*devices.Template) 
 	d.Kept[owners[0]] = append(d.Kept[owners[0]], s.slicesOf(driver)...)
 }
 
-// unsure is why it is not known whether a Pod plays the driver of some of the templates.
+// unsure is why it is not known whether the driver of some templates runs in a Pod.
 func (s *nodeState) unsure(owners []*devices.Template) (unknown bool, failed error) {
 	for _, t := range owners {
 		if err := s.bound.Failed[t]; err != nil && failed == nil {
@@ -121,8 +126,8 @@ func (s *nodeState) unsure(owners []*devices.Template) (unknown bool, failed err
 	return unknown, failed
 }
 
-// lostSince is when the last connection to a driver was lost: what its Pods say, or when
-// it was first seen that there is none.
+// lostSince is when the last connection to a driver was lost. Its Pods say so, or else it is
+// when the connection was first missed.
 func (s *nodeState) lostSince(driver string) time.Time {
 	since := s.known.lost[driver]
 	if lost := s.bound.Down[driver].Since; lost.After(since) {
