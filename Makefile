@@ -102,6 +102,10 @@ test-faults-long: control-plane ## Run 1,000 seeds of faults (five hours or more
 test-faults-mutants: control-plane ## Put back faults that kwok-dra once had, one at a time, and have the fault suite find each (hours; ONLY=REGEX chooses faults).
 	@$(RUN) test ./faults/mutants -only '$(ONLY)'
 
+.PHONY: test-driver-pods
+test-driver-pods: control-plane ## Roll a driver's DaemonSet on 1,000 nodes by a tenth, and check all slices at all moments (NODES=1000).
+	cd test && $(GO) test -count 1 -timeout 2h -v -run TestRollingUpdate ./e2e/publish -args -rolled-nodes $(or $(NODES),1000)
+
 .PHONY: test-browser
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
 	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./e2e/browser

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 )
 
 // AuditEvent is what the audit log says of a request that the API server has
@@ -26,6 +27,8 @@ type AuditEvent struct {
 		Code    int
 		Message string
 	}
+	// RequestReceivedTimestamp is by the API server's clock.
+	RequestReceivedTimestamp time.Time
 	// ResponseObject is empty where the log has only metadata.
 	ResponseObject json.RawMessage
 }

@@ -2,13 +2,16 @@ package publish
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
@@ -25,16 +28,17 @@ spec:
   devices: [{name: gpu, count: 8, attributes: {version: {string: '{{ .DriverPod.tag }}'}}}]
 `
 
-// TestDriverPods has the controller-manager make the Pods of a driver's DaemonSet.
+// TestDriverPods has the controller-manager make the Pods of two releases of a chart.
 func TestDriverPods(t *testing.T) {
 	t.Parallel()
-	h := harness.New(t, cluster.Options{Config: harness.FastStages(t)})
+	h := harness.New(t, cluster.Options{Audit: true, Config: harness.FastStages(t)})
 	process := h.Sidecar()
 	h.Configure("chart", chart)
 	h.CreateNode("a", "gpu")
 	h.CreateNode("b", "gpu")
 	h.CreateNode("c", "other")
 	first, second := release{h, "first", "first.example.com"}, release{h, "second", "second.example.com"}
+	seen, other := record(first), record(second)
 	first.install("gpu")
 	first.published("v1", "a", "b")
 	second.install("other")
@@ -42,6 +46,7 @@ func TestDriverPods(t *testing.T) {
 	require.Empty(t, h.Pool("c", first.driver), "its node selector leaves this node out")
 
 	first.upgrade("v2")
+	seen.wait("v2", 2)
 	first.published("v2", "a", "b")
 
 	require.NoError(t, process.Kill())
@@ -55,14 +60,45 @@ func TestDriverPods(t *testing.T) {
 		}
 	}
 
-	require.NoError(t, h.Client.CoreV1().Namespaces().Delete(t.Context(), "first", metav1.DeleteOptions{}))
+	h.Label("b", "kind", "other")
+	seen.wait("v2", 1)
+	first.published("v2", "a")
+	second.published("v2", "b", "c")
+
+	first.uninstall()
+	seen.wait("v2", 0)
+	other.wait("v2", 2)
+	seen.check()
+	other.check()
+}
+
+// TestAsManySlicesAsDriverPods does what clusterloader2 does with the chart of its driver, and
+// looks at all moments, not only at those at which it counts.
+func TestAsManySlicesAsDriverPods(t *testing.T) {
+	t.Parallel()
+	const nodes = 10
+	stages := append(harness.StageFiles(t, "pod/general"), harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"))
+	h := harness.New(t, cluster.Options{Audit: true, Config: stages})
+	h.Sidecar()
+	h.Configure("chart", chart)
+	h.CreateNodes("gpu", nodes)
+	driver := release{h, "driver", "driver.example.com"}
+	seen := record(driver)
+	driver.install("gpu")
+	seen.wait("v1", nodes)
+	require.Len(t, h.AllSlices(), driver.running())
+
+	driver.uninstall()
 	h.Eventually(harness.Patience, func() string {
-		if left := h.SlicesBy(first.driver); len(left) > 0 {
-			return fmt.Sprintf("%d slices are left", len(left))
+		_, err := h.Client.CoreV1().Namespaces().Get(t.Context(), driver.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return ""
 		}
-		return ""
+		return "the namespace is still there"
 	})
-	second.published("v2", "c")
+	seen.wait("v1", 0)
+	require.Empty(t, h.AllSlices())
+	seen.check()
 }
 
 // TestDriverPodThatNeverStarts has a Stage leave Pods with a bad image as they are.
@@ -78,10 +114,8 @@ func TestDriverPodThatNeverStarts(t *testing.T) {
 	bad := release{h, "bad", "bad.example.com"}
 	bad.install("gpu")
 	h.Eventually(harness.Patience, func() string {
-		pods, err := h.Client.CoreV1().Pods("bad").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=a"})
-		require.NoError(t, err)
-		if len(pods.Items) != 1 {
-			return fmt.Sprintf("%d Pods", len(pods.Items))
+		if pods := bad.pods(); len(pods) != 1 || pods[0].Spec.NodeName != "a" {
+			return fmt.Sprintf("%d Pods", len(pods))
 		}
 		return ""
 	})
@@ -105,13 +139,17 @@ func (r release) install(kind string) {
 	labels := map[string]string{"app": "plugin"}
 	_, err = r.h.Client.AppsV1().DaemonSets(r.name).Create(r.h.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "plugin"},
-		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{
-				NodeSelector: map[string]string{"kind": kind},
-				Containers:   []corev1.Container{{Name: "plugin", Image: "example.com/plugin:v1", Env: []corev1.EnvVar{{Name: "DRIVER_NAME", Value: r.driver}}}},
+		Spec: appsv1.DaemonSetSpec{
+			Selector:       &metav1.LabelSelector{MatchLabels: labels},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("10%"))}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"kind": kind},
+					Containers:   []corev1.Container{{Name: "plugin", Image: "example.com/plugin:v1", Env: []corev1.EnvVar{{Name: "DRIVER_NAME", Value: r.driver}}}},
+				},
 			},
-		}},
+		},
 	}, metav1.CreateOptions{})
 	require.NoError(r.h, err)
 }
@@ -119,9 +157,35 @@ func (r release) install(kind string) {
 // upgrade gives the DaemonSet another image.
 func (r release) upgrade(tag string) {
 	r.h.Helper()
-	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"plugin","image":"example.com/plugin:%s"}]}}}}`, tag)
+	r.patch(fmt.Sprintf(`{"spec": {"containers": [{"name": "plugin", "image": "example.com/plugin:%s"}]}}`, tag))
+}
+
+// patch patches the template of the Pods.
+func (r release) patch(template string) {
+	r.h.Helper()
+	patch := fmt.Sprintf(`{"spec": {"template": %s}}`, template)
 	_, err := r.h.Client.AppsV1().DaemonSets(r.name).Patch(r.h.Context(), "plugin", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(r.h, err)
+}
+
+// uninstall deletes the namespace.
+func (r release) uninstall() {
+	r.h.Helper()
+	require.NoError(r.h, r.h.Client.CoreV1().Namespaces().Delete(r.h.Context(), r.name, metav1.DeleteOptions{}))
+}
+
+// pods are the driver Pods.
+func (r release) pods() []corev1.Pod {
+	r.h.Helper()
+	list, err := r.h.Client.CoreV1().Pods(r.name).List(r.h.Context(), metav1.ListOptions{})
+	require.NoError(r.h, err)
+	return list.Items
+}
+
+// running counts the driver Pods that run.
+func (r release) running() int {
+	r.h.Helper()
+	return len(slices.DeleteFunc(r.pods(), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodRunning }))
 }
 
 // published waits until the driver has one slice of that version on each node that has a
