@@ -73,14 +73,17 @@ func (c *charted) createDriverPod(ctx context.Context, node string) error {
 	return err
 }
 
-// by has a template come while the sidecar runs.
+// by has a template come while the sidecar runs. What is measured begins with it: for driver
+// Pods the sidecar starts to watch them.
 func (c *charted) by(template string) func(context.Context, int) (sample, error) {
 	return func(ctx context.Context, _ int) (sample, error) {
 		process, err := c.startSidecar(ctx, "")
 		if err != nil {
 			return sample{}, err
 		}
+		start := time.Now()
 		s, err := c.publish(ctx, process, template)
+		s.took = time.Since(start)
 		if err != nil {
 			return s, err
 		}
