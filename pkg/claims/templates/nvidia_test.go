@@ -43,7 +43,7 @@ func TestInjectionsOfNVIDIA(t *testing.T) {
 			for _, node := range views[0].DeviceNodes {
 				paths = append(paths, node.Path)
 			}
-			require.Equal(t, []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", test.node}, paths)
+			require.Equal(t, []string{"/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", test.node}, paths)
 			require.NotNil(t, views[0].Devices[0].Attributes)
 		})
 	}
