@@ -35,6 +35,9 @@ type driverNode struct {
 	since   time.Time
 	// lost is when the plugin in that Pod was lost, or zero while it runs.
 	lost time.Time
+	// wiping reports whether the slices are being deleted, one after the other. A Pod that is
+	// Ready meanwhile does not stop that.
+	wiping bool
 	// size is how many devices a complete pool has.
 	size int
 }
@@ -74,8 +77,8 @@ func (r *replay) slice(m moment, slice *resourcev1.ResourceSlice) {
 	pool := see(r.pools, m.Type, slice)
 	if m.Type == watch.Deleted {
 		r.deleted(node, slice, before > 0)
-	} else if versions := versionsOf(slice.Spec.Devices); !node.lost.IsZero() || !slices.Equal(versions, []string{node.version}) {
-		r.fail("slice %s was written with devices of %v, and the last Pod that was Ready on node %s is of %q and was lost at %q", slice.Name, versions, name, node.version, node.lost)
+	} else {
+		r.written(node, slice)
 	}
 	devices := pool.complete()
 	if len(devices) == 0 {
@@ -90,6 +93,14 @@ func (r *replay) slice(m moment, slice *resourcev1.ResourceSlice) {
 	}
 }
 
+// written judges what a slice is written with.
+func (r *replay) written(node *driverNode, slice *resourcev1.ResourceSlice) {
+	node.wiping = false
+	if versions := versionsOf(slice.Spec.Devices); !node.lost.IsZero() || !slices.Equal(versions, []string{node.version}) {
+		r.fail("slice %s was written with devices of %v, and the last Pod that was Ready on node %s is of %q and was lost at %q", slice.Name, versions, *slice.Spec.NodeName, node.version, node.lost)
+	}
+}
+
 // deleted judges a deletion by its time.
 func (r *replay) deleted(node *driverNode, slice *resourcev1.ResourceSlice, wasComplete bool) {
 	times := r.deletions[slice.Name]
@@ -98,9 +109,10 @@ func (r *replay) deleted(node *driverNode, slice *resourcev1.ResourceSlice, wasC
 		return
 	}
 	r.deletions[slice.Name] = times[1:]
-	if node.lost.IsZero() || times[0].Before(node.lost.Add(wipeDelay)) {
+	if !node.wiping && (node.lost.IsZero() || times[0].Before(node.lost.Add(wipeDelay))) {
 		r.fail("slice %s of node %s was deleted at %s, and the plugin was lost at %q", slice.Name, *slice.Spec.NodeName, times[0], node.lost)
 	}
+	node.wiping = true
 	if wasComplete {
 		r.wiped++
 	}
