@@ -59,14 +59,16 @@ var profileTests = map[string]struct {
 	},
 	"GPU": {
 		profile: "nvidia-h100", result: claimstest.Device("gpu.nvidia.com", "gpu-3"),
-		env:   []string{"NVIDIA_VISIBLE_DEVICES=void"},
-		nodes: []string{"/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia3"},
+		env:    []string{"NVIDIA_VISIBLE_DEVICES=void"},
+		nodes:  []string{"/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia3"},
+		mounts: []string{"/usr/bin/nvidia-smi"},
 	},
 	"GPU with MPS": {
 		profile: "nvidia-h100", result: claimstest.Device("gpu.nvidia.com", "gpu-0"),
 		parameters: `{"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharing": {"strategy": "MPS", "mpsConfig": {"defaultActiveThreadPercentage": 50, "defaultPinnedDeviceMemoryLimit": "10Gi"}}}`,
 		env:        []string{"NVIDIA_VISIBLE_DEVICES=void", "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps"},
 		nodes:      []string{"/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia0"},
+		mounts:     []string{"/usr/bin/nvidia-smi"},
 	},
 	"GPU, unknown strategy": {
 		profile: "nvidia-t4", result: claimstest.Device("gpu.nvidia.com", "gpu-0"),
@@ -83,6 +85,7 @@ var profileTests = map[string]struct {
 		parameters: `{"apiVersion": "resource.nvidia.com/v1beta1", "kind": "MigDeviceConfig", "sharing": {"strategy": "TimeSlicing"}}`,
 		env:        []string{"NVIDIA_VISIBLE_DEVICES=void"},
 		nodes:      []string{"/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia2"},
+		mounts:     []string{"/usr/bin/nvidia-smi"},
 	},
 	"channel": {
 		profile: "nvidia-gb200-nvl72", result: claimstest.Device("compute-domain.nvidia.com", "channel-0"),

@@ -172,21 +172,9 @@ func see(pools map[string]pool, kind watch.EventType, slice *resourcev1.Resource
 
 // complete are the devices of the newest generation, or none where that is not complete.
 func (p pool) complete() []resourcev1.Device {
-	var newest, count int64
-	for _, slice := range p {
-		newest = max(newest, slice.Spec.Pool.Generation)
-	}
 	var all []resourcev1.Device
-	for _, slice := range p {
-		if slice.Spec.Pool.Generation == newest {
-			count++
-			all = append(all, slice.Spec.Devices...)
-		}
-	}
-	for _, slice := range p {
-		if slice.Spec.Pool.Generation == newest && slice.Spec.Pool.ResourceSliceCount != count {
-			return nil
-		}
+	for _, slice := range harness.Newest(p) {
+		all = append(all, slice.Spec.Devices...)
 	}
 	return all
 }
