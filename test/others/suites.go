@@ -1,18 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
-
-	"golang.org/x/mod/module"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/others/report"
 )
 
-// A suite is a suite of tests of another project, and what it needs.
+// A suite is a suite of tests of another project, and what it needs. The folder manifests
+// has a kustomization of nodes and templates for each.
 type suite struct {
 	name string
 	// tests are what is built and run, from the module as it was released.
@@ -22,7 +22,18 @@ type suite struct {
 	// containerView says that the suite reads logs of containers, which then show what the
 	// containers see of their devices.
 	containerView bool
-	leftOut       []leftOut
+	// install starts what the suite is about, such as the controllers of a queue, when the
+	// nodes are Ready. It may be nil.
+	install func(ctx context.Context, w *world) (*installation, error)
+	leftOut []leftOut
+}
+
+// installation is what runs in a cluster for a suite.
+type installation struct {
+	// env and arguments are for the program of the tests.
+	env, arguments []string
+	// stop ends what was started. It may be nil.
+	stop func() error
 }
 
 // leftOut says why specs are not run.
@@ -31,28 +42,8 @@ type leftOut struct {
 	because string
 }
 
-// suites are all, in the order in which they run. The folder manifests has a
-// kustomization of nodes and templates for each.
-var suites = []suite{
-	{
-		name: "dra-example-driver",
-		tests: build.Tests{
-			Module:  module.Version{Path: "sigs.k8s.io/dra-example-driver", Version: "v0.4.0"},
-			Package: "sigs.k8s.io/dra-example-driver/test/e2e",
-			Tags:    "e2e",
-		},
-		cluster: cluster.Options{
-			FeatureGates: switchOn("DynamicResourceAllocation", "DRAAdminAccess", "DRAWorkloadResourceClaims", "GangScheduling", "GenericWorkload",
-				"DRAExtendedResource", "DRADeviceBindingConditions", "DRANodeAllocatableResources", "DRAConsumableCapacity"),
-			RuntimeConfig: switchOn("resource.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"),
-		},
-		containerView: true,
-		leftOut: []leftOut{
-			{regexp.MustCompile("Webhooks"), "they need cert-manager, and a webhook server that runs"},
-			{regexp.MustCompile("native CPU resources"), "it reads nodeAllocatableResourceMappings, an alpha field that Kubernetes 1.36 alone has"},
-		},
-	},
-}
+// suites are all, in the order in which they run.
+var suites = []suite{draExampleDriver}
 
 func switchOn(names ...string) map[string]bool {
 	on := map[string]bool{}

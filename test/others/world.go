@@ -16,6 +16,8 @@ type world struct {
 	*cluster.Cluster
 	// sidecar is the log of kwok-dra.
 	sidecar string
+	// installed is what runs there for the suite.
+	installed *installation
 }
 
 // stages are kwok's own, as files of its module.
@@ -45,11 +47,28 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Cluster: c}
+	w := &world{Cluster: c, installed: &installation{}}
 	if err := w.furnish(ctx, s); err != nil {
-		return nil, errors.Join(err, c.Stop())
+		return nil, errors.Join(err, w.stop())
 	}
+	if s.install == nil {
+		return w, nil
+	}
+	installed, err := s.install(ctx, w)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("install %s: %w", s.name, err), w.stop())
+	}
+	w.installed = installed
 	return w, nil
+}
+
+// stop ends the suite's own programs, and then the cluster.
+func (w *world) stop() error {
+	var err error
+	if w.installed.stop != nil {
+		err = w.installed.stop()
+	}
+	return errors.Join(err, w.Stop())
 }
 
 // furnish starts kwok-dra, and makes the nodes and templates of a suite.
