@@ -176,7 +176,7 @@ func (w *world) printsOf(pod string) {
 	require.Contains(w, table, "81559MiB")
 	devices, err := w.exec("h100", pod, "c", "ls", "/dev")
 	require.NoError(w, err)
-	require.Regexp(w, `^nvidia-uvm\nnvidia-uvm-tools\nnvidia[0-7]\nnvidiactl\n$`, devices)
+	require.Regexp(w, `^nvidia-modeset\nnvidia-uvm\nnvidia-uvm-tools\nnvidia[0-7]\nnvidiactl\n$`, devices)
 
 	_, err = w.exec("h100", pod, "c", "cat", "/etc/hostname")
 	require.ErrorContains(w, err, "cat: /etc/hostname: No such file or directory")
