@@ -32,11 +32,11 @@ func installKarpenter(ctx context.Context, w *world) (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	definitions := filepath.Join(source.Dir, "dra-kwok-driver", "pkg", "apis", "crds")
-	if _, err := w.Kubectl(ctx, "apply", "-f", definitions); err != nil {
+	definition := filepath.Join(source.Dir, "dra-kwok-driver", "pkg", "apis", "crds", "test.karpenter.sh_draconfigs.yaml")
+	if _, err := w.Kubectl(ctx, "apply", "-f", definition); err != nil {
 		return nil, err
 	}
-	if _, err := w.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", definitions); err != nil {
+	if _, err := w.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", definition); err != nil {
 		return nil, err
 	}
 	step := progress.Start(os.Stderr, "Starting Karpenter")
