@@ -37,10 +37,11 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) *patch
 	shown.Conditions = slices.DeleteFunc(shown.Conditions, func(c metav1.Condition) bool {
 		return c.Type != conditionReady && c.Type != conditionValidated // another's
 	})
-	status := draConfigStatus{
-		Conditions:         slices.Clone(shown.Conditions),
-		NodeCount:          new(int32(all.published + all.waiting + all.failing)),
-		ResourceSliceCount: new(int32(all.Slices)),
+	status := draConfigStatus{Conditions: slices.Clone(shown.Conditions)}
+	// Before the first node there are no counts: Karpenter expects none of a DRAConfig
+	// that is new.
+	if nodes := all.published + all.waiting + all.failing; nodes > 0 || shown.NodeCount != nil {
+		status.NodeCount, status.ResourceSliceCount = new(int32(nodes)), new(int32(all.Slices))
 	}
 	set(&status.Conditions, object.Generation, now, accepted(conditionValidated, object), ready(object, all))
 	if apiequality.Semantic.DeepEqual(status, shown) {

@@ -110,16 +110,16 @@ func TestDRAConfig(t *testing.T) {
 		nodes                 map[string]map[string]resourceslice.Outcome
 		err                   error
 		templates             bool
-		nodeCount, sliceCount int32
+		nodeCount, sliceCount *int32
 		ready, validated      metav1.ConditionStatus
 		reason, message       string
 	}{
-		"no node yet":      {nil, nil, true, 0, 0, "True", "True", reasonNoNode, "no fake node is selected"},
-		"published":        {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, 2, 4, "True", "True", reasonPublished, "published on 2 nodes"},
-		"waiting":          {map[string]map[string]resourceslice.Outcome{"node n": pools(resourceslice.Outcome{}, resourceslice.Outcome{})}, nil, true, 1, 0, "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
-		"clashing":         {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, 2, 3, "False", "True", reasonFailing, "node m: both have the device gpu-0"},
-		"refused":          {nil, errors.New("bad"), false, 0, 0, "False", "False", reasonNoVersion, "no version has been accepted"},
-		"old one in force": {map[string]map[string]resourceslice.Outcome{"node n": both}, errors.New("bad"), true, 1, 3, "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
+		"no node yet":      {nil, nil, true, nil, nil, "True", "True", reasonNoNode, "no fake node is selected"},
+		"published":        {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, new(int32(2)), new(int32(4)), "True", "True", reasonPublished, "published on 2 nodes"},
+		"waiting":          {map[string]map[string]resourceslice.Outcome{"node n": pools(resourceslice.Outcome{}, resourceslice.Outcome{})}, nil, true, new(int32(1)), new(int32(0)), "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
+		"clashing":         {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, new(int32(2)), new(int32(3)), "False", "True", reasonFailing, "node m: both have the device gpu-0"},
+		"refused":          {nil, errors.New("bad"), false, nil, nil, "False", "False", reasonNoVersion, "no version has been accepted"},
+		"old one in force": {map[string]map[string]resourceslice.Outcome{"node n": both}, errors.New("bad"), true, new(int32(1)), new(int32(3)), "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,8 +132,8 @@ func TestDRAConfig(t *testing.T) {
 					w.Outcomes(of, outcomes)
 				}
 				status := w.settle()
-				require.Equal(t, test.nodeCount, *status.NodeCount)
-				require.Equal(t, test.sliceCount, *status.ResourceSliceCount)
+				require.Equal(t, test.nodeCount, status.NodeCount)
+				require.Equal(t, test.sliceCount, status.ResourceSliceCount)
 				ready := meta.FindStatusCondition(status.Conditions, conditionReady)
 				require.Equal(t, test.ready, ready.Status)
 				require.Equal(t, test.reason, ready.Reason)
@@ -145,6 +145,20 @@ func TestDRAConfig(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDRAConfigAfterTheLastNode: counts that were there go back to zero.
+func TestDRAConfigAfterTheLastNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newDRAWorld(t, nil)
+		w.Outcomes("node n", pools(resourceslice.Outcome{Slices: 1}, resourceslice.Outcome{Slices: 1}))
+		require.Equal(t, new(int32(2)), w.settle().ResourceSliceCount)
+		w.Outcomes("node n", nil)
+		status := w.settle()
+		require.Equal(t, new(int32(0)), status.NodeCount)
+		require.Equal(t, new(int32(0)), status.ResourceSliceCount)
+	})
 }
 
 // TestDRAConfigOfSomeoneElse: a status that another has written is theirs.

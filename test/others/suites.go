@@ -22,6 +22,8 @@ type suite struct {
 	// containerView says that the suite reads logs of containers, which then show what the
 	// containers see of their devices.
 	containerView bool
+	// sidecar are more arguments for kwok-dra.
+	sidecar []string
 	// install starts what the suite is about, such as the controllers of a queue, when the
 	// nodes are Ready. It may be nil.
 	install func(ctx context.Context, w *world) (*installation, error)
@@ -32,6 +34,8 @@ type suite struct {
 type installation struct {
 	// env and arguments are for the program of the tests.
 	env, arguments []string
+	// logs are files to keep, by the names under which they are kept.
+	logs map[string]string
 	// stop ends what was started. It may be nil.
 	stop func() error
 }
@@ -43,7 +47,7 @@ type leftOut struct {
 }
 
 // suites are all, in the order in which they run.
-var suites = []suite{draExampleDriver}
+var suites = []suite{draExampleDriver, karpenterDRA}
 
 func switchOn(names ...string) map[string]bool {
 	on := map[string]bool{}

@@ -17,7 +17,7 @@ func TestChoose(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, suites[0].tests, one[0].tests)
 	_, err = choose("other")
-	require.EqualError(t, err, `find suite "other": want one of dra-example-driver`)
+	require.EqualError(t, err, `find suite "other": want one of dra-example-driver, karpenter`)
 }
 
 func TestExplain(t *testing.T) {

@@ -81,7 +81,7 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 	if _, err := w.Kubectl(ctx, "apply", "-k", manifests); err != nil {
 		return err
 	}
-	arguments := []string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}
+	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}, s.sidecar...)
 	if s.containerView {
 		// The logs go with the cluster, and so may these.
 		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))
@@ -91,18 +91,30 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 		return err
 	}
 	w.sidecar = process.Log
+	nodes, err := w.Kubectl(ctx, "get", "nodes", "-o", "name")
+	if err != nil || nodes == "" {
+		return err
+	}
 	_, err = w.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=2m", "nodes", "--all")
 	return err
 }
 
-// keepLogs copies the log of kwok-dra, which goes with the cluster.
+// keepLogs copies logs that go with the cluster.
 func (w *world) keepLogs(dir string) error {
-	content, err := os.ReadFile(w.sidecar)
-	if err != nil {
-		return fmt.Errorf("read log of kwok-dra: %w", err)
+	err := keepLog(w.sidecar, filepath.Join(dir, "kwok-dra.log"))
+	for name, file := range w.installed.logs {
+		err = errors.Join(err, keepLog(file, filepath.Join(dir, name)))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kwok-dra.log"), content, 0o644); err != nil {
-		return fmt.Errorf("keep log of kwok-dra: %w", err)
+	return err
+}
+
+func keepLog(file, as string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	if err := os.WriteFile(as, content, 0o644); err != nil {
+		return fmt.Errorf("keep log: %w", err)
 	}
 	return nil
 }

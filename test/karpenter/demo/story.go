@@ -14,8 +14,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
+	"github.com/kwok-dra/kwok-dra/test/internal/karpenter"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
-	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
@@ -46,7 +46,7 @@ func (s *story) compile(context.Context) error {
 		if _, err := sidecar.Programs(); err != nil {
 			return err
 		}
-		_, err := process.Binary()
+		_, err := karpenter.Binary()
 		return err
 	})
 }
@@ -92,7 +92,7 @@ func (s *story) startSidecar(ctx context.Context) error {
 func (s *story) startKarpenter(ctx context.Context) error {
 	show.Chapter(os.Stdout, "Karpenter with its KWOK provider, whose instance types have the same devices")
 	types := filepath.Join(sidecar.Root(), "kustomize", "karpenter", "instance-types", "instance_types.json")
-	if err := process.Start(ctx, s.cluster, process.Options{InstanceTypes: types, Templates: templates()}); err != nil {
+	if err := karpenter.Start(ctx, s.cluster, karpenter.Options{InstanceTypes: types, Templates: templates()}); err != nil {
 		return err
 	}
 	config, err := admin.Config(s.cluster.Kubeconfig())
@@ -173,5 +173,5 @@ Look around:
 To remove all of it:
 
   make demo-down
-`, s.sidecar.URL, s.cluster.Kubeconfig(), s.path, filepath.Join(s.cluster.Logs(), process.Component+".log"))
+`, s.sidecar.URL, s.cluster.Kubeconfig(), s.path, filepath.Join(s.cluster.Logs(), karpenter.Component+".log"))
 }

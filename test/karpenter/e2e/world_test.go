@@ -20,8 +20,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
+	"github.com/kwok-dra/kwok-dra/test/internal/karpenter"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
-	"github.com/kwok-dra/kwok-dra/test/karpenter/process"
 	"github.com/kwok-dra/kwok-dra/test/karpenter/timeline"
 )
 
@@ -66,7 +66,7 @@ func newWorld(t *testing.T, options cluster.Options) *world {
 	}
 	_, err = sidecar.Start(t.Context(), w.cluster, arguments...)
 	require.NoError(t, err)
-	err = process.Start(t.Context(), w.cluster, process.Options{InstanceTypes: instanceTypes(), Templates: templates()})
+	err = karpenter.Start(t.Context(), w.cluster, karpenter.Options{InstanceTypes: instanceTypes(), Templates: templates()})
 	require.NoError(t, err)
 
 	w.timeline, err = timeline.Watch(t.Context(), w.config, nil)

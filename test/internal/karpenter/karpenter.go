@@ -1,10 +1,11 @@
-// Package process builds Karpenter with its KWOK provider and runs it against a
+// Package karpenter builds Karpenter with its KWOK provider and runs it against a
 // cluster, as its own process.
-package process
+package karpenter
 
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -18,17 +19,23 @@ const Component = "karpenter"
 // Binary builds Karpenter and returns its path. It builds once per process.
 var Binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(sidecar.Root(), "bin", "karpenter")
-	if err := sidecar.Build(filepath.Join(sidecar.Root(), "test", "karpenter"), path, "./provider"); err != nil {
+	if err := sidecar.Build(dir(), path, "./provider"); err != nil {
 		return "", err
 	}
 	return path, nil
 })
 
-// Options say with what Karpenter runs.
+// dir has the module that requires Karpenter.
+func dir() string { return filepath.Join(sidecar.Root(), "test", "karpenter") }
+
+// Options say with what Karpenter runs. The zero value is Karpenter by its own
+// defaults.
 type Options struct {
 	// InstanceTypes is a file of instance types as Karpenter's KWOK provider has it.
+	// Optional, default are the provider's own.
 	InstanceTypes string
-	// Templates are files of ResourcePoolTemplates.
+	// Templates are files of ResourcePoolTemplates. With any, Karpenter makes nodes for
+	// Pods with claims. Optional.
 	Templates []string
 }
 
@@ -43,14 +50,18 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) error {
 	if err := install(ctx, c); err != nil {
 		return err
 	}
-	return c.AddComponent(Component, binary,
+	return c.AddComponent(Component, binary, o.arguments()...)
+}
+
+func (o Options) arguments() []string {
+	return []string{
 		// By default Karpenter makes no nodes for Pods with claims.
-		"--ignore-dra-requests=false",
-		"--instance-types-file-path="+o.InstanceTypes,
-		"--resource-pool-templates-file-paths="+strings.Join(o.Templates, ","),
+		"--ignore-dra-requests=" + strconv.FormatBool(len(o.Templates) == 0),
+		"--instance-types-file-path=" + o.InstanceTypes,
+		"--resource-pool-templates-file-paths=" + strings.Join(o.Templates, ","),
 		"--disable-leader-election=true",
 		// Ports that are free.
 		"--metrics-port=0",
 		"--health-probe-port=0",
-	)
+	}
 }

@@ -1,0 +1,30 @@
+package karpenter
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+)
+
+// install applies the custom resource definitions of Karpenter and of its KWOK
+// provider, which are files of its module.
+func install(ctx context.Context, c *cluster.Cluster) error {
+	module, err := gomod.Download(ctx, dir(), "sigs.k8s.io/karpenter")
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, definitions := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
+		files = append(files, "-f", filepath.Join(module.Dir, filepath.FromSlash(definitions)))
+	}
+	if _, err := c.Kubectl(ctx, append([]string{"apply", "--server-side"}, files...)...); err != nil {
+		return fmt.Errorf("install Karpenter: %w", err)
+	}
+	if _, err := c.Kubectl(ctx, append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, files...)...); err != nil {
+		return fmt.Errorf("install Karpenter: %w", err)
+	}
+	return nil
+}
