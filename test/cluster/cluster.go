@@ -28,10 +28,11 @@ import (
 // A Cluster is a running cluster.
 type Cluster struct {
 	runner
-	options  Options
-	programs *build.Programs
-	ports    *filelock.Lock
-	watchdog *watchdog
+	options   Options
+	programs  *build.Programs
+	ports     *filelock.Lock
+	sparePort int
+	watchdog  *watchdog
 
 	stop func() error
 }
@@ -117,6 +118,10 @@ func (c *Cluster) remove() error {
 
 // Versions are the versions that the cluster runs.
 func (c *Cluster) Versions() build.Versions { return c.programs.Versions }
+
+// SparePort is a port of loopback for a program that cannot choose a free one by itself.
+// It was free when Start started the cluster, and no other cluster takes it.
+func (c *Cluster) SparePort() int { return c.sparePort }
 
 // Binary is the path of one of the built programs, for example kubectl, or ""
 // for an unknown name.

@@ -44,6 +44,7 @@ func TestCluster(t *testing.T) {
 		require.Error(t, err, out)
 	})
 	t.Run("listens on loopback only", func(t *testing.T) { requireLoopback(t, c) })
+	t.Run("has a spare port", func(t *testing.T) { require.False(t, port{c.SparePort()}.open()) })
 	t.Run("logs requests", func(t *testing.T) { requireAudit(t, c) })
 	t.Run("reports what kubectl says", func(t *testing.T) {
 		_, err := c.Kubectl(t.Context(), "get", "nothing")

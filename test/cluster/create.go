@@ -48,7 +48,7 @@ func (c *Cluster) prepare() error {
 	if err != nil {
 		return err
 	}
-	c.ports = ports.lock
+	c.ports, c.sparePort = ports.lock, ports.first+portsUsed
 	return settings{c.folder, c.options, c.programs}.write(ports)
 }
 

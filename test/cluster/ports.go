@@ -18,6 +18,8 @@ const (
 	portsTo       = 32000
 	portsPerBlock = 10
 	portsUsed     = 6
+	// One more is for what is added to the cluster.
+	portsChecked = portsUsed + 1
 )
 
 var errNoPorts = errors.New("all are in use")
@@ -51,7 +53,7 @@ func takePorts(cache string) (ports, error) {
 }
 
 func free(first int) bool {
-	for port := first; port < first+portsUsed; port++ {
+	for port := first; port < first+portsChecked; port++ {
 		l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 		if err != nil {
 			return false

@@ -9,13 +9,13 @@ require (
 	github.com/kwok-dra/kwok-dra/test/cluster v0.0.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/mod v0.42.0
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 replace (

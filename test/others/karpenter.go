@@ -46,5 +46,5 @@ func installKarpenter(ctx context.Context, w *world) (*installation, error) {
 		return nil, err
 	}
 	// It ends with the cluster.
-	return &installation{logs: map[string]string{"karpenter-controller.log": filepath.Join(w.Logs(), karpenter.Component+".log")}}, nil
+	return &installation{logs: map[string]string{"controller.log": filepath.Join(w.Logs(), karpenter.Component+".log")}}, nil
 }

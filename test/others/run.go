@@ -61,7 +61,7 @@ func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error 
 	step := progress.Start(os.Stderr, fmt.Sprintf("Running %s %s, log %s", s.name, result.Version, result.Log))
 	result.Specs, err = r.test(ctx, s, w, program, result.Log)
 	step.Finish(err)
-	return errors.Join(err, w.keepLogs(r.logs), w.stop())
+	return errors.Join(err, w.keepLogs(r.logs, s.name), w.stop())
 }
 
 // test runs the program as "go test" would, in the folder of its package.

@@ -47,7 +47,7 @@ type leftOut struct {
 }
 
 // suites are all, in the order in which they run.
-var suites = []suite{draExampleDriver, karpenterDRA}
+var suites = []suite{draExampleDriver, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA}
 
 func switchOn(names ...string) map[string]bool {
 	on := map[string]bool{}
@@ -85,15 +85,17 @@ func names() []string {
 	return all
 }
 
-// choose finds a suite by its name, or all where it is empty.
+// choose finds a suite by its name, those of a project by how their names begin, or all
+// where name is empty.
 func choose(name string) ([]suite, error) {
-	if name == "" {
-		return suites, nil
-	}
+	var chosen []suite
 	for _, s := range suites {
-		if s.name == name {
-			return []suite{s}, nil
+		if name == "" || s.name == name || strings.HasPrefix(s.name, name+"-") {
+			chosen = append(chosen, s)
 		}
 	}
-	return nil, fmt.Errorf("find suite %q: want one of %s", name, strings.Join(names(), ", "))
+	if chosen == nil {
+		return nil, fmt.Errorf("find suite %q: want one of %s, or how some of them begin", name, strings.Join(names(), ", "))
+	}
+	return chosen, nil
 }

@@ -16,8 +16,11 @@ func TestChoose(t *testing.T) {
 	one, err := choose(suites[0].name)
 	require.NoError(t, err)
 	require.Equal(t, suites[0].tests, one[0].tests)
-	_, err = choose("other")
-	require.EqualError(t, err, `find suite "other": want one of dra-example-driver, karpenter`)
+	some, err := choose("kueue")
+	require.NoError(t, err)
+	require.Len(t, some, 3)
+	_, err = choose("kue")
+	require.ErrorContains(t, err, `find suite "kue": want one of dra-example-driver, `)
 }
 
 func TestExplain(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -99,22 +100,18 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 	return err
 }
 
-// keepLogs copies logs that go with the cluster.
-func (w *world) keepLogs(dir string) error {
-	err := keepLog(w.sidecar, filepath.Join(dir, "kwok-dra.log"))
-	for name, file := range w.installed.logs {
-		err = errors.Join(err, keepLog(file, filepath.Join(dir, name)))
-	}
-	return err
-}
-
-func keepLog(file, as string) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read log: %w", err)
-	}
-	if err := os.WriteFile(as, content, 0o644); err != nil {
-		return fmt.Errorf("keep log: %w", err)
+// keepLogs copies the logs of kwok-dra and of what is installed, which go with the cluster.
+func (w *world) keepLogs(dir, suite string) error {
+	logs := map[string]string{"kwok-dra.log": w.sidecar}
+	maps.Copy(logs, w.installed.logs)
+	for name, file := range logs {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read log %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, suite+"-"+name), content, 0o644); err != nil {
+			return fmt.Errorf("keep log %s: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -165,8 +165,8 @@ func announcement(cache string, rest []unit, cores int) string {
 		seconds += u.cpu
 	}
 	quick := max(1, (seconds+59)/60/cores)
-	if rest[0].tests {
-		return fmt.Sprintf("Building the tests of others into %s, once. With %d cores this takes %d to %d minutes.", cache, cores, quick, 2*quick)
+	if rest[0].others {
+		return fmt.Sprintf("Building a program of others into %s, once. With %d cores this takes %d to %d minutes.", cache, cores, quick, 2*quick)
 	}
 	return fmt.Sprintf("Building the cluster's programs into %s, once. With %d cores this takes %d to %d minutes; %s=1 downloads them instead.",
 		cache, cores, quick, 2*quick, ReleaseEnv)

@@ -26,6 +26,16 @@ const testsFile = "e2e.test"
 // EnsureTests builds the tests of a package, if the cache lacks them, and returns the
 // path of the program.
 func EnsureTests(ctx context.Context, t Tests, output io.Writer) (string, error) {
+	return ensureOne(ctx, testsUnit(t), output)
+}
+
+// EnsureCommand builds a command of a module, if the cache lacks it, and returns the path
+// of the program. The go.mod of the module chooses the versions of all else.
+func EnsureCommand(ctx context.Context, source module.Version, command string, output io.Writer) (string, error) {
+	return ensureOne(ctx, commandUnit(source, command), output)
+}
+
+func ensureOne(ctx context.Context, u unit, output io.Writer) (string, error) {
 	cache, err := Cache()
 	if err != nil {
 		return "", err
@@ -33,27 +43,32 @@ func EnsureTests(ctx context.Context, t Tests, output io.Writer) (string, error)
 	if output == nil {
 		output = os.Stderr
 	}
-	wanted := []unit{testsUnit(t)}
+	wanted := []unit{u}
 	if len(missing(cache, wanted)) > 0 {
 		if err := buildMissing(ctx, cache, wanted, output); err != nil {
 			return "", err
 		}
 	}
-	return filepath.Join(cache, wanted[0].name, testsFile), nil
+	return filepath.Join(cache, u.name, u.program), nil
 }
 
 func testsUnit(t Tests) unit {
+	u := commandUnit(t.Module, t.Package)
+	u.program, u.tests, u.tags = testsFile, true, t.Tags
+	return u
+}
+
+func commandUnit(source module.Version, command string) unit {
 	u := unit{
-		name:     path.Base(t.Module.Path) + "-" + t.Module.Version + "-" + path.Base(t.Package),
-		source:   t.Module,
-		packages: []string{t.Package},
-		program:  testsFile,
-		tests:    true,
-		tags:     t.Tags,
+		name:     path.Base(source.Path) + "-" + source.Version + "-" + path.Base(command),
+		source:   source,
+		packages: []string{command},
+		program:  path.Base(command),
+		others:   true,
 		cpu:      240,
 	}
-	if t.Module.Path == kubernetesModule {
-		u.parts = stagingVersion(t.Module.Version)
+	if source.Path == kubernetesModule {
+		u.parts = stagingVersion(source.Version)
 	}
 	return u
 }

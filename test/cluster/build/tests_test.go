@@ -24,7 +24,7 @@ func TestEnsureTests(t *testing.T) {
 	program, err := EnsureTests(t.Context(), smallTests, &output)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(cache, "mod-v0.42.0-semver", "e2e.test"), program)
-	require.Contains(t, output.String(), "Building the tests of others into "+cache)
+	require.Contains(t, output.String(), "Building a program of others into "+cache)
 	require.Contains(t, output.String(), "[1/1] tests of golang.org/x/mod/semver v0.42.0: done in ")
 	said, err := exec.Command(program, "-test.run", "TestIsValid", "-test.v").Output()
 	require.NoError(t, err)
@@ -35,6 +35,17 @@ func TestEnsureTests(t *testing.T) {
 	again, err := EnsureTests(t.Context(), smallTests, nil)
 	require.NoError(t, err)
 	require.Equal(t, program, again)
+}
+
+func TestEnsureCommand(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(CacheEnv, cache)
+	var output bytes.Buffer
+	program, err := EnsureCommand(t.Context(), small.source, "golang.org/x/mod/gosumcheck", &output)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(cache, "mod-v0.42.0-gosumcheck", "gosumcheck"), program)
+	require.Contains(t, output.String(), "[1/1] golang.org/x/mod/gosumcheck v0.42.0: done in ")
+	require.NoError(t, exec.Command(program, "/dev/null").Run())
 }
 
 func TestTestsUnit(t *testing.T) {

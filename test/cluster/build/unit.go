@@ -20,6 +20,8 @@ type unit struct {
 	ldflags  []string
 	// program is the name of the only program, where its package has another one.
 	program string
+	// others says that the program is none of a cluster.
+	others bool
 	// tests says that the program is the tests of the package, with these build tags.
 	tests bool
 	tags  string
@@ -171,8 +173,11 @@ func (u unit) programs() []string {
 }
 
 func (u unit) String() string {
-	if u.tests {
+	switch {
+	case u.tests:
 		return "tests of " + u.packages[0] + " " + u.source.Version
+	case u.others:
+		return u.packages[0] + " " + u.source.Version
 	}
 	return fmt.Sprintf("%s (%s)", strings.Replace(u.name, "-", " ", 1), strings.Join(u.programs(), ", "))
 }

@@ -19,7 +19,6 @@ const (
 // the sidecar has in a cluster, bound to kwok's own rules and those of
 // kustomize/rbac, so that a verb that they lack fails.
 func ServiceAccount(ctx context.Context, c *cluster.Cluster) (string, error) {
-	path := filepath.Join(filepath.Dir(c.Kubeconfig()), "kwok-dra.kubeconfig.yaml")
 	kwok, err := ModuleDir(ctx, "sigs.k8s.io/kwok")
 	if err != nil {
 		return "", err
@@ -29,7 +28,14 @@ func ServiceAccount(ctx context.Context, c *cluster.Cluster) (string, error) {
 			return "", err
 		}
 	}
-	token, err := c.Kubectl(ctx, "-n", serviceAccountNamespace, "create", "token", serviceAccount, "--duration=8760h")
+	return Kubeconfig(ctx, c, serviceAccountNamespace, serviceAccount)
+}
+
+// Kubeconfig writes a kubeconfig with a token of a ServiceAccount into the directory of a
+// cluster.
+func Kubeconfig(ctx context.Context, c *cluster.Cluster, namespace, account string) (string, error) {
+	path := filepath.Join(filepath.Dir(c.Kubeconfig()), account+".kubeconfig.yaml")
+	token, err := c.Kubectl(ctx, "-n", namespace, "create", "token", account, "--duration=8760h")
 	if err != nil {
 		return "", err
 	}
@@ -41,8 +47,8 @@ func ServiceAccount(ctx context.Context, c *cluster.Cluster) (string, error) {
 		return "", fmt.Errorf("write kubeconfig of the ServiceAccount: %w", err)
 	}
 	for _, change := range [][]string{
-		{"config", "set-credentials", serviceAccount, "--token", token},
-		{"config", "set-context", "--current", "--user", serviceAccount},
+		{"config", "set-credentials", account, "--token", token},
+		{"config", "set-context", "--current", "--user", account},
 	} {
 		if _, err := c.Kubectl(ctx, append([]string{"--kubeconfig", path}, change...)...); err != nil {
 			return "", fmt.Errorf("make kubeconfig of the ServiceAccount: %w", err)
