@@ -86,7 +86,7 @@ func (r *runner) test(ctx context.Context, s suite, w *world, program, logFile s
 	defer func() { _ = os.RemoveAll(home) }()
 	arguments := []string{
 		"-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report=" + reported,
-		"-ginkgo.skip=" + s.without(), "-ginkgo.focus=" + r.focus,
+		"-ginkgo.skip=" + s.without(), "-ginkgo.focus=" + r.focus, "-ginkgo.label-filter=" + s.label,
 	}
 	cmd := exec.CommandContext(ctx, program, append(arguments, w.installed.arguments...)...)
 	cmd.Dir = filepath.Join(source.Dir, strings.TrimPrefix(s.tests.Package, s.tests.Module.Path))
@@ -102,5 +102,5 @@ func (r *runner) test(ctx context.Context, s suite, w *world, program, logFile s
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		return nil, fmt.Errorf("run tests: %w", err)
 	}
-	return report.Read(reported)
+	return report.Read(reported, s.label)
 }

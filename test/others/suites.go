@@ -17,6 +17,9 @@ type suite struct {
 	name string
 	// tests are what is built and run, from the module as it was released.
 	tests build.Tests
+	// label is what Ginkgo chooses the specs of the suite by, where the program has others
+	// too. Optional.
+	label string
 	// cluster says what cluster the project itself tests on.
 	cluster cluster.Options
 	// containerView says that the suite reads logs of containers, which then show what the

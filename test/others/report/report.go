@@ -64,14 +64,17 @@ func (s *Suite) Bad() bool {
 // entry is a spec in Ginkgo's JSON report, as far as it matters here.
 type entry struct {
 	ContainerHierarchyTexts    []string
+	ContainerHierarchyLabels   [][]string
 	LeafNodeType, LeafNodeText string
+	LeafNodeLabels             []string
 	State                      string
 	RunTime                    time.Duration
 	Failure                    struct{ Message string }
 }
 
-// Read reads the file that Ginkgo writes with --json-report.
-func Read(file string) ([]Spec, error) {
+// Read reads the file that Ginkgo writes with --json-report. Where label is not empty, the
+// specs without it are none of the suite.
+func Read(file, label string) ([]Spec, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
@@ -84,12 +87,16 @@ func Read(file string) ([]Spec, error) {
 	for _, suite := range suites {
 		for _, e := range suite.SpecReports {
 			// What runs before and after all specs is told where it fails.
-			if spec := e.spec(); e.LeafNodeType == "It" || spec.Result == Failed {
+			if spec := e.spec(); spec.Result == Failed || e.LeafNodeType == "It" && e.has(label) {
 				specs = append(specs, spec)
 			}
 		}
 	}
 	return specs, nil
+}
+
+func (e entry) has(label string) bool {
+	return label == "" || slices.Contains(slices.Concat(append(e.ContainerHierarchyLabels, e.LeafNodeLabels)...), label)
 }
 
 func (e entry) spec() Spec {

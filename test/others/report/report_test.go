@@ -26,7 +26,7 @@ func readSuite(t *testing.T) *Suite {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
 	require.NoError(t, os.WriteFile(file, []byte(said), 0o600))
-	specs, err := Read(file)
+	specs, err := Read(file, "")
 	require.NoError(t, err)
 	return &Suite{Name: "driver", Version: "v1.2.3", Kubernetes: "1.36.3", Specs: specs, Log: "driver.log"}
 }
@@ -42,13 +42,34 @@ func TestRead(t *testing.T) {
 	}, readSuite(t).Specs)
 }
 
+// labelled is what Ginkgo reports of a program that has specs of several suites.
+const labelled = `[{"SpecReports": [
+	{"LeafNodeType": "It", "LeafNodeText": "by its container", "State": "passed", "ContainerHierarchyLabels": [["sig-node", "DRA"], []], "LeafNodeLabels": []},
+	{"LeafNodeType": "It", "LeafNodeText": "by itself", "State": "skipped", "ContainerHierarchyLabels": [], "LeafNodeLabels": ["DRA"]},
+	{"LeafNodeType": "It", "LeafNodeText": "other", "State": "skipped", "ContainerHierarchyLabels": [["sig-storage"]], "LeafNodeLabels": ["DRAFT"]},
+	{"LeafNodeType": "BeforeSuite", "State": "failed"}
+]}]`
+
+func TestReadLabel(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report.json")
+	require.NoError(t, os.WriteFile(file, []byte(labelled), 0o600))
+	specs, err := Read(file, "DRA")
+	require.NoError(t, err)
+	require.Equal(t, []Spec{
+		{Name: "by its container", Result: Passed},
+		{Name: "by itself", Result: LeftOut},
+		{Name: "BeforeSuite", Result: Failed},
+	}, specs)
+}
+
 func TestReadNonsense(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
-	_, err := Read(file)
+	_, err := Read(file, "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, os.WriteFile(file, []byte("[{"), 0o600))
-	_, err = Read(file)
+	_, err = Read(file, "")
 	require.ErrorContains(t, err, file)
 }
 
