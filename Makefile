@@ -115,7 +115,7 @@ test-matrix: ## Run the tests on real clusters of every supported Kubernetes, an
 	@$(RUN) test ./tools/matrix
 
 .PHONY: test-others
-test-others: ## Run test suites of other projects, unmodified, on fake nodes (SUITE=dra-example-driver, ARGS='-o json').
+test-others: ## Run test suites of other projects, unmodified, on fake nodes (SUITE=kueue, ARGS='-o json').
 	@$(RUN) test/others . -suite '$(SUITE)' $(ARGS)
 
 .PHONY: race

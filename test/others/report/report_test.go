@@ -86,7 +86,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	suite := readSuite(t)
-	suite.Specs[3].Message = "needs a webhook"
+	suite.Specs[3].Message = "it needs a webhook"
 	require.NoError(t, Table(&out, []*Suite{suite, {Name: "other", Version: "v2", Kubernetes: "1.36.3", Problem: "does not build"}}))
 	require.Equal(t, `SUITE   VERSION  SPEC                                 RESULT
 driver  v1.2.3   Test GPU allocation should allocate  passed
@@ -100,10 +100,10 @@ failed: Test Binding should publish
   lines
 skipped: Test Binding should run
   an earlier spec failed
-left out: should reject
-  needs a webhook
 failed: AfterSuite
   nil
+left out, since it needs a webhook:
+  should reject
 log: driver.log
 driver v1.2.3 on Kubernetes 1.36.3: 1 of 4 specs passed, 1 left out in 13s
 

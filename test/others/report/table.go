@@ -30,10 +30,22 @@ func Table(out io.Writer, suites []*Suite) error {
 // tell says why specs failed or were not run, and counts.
 func tell(out io.Writer, s *Suite) {
 	fmt.Fprintln(out)
+	var reasons []string
+	leftOut := map[string][]string{}
 	for _, spec := range s.Specs {
-		if spec.Message != "" {
+		switch {
+		case spec.Message == "":
+		case spec.Result == LeftOut:
+			if leftOut[spec.Message] == nil {
+				reasons = append(reasons, spec.Message)
+			}
+			leftOut[spec.Message] = append(leftOut[spec.Message], spec.Name)
+		default:
 			fmt.Fprintf(out, "%s: %s\n  %s\n", spec.Result, spec.Name, strings.ReplaceAll(spec.Message, "\n", "\n  "))
 		}
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(out, "%s, since %s:\n  %s\n", LeftOut, reason, strings.Join(leftOut[reason], "\n  "))
 	}
 	if s.Bad() && s.Log != "" {
 		fmt.Fprintf(out, "log: %s\n", s.Log)

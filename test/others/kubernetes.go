@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"golang.org/x/mod/module"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+)
+
+// kubernetes are the specs of DRA itself, each with a driver of its own that kwok-dra
+// knows nothing of.
+var kubernetes = suite{
+	name: "kubernetes",
+	tests: build.Tests{
+		Module: module.Version{Path: "k8s.io/kubernetes", Version: "v1.36.3"},
+		// The specs are in test/e2e/dra, but only this package runs any.
+		Package: "k8s.io/kubernetes/test/e2e",
+	},
+	label: "DRA",
+	cluster: cluster.Options{
+		KubernetesVersion: "v1.36.3",
+		FeatureGates:      switchOn("DRAResourcePoolStatus"),
+		RuntimeConfig:     switchOn("resource.k8s.io/v1alpha3"),
+	},
+	install: guardOwn,
+	leftOut: []leftOut{
+		{
+			regexp.MustCompile(`\[Feature:DynamicResourceAllocation\]`),
+			"they need a real kubelet: it calls the test driver by way of a program that runs in a Pod of the driver, and the containers of the other Pods run too",
+		},
+		{
+			regexp.MustCompile("supports extended resources together with ResourceClaim|device plugin"),
+			"they need a device plugin, which a container runs and a real kubelet calls",
+		},
+		{
+			regexp.MustCompile("device health"),
+			"they need a real kubelet, which asks the driver for the health of devices",
+		},
+	},
+}
+
+// guardOwn waits until all devices of kwok-dra's own template are published, allocated
+// and prepared. The suite may leave nothing of that changed.
+func guardOwn(ctx context.Context, w *world) (*installation, error) {
+	if _, err := w.Kubectl(ctx, "rollout", "status", "deployment/own", "--timeout=2m"); err != nil {
+		return nil, err
+	}
+	before, err := own(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	return &installation{stop: func() error {
+		after, err := own(ctx, w)
+		if err != nil {
+			return err
+		}
+		return same(before, after)
+	}}, nil
+}
+
+// own lists kwok-dra's slices, and the Pods and claims that use them, with what changes
+// whenever anybody writes to one.
+func own(ctx context.Context, w *world) (string, error) {
+	const columns = "custom-columns=KIND:.kind,NAME:.metadata.name,UID:.metadata.uid,RESOURCEVERSION:.metadata.resourceVersion"
+	slices, err := w.Kubectl(ctx, "get", "resourceslices", "--selector", "dra.kwok.x-k8s.io/managed-by=kwok-dra", "--output", columns)
+	if err != nil {
+		return "", err
+	}
+	users, err := w.Kubectl(ctx, "get", "resourceclaims,pods", "--namespace", "default", "--output", columns)
+	return slices + users, err
+}
+
+func same(before, after string) error {
+	if before != after {
+		return fmt.Errorf("compare objects of kwok-dra's own: somebody has written to them, they were\n%sand are\n%s", before, after)
+	}
+	return nil
+}
