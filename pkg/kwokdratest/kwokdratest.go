@@ -97,7 +97,9 @@ type fleet struct {
 	renderer   *templatenode.Renderer
 	t          testing.TB
 	output     *output
-	running    sync.WaitGroup
+	// nodes are the names of those that were created.
+	nodes   []string
+	running sync.WaitGroup
 	// failed has why kwok-dra ended, if it has.
 	failed chan error
 }
@@ -134,6 +136,11 @@ func (f *fleet) start() error {
 		f.running.Wait()
 		f.output.end()
 		f.removeLeases(context.WithoutCancel(ctx))
+		select {
+		case err := <-f.failed:
+			f.t.Error(err)
+		default:
+		}
 	})
 	ctx = klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(f.output))))
 	if err := f.startSidecar(ctx); err != nil {
@@ -177,5 +184,6 @@ func (f *fleet) create(ctx context.Context, given *corev1.Node) error {
 	if _, err := f.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create node: %w", err)
 	}
+	f.nodes = append(f.nodes, node.Name)
 	return nil
 }

@@ -116,22 +116,22 @@ func (f *fleet) slices(ctx context.Context, node string) ([]*resourcev1.Resource
 // finds nothing.
 func (f *fleet) removeNodes(ctx context.Context) {
 	var errs []error
-	for _, node := range f.options.Nodes {
-		err := f.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{})
+	for _, node := range f.nodes {
+		err := f.client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}
-	for _, node := range f.options.Nodes {
+	for _, node := range f.nodes {
 		left, err := f.await(ctx, func(ctx context.Context) (string, error) {
-			slices, err := f.slices(ctx, node.Name)
+			slices, err := f.slices(ctx, node)
 			if len(slices) == 0 {
 				return "", err
 			}
 			return fmt.Sprintf("%d of its slices are left", len(slices)), err
 		})
 		if err == nil && left != "" {
-			err = fmt.Errorf("node %s: %s after %s", node.Name, left, f.options.Timeout)
+			err = fmt.Errorf("node %s: %s after %s", node, left, f.options.Timeout)
 		}
 		errs = append(errs, err)
 	}
@@ -144,10 +144,10 @@ func (f *fleet) removeNodes(ctx context.Context) {
 // they would stay, and the kwok of the next test would find the wrong holder.
 func (f *fleet) removeLeases(ctx context.Context) {
 	leases := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	for _, node := range f.options.Nodes {
-		err := leases.Delete(ctx, node.Name, metav1.DeleteOptions{})
+	for _, node := range f.nodes {
+		err := leases.Delete(ctx, node, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
-			f.t.Errorf("remove lease of fake node %s: %v", node.Name, err)
+			f.t.Errorf("remove lease of fake node %s: %v", node, err)
 		}
 	}
 }

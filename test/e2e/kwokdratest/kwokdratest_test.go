@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -100,6 +101,11 @@ func (f failing) Fatalf(format string, args ...any) {
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	config := start(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.Scheduler, cluster.ControllerManager}})
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	const others = "others"
+	_, err = client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: others}}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	never := harness.WithSpec(template(), "publishWhen: {matchLabels: {never: there}}")
 	for name, test := range map[string]struct {
 		template string
@@ -111,6 +117,7 @@ func TestStartFails(t *testing.T) {
 		"never published":  {never, func(o *kwokdratest.Options) { o.Timeout = 5 * time.Second }, "wait for node gpu-0: after 5s driver gpu.example.com has 0 of 8 devices there: does publishWhen match the node?"},
 		"nobody plays":     {template(), func(o *kwokdratest.Options) { o.WithKwok, o.Timeout = true, time.Second }, "wait for node gpu-0: after 1s it is not Ready"},
 		"node twice":       {template(), func(o *kwokdratest.Options) { o.Nodes = append(o.Nodes, o.Nodes[0]) }, `nodes "gpu-0" already exists`},
+		"node of others":   {template(), func(o *kwokdratest.Options) { o.Nodes[0].Name = others }, `nodes "others" already exists`},
 		"no template":      {template(), func(o *kwokdratest.Options) { o.Config = nil }, "there are no templates: give Config, or set EnableCRDs"},
 		"no such template": {template(), func(o *kwokdratest.Options) { o.Config = []string{"missing.yaml"} }, "missing.yaml"},
 	} {
@@ -127,4 +134,6 @@ func TestStartFails(t *testing.T) {
 			require.Contains(t, <-said, test.want)
 		})
 	}
+	_, err = client.CoreV1().Nodes().Get(t.Context(), others, metav1.GetOptions{})
+	require.NoError(t, err, "a node of others stays")
 }
