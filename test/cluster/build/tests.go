@@ -69,6 +69,7 @@ func commandUnit(source module.Version, command string) unit {
 	}
 	if source.Path == kubernetesModule {
 		u.parts = stagingVersion(source.Version)
+		u.cpu = 600
 	}
 	return u
 }
