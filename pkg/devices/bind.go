@@ -128,7 +128,7 @@ func (t *Template) bind(pod *DriverPod, data func() (any, error)) (*Template, er
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
-	sized, err := t.sized(data)
+	sized, err := t.counts.sized(t, data)
 	if err != nil {
 		return nil, fmt.Errorf("template %s for pod %s/%s: %w", t.Name, pod.Namespace, pod.Name, err)
 	}

@@ -98,22 +98,22 @@ func (c *counts) sample() *v1alpha1.ResourcePoolTemplate {
 	return c.with(numbers)
 }
 
-// sized is the template with the counts that a driver Pod gives.
-func (t *Template) sized(podData func() (any, error)) (*Template, error) {
-	if t.counts == nil {
+// sized is the template, of which these are the counts, with those that a driver Pod gives.
+func (c *counts) sized(t *Template, podData func() (any, error)) (*Template, error) {
+	if c == nil {
 		return t, nil
 	}
-	r := newRendering(len(t.counts.places))
+	r := newRendering(len(c.places))
 	r.pod = podData
-	numbers := make([]int32, len(t.counts.places))
+	numbers := make([]int32, len(c.places))
 	for i := range numbers {
-		number, err := t.counts.places[i].count(r)
+		number, err := c.places[i].count(r)
 		if err != nil {
 			return nil, err
 		}
 		numbers[i] = number
 	}
-	return t.counts.make(t, numbers)
+	return c.make(t, numbers)
 }
 
 func (p *place) count(r *rendering) (int32, error) {
