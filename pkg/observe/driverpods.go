@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -168,8 +169,9 @@ func (d *DriverPods) Describe(ch chan<- *prometheus.Desc) { ch <- driverPodsDesc
 // Collect implements prometheus.Collector. It tells of templates whose Pods are known.
 func (d *DriverPods) Collect(ch chan<- prometheus.Metric) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, w := range d.watches {
+	watches := slices.Collect(maps.Values(d.watches))
+	d.mu.Unlock() // counting takes long enough to hold up those that ask for Pods
+	for _, w := range watches {
 		if !w.synced.Load() {
 			continue
 		}
