@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 )
 
@@ -49,9 +50,6 @@ type Options struct {
 	// Timeout is how long Start waits. Optional, default is a minute.
 	Timeout time.Duration
 }
-
-// nodeAnnotation is how kwok and kwok-dra know their nodes.
-const nodeAnnotation = "kwok.x-k8s.io/node"
 
 var errNoConfig = errors.New("there are no templates: give Config, or set EnableCRDs")
 
@@ -180,7 +178,7 @@ func (f *fleet) startSidecar(ctx context.Context) error {
 
 func (f *fleet) create(ctx context.Context, given *corev1.Node) error {
 	node := given.DeepCopy()
-	metav1.SetMetaDataAnnotation(&node.ObjectMeta, nodeAnnotation, "fake")
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, lifecycle.NodeAnnotation, lifecycle.FakeValue)
 	if _, err := f.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create node: %w", err)
 	}

@@ -10,9 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// DefaultAnnotationSelector selects the nodes that kwok manages in a cluster by
-// default.
-const DefaultAnnotationSelector = "kwok.x-k8s.io/node=fake"
+const (
+	// NodeAnnotation has the value FakeValue on nodes that kwok manages by default.
+	NodeAnnotation = "kwok.x-k8s.io/node"
+	// FakeValue is the value of NodeAnnotation.
+	FakeValue = "fake"
+	// DefaultAnnotationSelector selects the nodes that kwok manages in a cluster by
+	// default.
+	DefaultAnnotationSelector = NodeAnnotation + "=" + FakeValue
+)
 
 // ManagedNodes says which nodes are fake, with kwok's own four options, which
 // exclude each other, but for the two selectors: of both, a node needs to match

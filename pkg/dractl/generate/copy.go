@@ -19,6 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // fleet is a copy of real nodes.
@@ -257,7 +258,7 @@ func fakeCopy(node *corev1.Node) *corev1.Node {
 	maps.Copy(made.Labels, node.Labels)
 	maps.Copy(made.Annotations, node.Annotations)
 	delete(made.Annotations, corev1.LastAppliedConfigAnnotation)
-	made.Annotations[fakeAnnotation] = fakeValue
+	made.Annotations[lifecycle.NodeAnnotation] = lifecycle.FakeValue
 	for _, taint := range node.Spec.Taints {
 		if !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
 			made.Spec.Taints = append(made.Spec.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})

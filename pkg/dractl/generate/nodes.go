@@ -8,16 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-const (
-	// fakeAnnotation is by which kwok knows its nodes.
-	fakeAnnotation = "kwok.x-k8s.io/node"
-	fakeValue      = "fake"
-
-	// profileLabel selects the nodes of a profile.
-	profileLabel = v1alpha1.GroupName + "/profile"
-)
+// profileLabel selects the nodes of a profile.
+const profileLabel = v1alpha1.GroupName + "/profile"
 
 // resources are those of the nodes that `kwokctl scale node` makes.
 var resources = corev1.ResourceList{
@@ -36,7 +31,7 @@ func profileNodes(profile, prefix string, first, count int) []*corev1.Node {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 			ObjectMeta: metav1.ObjectMeta{
 				Name:        name,
-				Annotations: map[string]string{fakeAnnotation: fakeValue},
+				Annotations: map[string]string{lifecycle.NodeAnnotation: lifecycle.FakeValue},
 				Labels:      map[string]string{"type": "kwok", corev1.LabelHostname: name, profileLabel: profile},
 			},
 			Status: corev1.NodeStatus{Allocatable: resources, Capacity: resources},

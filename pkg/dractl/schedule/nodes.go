@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -99,7 +100,7 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: uidOf(name),
 			Labels:      map[string]string{corev1.LabelHostname: name},
-			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			Annotations: map[string]string{lifecycle.NodeAnnotation: lifecycle.FakeValue},
 		},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
