@@ -11,18 +11,21 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 )
 
+// kubernetesVersion is that of the specs and of the cluster.
+const kubernetesVersion = "v1.36.3"
+
 // kubernetes are the specs of DRA itself, each with a driver of its own that kwok-dra
 // knows nothing of.
 var kubernetes = suite{
 	name: "kubernetes",
 	tests: build.Tests{
-		Module: module.Version{Path: "k8s.io/kubernetes", Version: "v1.36.3"},
+		Module: module.Version{Path: "k8s.io/kubernetes", Version: kubernetesVersion},
 		// The specs are in test/e2e/dra, but only this package runs any.
 		Package: "k8s.io/kubernetes/test/e2e",
 	},
 	label: "DRA",
 	cluster: cluster.Options{
-		KubernetesVersion: "v1.36.3",
+		KubernetesVersion: kubernetesVersion,
 		FeatureGates:      switchOn("DRAResourcePoolStatus"),
 		RuntimeConfig:     switchOn("resource.k8s.io/v1alpha3"),
 	},

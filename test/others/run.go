@@ -59,13 +59,13 @@ func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error 
 	result.Kubernetes = strings.TrimPrefix(w.Versions().Kubernetes, "v")
 	result.Log = filepath.Join(r.logs, s.name+".log")
 	step := progress.Start(os.Stderr, fmt.Sprintf("Running %s %s, log %s", s.name, result.Version, result.Log))
-	result.Specs, err = r.test(ctx, s, w, program, result.Log)
+	result.Specs, err = r.test(ctx, s, program, w.Kubeconfig(), result.Log)
 	step.Finish(err)
 	return errors.Join(err, w.keepLogs(r.logs, s.name), w.stop())
 }
 
 // test runs the program as "go test" would, in the folder of its package.
-func (r *runner) test(ctx context.Context, s suite, w *world, program, logFile string) ([]report.Spec, error) {
+func (r *runner) test(ctx context.Context, s suite, program, kubeconfig, logFile string) ([]report.Spec, error) {
 	source, err := gomod.Download(ctx, sidecar.Root(), s.tests.Module.String())
 	if err != nil {
 		return nil, err
@@ -84,15 +84,11 @@ func (r *runner) test(ctx context.Context, s suite, w *world, program, logFile s
 		return nil, fmt.Errorf("create home directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(home) }()
-	arguments := []string{
-		"-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report=" + reported,
-		"-ginkgo.skip=" + s.without(), "-ginkgo.focus=" + r.focus, "-ginkgo.label-filter=" + s.label,
-	}
-	cmd := exec.CommandContext(ctx, program, append(arguments, w.installed.arguments...)...)
+	cmd := exec.CommandContext(ctx, program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported,
+		"-ginkgo.skip="+s.without(), "-ginkgo.focus="+r.focus, "-ginkgo.label-filter="+s.label)
 	cmd.Dir = filepath.Join(source.Dir, strings.TrimPrefix(s.tests.Package, s.tests.Module.Path))
 	// What Helm and kubectl keep does not go into the user's home.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig(), "HOME="+home, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=")
-	cmd.Env = append(cmd.Env, w.installed.env...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=")
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own: what the tests have started ends with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

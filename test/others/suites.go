@@ -35,8 +35,6 @@ type suite struct {
 
 // installation is what runs in a cluster for a suite.
 type installation struct {
-	// env and arguments are for the program of the tests.
-	env, arguments []string
 	// logs are files to keep, by the names under which they are kept.
 	logs map[string]string
 	// stop ends what was started. It may be nil.
