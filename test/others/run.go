@@ -42,7 +42,7 @@ func (r *runner) run(ctx context.Context, s suite) *report.Suite {
 }
 
 func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error {
-	program, err := build.EnsureTests(ctx, s.tests, os.Stderr)
+	specs, err := r.specs(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -59,9 +59,18 @@ func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error 
 	result.Kubernetes = strings.TrimPrefix(w.Versions().Kubernetes, "v")
 	result.Log = filepath.Join(r.logs, s.name+".log")
 	step := progress.Start(os.Stderr, fmt.Sprintf("Running %s %s, log %s", s.name, result.Version, result.Log))
-	result.Specs, err = r.test(ctx, s, program, w.Kubeconfig(), result.Log)
+	result.Specs, err = specs(w, result.Log)
 	step.Finish(err)
 	return errors.Join(err, w.keepLogs(r.logs, s.name), w.stop())
+}
+
+// specs builds what has the specs of a suite, and returns what runs them.
+func (r *runner) specs(ctx context.Context, s suite) (func(w *world, log string) ([]report.Spec, error), error) {
+	if s.stories != nil {
+		return func(w *world, log string) ([]report.Spec, error) { return r.tell(ctx, w, s.stories, log) }, nil
+	}
+	program, err := build.EnsureTests(ctx, s.tests, os.Stderr)
+	return func(w *world, log string) ([]report.Spec, error) { return r.test(ctx, s, program, w.Kubeconfig(), log) }, err
 }
 
 // test runs the program as "go test" would, in the folder of its package.

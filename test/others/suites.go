@@ -11,12 +11,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/others/report"
 )
 
-// A suite is a suite of tests of another project, and what it needs. The folder manifests
-// has a kustomization of nodes and templates for each.
+// A suite is a suite of tests of another project, or stories with its programs, and what it
+// needs. The folder manifests has a kustomization of nodes and templates for each.
 type suite struct {
 	name string
-	// tests are what is built and run, from the module as it was released.
+	// tests are what is built and run, from the module as it was released. Where there are
+	// stories, only the module counts.
 	tests build.Tests
+	// stories are specs of ours, for a project whose own tests need containers.
+	stories []story
 	// label is what Ginkgo chooses the specs of the suite by, where the program has others
 	// too. Optional.
 	label string
