@@ -90,17 +90,16 @@ func (c *Controller) Allocations() []inventory.Allocation {
 			continue
 		}
 		used, ours, pods := len(c.observer.states.usersOf(claim.UID)) > 0, plan.ManagedBy(claim, plan.Manager), c.podNames(claim)
+		failure := c.observer.states.failureOf(claim.Status.ReservedFor)
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
-			id := plan.ResultID(result)
-			all = append(all, inventory.Allocation{Driver: id.Driver, Pool: id.Pool, Device: id.Device, Claim: inventory.Claim{
-				Namespace:   claim.Namespace,
-				Name:        claim.Name,
-				Prepared:    used || ours && plan.EntryOf(claim, id) != nil,
-				ShareID:     id.Share,
-				AdminAccess: result.AdminAccess != nil && *result.AdminAccess,
-				Pods:        pods,
-			}})
+			allocation := inventory.AllocationOf(claim, result)
+			has := &allocation.Claim
+			has.Pods, has.Prepared = pods, used || ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
+			if !has.Prepared && has.Failure == "" {
+				has.Failure = failure
+			}
+			all = append(all, allocation)
 		}
 	}
 	return all

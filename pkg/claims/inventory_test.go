@@ -28,6 +28,9 @@ func (w *world) inventory() []string {
 		if a.Claim.AdminAccess {
 			words = append(words, "as admin")
 		}
+		if a.Claim.Failure != "" {
+			words = append(words, "failing: "+a.Claim.Failure+",")
+		}
 		if a.Claim.Prepared {
 			words = append(words, "prepared")
 		}
@@ -55,6 +58,28 @@ func TestInventory(t *testing.T) {
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared q"}, w.inventory(), "the other still waits for it, so what is there stays")
 		w.deallocate("c")
 		require.Empty(t, w.inventory())
+	})
+}
+
+// TestInventoryOfAFailure: it is told until the Pod is prepared, or gone.
+func TestInventoryOfAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "d")
+		w := newWorld(t, template("d", "")+configuration("{failWhen: {matchLabels: {fail: now}}}"), newNode("n"), allocated("c", p), allocated("d", q))
+		for _, pod := range []*corev1.Pod{p, q} {
+			pod.Labels = map[string]string{"fail": "now"}
+			w.Add(pod)
+		}
+		failing := w.inventory()
+		require.Len(t, failing, 2)
+		require.Regexp(t, "^c has d/n/gpu-0 failing: .+, p$", failing[0])
+		before := w.controller.Changes()
+		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = nil })
+		w.Remove(q)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"c has d/n/gpu-0 prepared p", "d has d/n/gpu-0 q"}, w.inventory())
+		require.Greater(t, w.controller.Changes(), before)
+		require.Empty(t, w.controller.observer.states.failures)
 	})
 }
 

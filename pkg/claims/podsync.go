@@ -190,6 +190,7 @@ func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.Conta
 func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.event(s, failure)
+	r.observer.states.noteFailure(s.state.uid, failure.Error())
 	s.state.memory.Last = plan.NewLastFailure(s.view, failure, time.Now().Add(retry))
 	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",
 		"pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)

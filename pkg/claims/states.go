@@ -28,6 +28,8 @@ type states struct {
 	// users maps claims to the Pods that they are prepared for, as the kubelet's
 	// checkpoint does.
 	users map[types.UID][]types.UID
+	// failures maps Pods to why preparing their claims fails.
+	failures map[types.UID]string
 }
 
 // boundPod says when a Pod was first seen bound. It is not known of those that were there
@@ -61,16 +63,43 @@ type claimState struct {
 }
 
 func newStates() *states {
-	s := &states{users: map[types.UID][]types.UID{}}
+	s := &states{users: map[types.UID][]types.UID{}, failures: map[types.UID]string{}}
 	s.metrics = newMetrics(s.prepared)
 	return s
 }
 
 // noteReady notes that a Pod's containers can be started.
 func (s *states) noteReady(key types.NamespacedName, uid types.UID) {
+	s.noteFailure(uid, "")
 	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == uid {
 		s.metrics.latency.Observe(time.Since(bound.(boundPod).at).Seconds())
 	}
+}
+
+// noteFailure notes why preparing the claims of a Pod fails, or that it no longer does.
+func (s *states) noteFailure(uid types.UID, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures[uid] == message {
+		return
+	}
+	s.changes.Add(1)
+	if s.failures[uid] = message; message == "" {
+		delete(s.failures, uid)
+	}
+}
+
+// failureOf is why preparing fails for one of the Pods that a claim is reserved for, or
+// is empty.
+func (s *states) failureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, consumer := range consumers {
+		if message := s.failures[consumer.UID]; message != "" {
+			return message
+		}
+	}
+	return ""
 }
 
 // pod returns the state of a Pod. What a Pod had that had its name before is released.
@@ -121,6 +150,7 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 // markUnprepared notes that no claim is prepared any more for a Pod, and counts those for
 // which it was the last one.
 func (s *states) markUnprepared(state *podState) {
+	s.noteFailure(state.uid, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, claim := range state.claims {

@@ -1,6 +1,11 @@
 package inventory
 
-import "slices"
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // Equal reports whether two items say the same.
 func (i *Item) Equal(other *Item) bool {
@@ -9,17 +14,18 @@ func (i *Item) Equal(other *Item) bool {
 
 func (p Pool) equal(other Pool) bool {
 	return p.Driver == other.Driver && p.Name == other.Name && p.Generation == other.Generation &&
-		p.Slices == other.Slices && p.SliceCount == other.SliceCount && slices.EqualFunc(p.Devices, other.Devices, Device.equal)
+		p.Slices == other.Slices && p.SliceCount == other.SliceCount && p.Usage == other.Usage && slices.EqualFunc(p.Devices, other.Devices, Device.equal)
 }
 
 func (d Device) equal(other Device) bool {
-	return d.Name == other.Name && d.State == other.State &&
+	return d.Name == other.Name && d.State == other.State && d.Shared == other.Shared && d.Used == other.Used && d.BlockedBy == other.BlockedBy &&
 		slices.EqualFunc(d.Claims, other.Claims, Claim.equal) && slices.EqualFunc(d.Taints, other.Taints, Taint.equal)
 }
 
 func (c Claim) equal(other Claim) bool {
 	return c.Namespace == other.Namespace && c.Name == other.Name && c.Prepared == other.Prepared &&
-		c.ShareID == other.ShareID && c.AdminAccess == other.AdminAccess && slices.Equal(c.Pods, other.Pods)
+		c.ShareID == other.ShareID && c.AdminAccess == other.AdminAccess && c.Failure == other.Failure &&
+		slices.Equal(c.Pods, other.Pods) && maps.EqualFunc(c.Consumed, other.Consumed, resource.Quantity.Equal)
 }
 
 func (t Taint) equal(other Taint) bool {

@@ -6,15 +6,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // full is an item with something in every field.
 func full() *Item {
 	return &Item{ID: "node/n", Node: "n", Pools: []Pool{{
-		Driver: "d", Name: "n", Generation: 1, Slices: 1, SliceCount: 1,
+		Driver: "d", Name: "n", Generation: 1, Slices: 1, SliceCount: 1, Usage: Usage{Used: 1, Total: 2},
 		Devices: []Device{{
-			Name: "gpu-0", State: Tainted,
-			Claims: []Claim{{Namespace: "x", Name: "c", Prepared: true, ShareID: "s", AdminAccess: true, Pods: []string{"p"}}},
+			Name: "gpu-0", State: Tainted, Shared: true, Used: 0.5, BlockedBy: "capacity m",
+			Claims: []Claim{{
+				Namespace: "x", Name: "c", Prepared: true, ShareID: "s", AdminAccess: true, Failure: "no", Pods: []string{"p"},
+				Consumed: map[resourcev1.QualifiedName]resource.Quantity{"m": resource.MustParse("1Gi")},
+			}},
 			Taints: []Taint{{Key: "k", Value: "v", Effect: "NoExecute", TimeAdded: time.Unix(1, 0)}},
 		}},
 	}}}

@@ -1,6 +1,7 @@
-// Package inventory reports the state of each published device: whether it is
-// free, allocated, prepared or tainted, and who uses it. It keeps nothing: each
-// inventory is taken from the caches on request.
+// Package inventory is the one model of what devices are doing: the state of each
+// published device, who has it, and how much is taken. The page, the metrics and
+// kwok-dractl status show it. It keeps nothing: each inventory is taken from the
+// caches on request.
 package inventory
 
 import (
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Inventory is what there is at one time.
@@ -35,6 +37,7 @@ type Pool struct {
 	// scheduler allocates nothing from a pool that has not as many.
 	Slices     int64    `json:"slices"`
 	SliceCount int64    `json:"resourceSliceCount"`
+	Usage      Usage    `json:"usage"`
 	Devices    []Device `json:"devices"`
 }
 
@@ -47,23 +50,51 @@ func (p *Pool) Complete() bool {
 type Device struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
+	// Shared marks a device of which several claims can have a share.
+	Shared bool `json:"shared,omitempty"`
+	// Used is how much of a shared device is taken, from 0 to 1: the largest part of
+	// any of its capacities.
+	Used float32 `json:"used,omitempty"`
+	// BlockedBy names what keeps claims from the device though none has it, or what a
+	// shared device has no more of.
+	BlockedBy string `json:"blockedBy,omitempty"`
 	// Claims are those that have the device. A device may be shared.
 	Claims []Claim `json:"claims,omitempty"`
 	Taints []Taint `json:"taints,omitempty"`
+}
+
+// Available reports whether the scheduler can give the device, or a share of it, to
+// one more claim, which tolerates no taints.
+func (d *Device) Available() bool {
+	return d.BlockedBy == "" && d.State != Tainted && (d.Shared || d.State == Free)
+}
+
+// taken reports whether a claim has the device. One with admin access leaves it to others.
+func (d *Device) taken() bool {
+	for i := range d.Claims {
+		if !d.Claims[i].AdminAccess {
+			return true
+		}
+	}
+	return false
 }
 
 // Claim is a ResourceClaim that has a device.
 type Claim struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Prepared reports whether the device is prepared for the claim.
-	Prepared bool `json:"prepared"`
 	// ShareID tells shares of one device apart.
 	ShareID string `json:"shareID,omitempty"`
-	// AdminAccess says that the claim only observes the device, which others may use.
-	AdminAccess bool `json:"adminAccess,omitempty"`
+	// Consumed is what a share takes of the capacities of the device.
+	Consumed map[resourcev1.QualifiedName]resource.Quantity `json:"consumedCapacity,omitempty"`
+	// Failure says why the device is not prepared for the claim, or is not ready.
+	Failure string `json:"failure,omitempty"`
 	// Pods are those of the claim's namespace that it is reserved for.
 	Pods []string `json:"pods,omitempty"`
+	// Prepared reports whether the device is prepared for the claim.
+	Prepared bool `json:"prepared"`
+	// AdminAccess says that the claim only observes the device, which others may use.
+	AdminAccess bool `json:"adminAccess,omitempty"`
 }
 
 // Taint is a taint of a device.
@@ -79,28 +110,57 @@ type Driver struct {
 	Name            string `json:"name"`
 	Pools           int    `json:"pools"`
 	IncompletePools int    `json:"incompletePools"`
+	Usage           Usage  `json:"usage"`
 	States          Counts `json:"states"`
 }
 
+// Usage is how much is taken, in whole devices. Devices that draw on a counter set
+// are parts of one device, however many there are. How much of that is taken is the
+// part of the counter named memory, or else of the counter of which the most is
+// taken. Every other device counts as one, and a shared one as much as is taken of it.
+type Usage struct {
+	Used  float64 `json:"used"`
+	Total float64 `json:"total"`
+}
+
+// Ratio is what is taken of all, from 0 to 1.
+func (u Usage) Ratio() float64 {
+	if u.Total == 0 {
+		return 0
+	}
+	return rounded(u.Used / u.Total)
+}
+
+// Add adds what another says.
+func (u *Usage) Add(other Usage) {
+	u.Used = rounded(u.Used + other.Used)
+	u.Total += other.Total
+}
+
 // State is the state of a device. It has one at a time: the first of
-// Tainted, Prepared, Allocated and Free that is true of it.
+// Tainted, Failing, Prepared, Allocated, Blocked and Free that is true of it.
 type State uint8
 
 // The states.
 const (
-	// Free is a device that no claim has.
+	// Free is a device that no claim has, and that a claim can get.
 	Free State = iota
+	// Blocked is one that no claim has and none can get: others have the counters that
+	// it needs.
+	Blocked
 	// Allocated is a device that a claim has.
 	Allocated
 	// Prepared is one that is prepared for a claim.
 	Prepared
+	// Failing is one that cannot be prepared for a claim, or is not ready.
+	Failing
 	// Tainted is one with a taint that keeps Pods away: NoSchedule or NoExecute.
 	Tainted
 
 	states
 )
 
-var stateNames = [states]string{"free", "allocated", "prepared", "tainted"}
+var stateNames = [states]string{"free", "blocked", "allocated", "prepared", "failing", "tainted"}
 
 // String is the state's name.
 func (s State) String() string { return stateNames[s] }
@@ -128,4 +188,5 @@ func (d *Driver) add(pool *Pool) {
 	for i := range pool.Devices {
 		d.States[pool.Devices[i].State]++
 	}
+	d.Usage.Add(pool.Usage)
 }

@@ -48,7 +48,7 @@ func taint(effect resourcev1.DeviceTaintEffect) Taint {
 func TestStates(t *testing.T) {
 	t.Parallel()
 	allocated, prepared := Claim{Name: "a"}, Claim{Name: "p", Prepared: true}
-	looking := Claim{Name: "l", AdminAccess: true, Prepared: true}
+	looking, failing := Claim{Name: "l", AdminAccess: true, Prepared: true}, Claim{Name: "f", Failure: "no"}
 	noSchedule, noExecute := taint(resourcev1.DeviceTaintEffectNoSchedule), taint(resourcev1.DeviceTaintEffectNoExecute)
 	none := taint(resourcev1.DeviceTaintEffectNone)
 	for name, test := range map[string]struct {
@@ -60,6 +60,13 @@ func TestStates(t *testing.T) {
 		"prepared":                      {Device{Claims: []Claim{prepared}}, Prepared},
 		"shared, one prepared":          {Device{Claims: []Claim{allocated, prepared}}, Prepared},
 		"admin access":                  {Device{Claims: []Claim{looking}}, Free},
+		"failing":                       {Device{Claims: []Claim{allocated, failing}}, Failing},
+		"failing, shared":               {Device{Claims: []Claim{failing, prepared}}, Failing},
+		"failing, tainted":              {Device{Taints: []Taint{noExecute}, Claims: []Claim{failing}}, Tainted},
+		"blocked":                       {Device{BlockedBy: "x"}, Blocked},
+		"blocked, admin access":         {Device{BlockedBy: "x", Claims: []Claim{looking}}, Blocked},
+		"blocked, tainted":              {Device{BlockedBy: "x", Taints: []Taint{noSchedule}}, Tainted},
+		"all of it is taken":            {Device{BlockedBy: "x", Claims: []Claim{allocated}}, Allocated},
 		"admin access to an allocated":  {Device{Claims: []Claim{looking, allocated}}, Allocated},
 		"no schedule":                   {Device{Taints: []Taint{noSchedule}}, Tainted},
 		"no execute, allocated":         {Device{Taints: []Taint{none, noExecute}, Claims: []Claim{allocated}}, Tainted},
@@ -87,26 +94,27 @@ func TestTake(t *testing.T) {
 		allocation("gone", "gpu-0", other),
 		Allocation{Driver: "of others", Pool: "n1", Device: "gpu-0", Claim: other},
 	).Take()
-	pool := func(driver, name string, generation int64, devices ...Device) Pool {
-		return Pool{Driver: driver, Name: name, Generation: generation, Slices: 1, SliceCount: 1, Devices: devices}
+	pool := func(driver, name string, generation int64, used float64, devices ...Device) Pool {
+		usage := Usage{Used: used, Total: float64(len(devices))}
+		return Pool{Driver: driver, Name: name, Generation: generation, Slices: 1, SliceCount: 1, Usage: usage, Devices: devices}
 	}
 	require.Equal(t, []*Item{
 		{ID: "node/idle", Node: "idle", Pools: []Pool{}},
 		{ID: "node/n1", Node: "n1", Pools: []Pool{
-			pool("a", "n1", 1, Device{Name: "nic"}),
-			pool("d", "n1", 1, Device{Name: "gpu-0"}, Device{Name: "gpu-1"}),
+			pool("a", "n1", 1, 0, Device{Name: "nic"}),
+			pool("d", "n1", 1, 0, Device{Name: "gpu-0"}, Device{Name: "gpu-1"}),
 		}},
 		{ID: "node/n2", Node: "n2", Pools: []Pool{
-			pool("d", "n2", 1, Device{Name: "gpu-0"}, Device{Name: "gpu-1", State: Tainted, Taints: broken.Taints["gpu-1"], Claims: []Claim{other}}),
+			pool("d", "n2", 1, 1, Device{Name: "gpu-0"}, Device{Name: "gpu-1", State: Tainted, Taints: broken.Taints["gpu-1"], Claims: []Claim{other}}),
 		}},
 		{ID: "pool/e/rack/fabric", Pools: []Pool{
-			pool("e", "rack/fabric", 3, Device{Name: "port-0"}, Device{Name: "port-1", State: Allocated, Claims: []Claim{other, one, two}}),
+			pool("e", "rack/fabric", 3, 1, Device{Name: "port-0"}, Device{Name: "port-1", State: Allocated, Claims: []Claim{other, one, two}}),
 		}},
 	}, got.Items)
 	require.Equal(t, []Driver{
-		{Name: "a", Pools: 1, States: Counts{Free: 1}},
-		{Name: "d", Pools: 2, States: Counts{Free: 3, Tainted: 1}},
-		{Name: "e", Pools: 1, States: Counts{Free: 1, Allocated: 1}},
+		{Name: "a", Pools: 1, Usage: Usage{0, 1}, States: Counts{Free: 1}},
+		{Name: "d", Pools: 2, Usage: Usage{1, 4}, States: Counts{Free: 3, Tainted: 1}},
+		{Name: "e", Pools: 1, Usage: Usage{1, 2}, States: Counts{Free: 1, Allocated: 1}},
 	}, got.Drivers)
 }
 
@@ -185,13 +193,14 @@ func TestJSON(t *testing.T) {
 		Claim{Namespace: "x", Name: "c", Prepared: true, ShareID: "s", AdminAccess: true, Pods: []string{"p"}})).Take())
 	require.NoError(t, err)
 	require.JSONEq(t, `{
-		"drivers": [{"name": "d", "pools": 2, "incompletePools": 1, "states": {"free": 2, "allocated": 0, "prepared": 0, "tainted": 1}}],
+		"drivers": [{"name": "d", "pools": 2, "incompletePools": 1, "usage": {"used": 0, "total": 3},
+			"states": {"free": 2, "blocked": 0, "allocated": 0, "prepared": 0, "failing": 0, "tainted": 1}}],
 		"items": [
-			{"id": "node/n", "node": "n", "pools": [{"driver": "d", "name": "n", "generation": 1, "slices": 1, "resourceSliceCount": 2, "devices": [
+			{"id": "node/n", "node": "n", "pools": [{"driver": "d", "name": "n", "generation": 1, "slices": 1, "resourceSliceCount": 2, "usage": {"used": 0, "total": 2}, "devices": [
 				{"name": "gpu-0", "state": "tainted", "taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": "1970-01-01T00:00:01Z"}]},
 				{"name": "gpu-1", "state": "free"}
 			]}]},
-			{"id": "pool/d/p", "pools": [{"driver": "d", "name": "p", "generation": 1, "slices": 1, "resourceSliceCount": 1, "devices": [
+			{"id": "pool/d/p", "pools": [{"driver": "d", "name": "p", "generation": 1, "slices": 1, "resourceSliceCount": 1, "usage": {"used": 0, "total": 1}, "devices": [
 				{"name": "port", "state": "free", "claims": [
 					{"namespace": "x", "name": "c", "prepared": true, "shareID": "s", "adminAccess": true, "pods": ["p"]}
 				]}
@@ -205,12 +214,17 @@ func TestCollector(t *testing.T) {
 	incomplete := slice("n1", "gpu-0 gpu-1")
 	incomplete.Count = 2
 	require.NoError(t, testutil.CollectAndCompare(NewCollector(fixed(nil, []Slice{incomplete}, allocation("n1", "gpu-0", Claim{Name: "c"}))), strings.NewReader(`
-# HELP kwok_dra_device_states Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else prepared, allocated or free.
+# HELP kwok_dra_device_states Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else failing, prepared, allocated, blocked or free.
 # TYPE kwok_dra_device_states gauge
 kwok_dra_device_states{driver="d",state="allocated"} 1
+kwok_dra_device_states{driver="d",state="blocked"} 0
+kwok_dra_device_states{driver="d",state="failing"} 0
 kwok_dra_device_states{driver="d",state="free"} 1
 kwok_dra_device_states{driver="d",state="prepared"} 0
 kwok_dra_device_states{driver="d",state="tainted"} 0
+# HELP kwok_dra_device_utilization_ratio Part of a driver's devices that claims have now, from 0 to 1. All that draws on one counter set is one device, and of a shared device the largest part of its capacities counts.
+# TYPE kwok_dra_device_utilization_ratio gauge
+kwok_dra_device_utilization_ratio{driver="d"} 0.5
 # HELP kwok_dra_incomplete_pools Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.
 # TYPE kwok_dra_incomplete_pools gauge
 kwok_dra_incomplete_pools{driver="d"} 1
@@ -233,7 +247,7 @@ func TestCollectorCountsAgain(t *testing.T) {
 	collector := NewCollector(source)
 	for i, want := range []int{1, 1, 2, 2} {
 		changes = uint64(i / 2)
-		require.Equal(t, int(states)+1, testutil.CollectAndCount(collector))
+		require.Equal(t, int(states)+2, testutil.CollectAndCount(collector))
 		require.Equal(t, want, taken)
 	}
 }
@@ -269,7 +283,7 @@ func BenchmarkScrape(b *testing.B) {
 	registry.MustRegister(NewCollector(fleet(10_000)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if families, err := registry.Gather(); err != nil || len(families) != 2 {
+		if families, err := registry.Gather(); err != nil || len(families) != 3 {
 			b.Fatal(families, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 // collector counts when it is asked, if anything has changed since the last time.
 type collector struct {
-	source             *Source
-	states, incomplete *prometheus.Desc
+	source                          *Source
+	states, utilization, incomplete *prometheus.Desc
 
 	mu sync.Mutex
 	// drivers are as of changes, and nil before the first time.
@@ -22,7 +22,9 @@ func NewCollector(source *Source) prometheus.Collector {
 	return &collector{
 		source: source,
 		states: prometheus.NewDesc("kwok_dra_device_states",
-			"Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else prepared, allocated or free.", []string{"driver", "state"}, nil),
+			"Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else failing, prepared, allocated, blocked or free.", []string{"driver", "state"}, nil),
+		utilization: prometheus.NewDesc("kwok_dra_device_utilization_ratio",
+			"Part of a driver's devices that claims have now, from 0 to 1. All that draws on one counter set is one device, and of a shared device the largest part of its capacities counts.", []string{"driver"}, nil),
 		incomplete: prometheus.NewDesc("kwok_dra_incomplete_pools",
 			"Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.", []string{"driver"}, nil),
 	}
@@ -31,6 +33,7 @@ func NewCollector(source *Source) prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.states
+	ch <- c.utilization
 	ch <- c.incomplete
 }
 
@@ -45,6 +48,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		for state, count := range driver.States {
 			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, float64(count), driver.Name, State(state).String())
 		}
+		ch <- prometheus.MustNewConstMetric(c.utilization, prometheus.GaugeValue, driver.Usage.Ratio(), driver.Name)
 		ch <- prometheus.MustNewConstMetric(c.incomplete, prometheus.GaugeValue, float64(driver.IncompletePools), driver.Name)
 	}
 }

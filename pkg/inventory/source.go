@@ -1,10 +1,13 @@
 package inventory
 
 import (
+	"cmp"
 	"strings"
 	"unique"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Source is what inventories are taken from. All are required, and may be called
@@ -27,6 +30,8 @@ type Slice struct {
 	// Generation and Count are those of the pool, by what the slice says.
 	Generation, Count int64
 	Devices           Names
+	// Sharing is what devices have to share.
+	Sharing Sharing
 	// Taints are by device.
 	Taints map[string][]Taint
 }
@@ -35,6 +40,35 @@ type Slice struct {
 type Allocation struct {
 	Driver, Pool, Device string
 	Claim                Claim
+}
+
+// AllocationOf is what a claim says of a device that it has. Whether the device is
+// prepared, and for whom, is not in it.
+func AllocationOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) Allocation {
+	has := Claim{
+		Namespace: claim.Namespace, Name: claim.Name, Consumed: result.ConsumedCapacity,
+		AdminAccess: result.AdminAccess != nil && *result.AdminAccess,
+	}
+	if result.ShareID != nil {
+		has.ShareID = string(*result.ShareID)
+	}
+	if ready := ReadyOf(claim, result); ready != nil && ready.Status == metav1.ConditionFalse {
+		has.Failure = cmp.Or(ready.Message, ready.Reason)
+	}
+	return Allocation{Driver: result.Driver, Pool: result.Pool, Device: result.Device, Claim: has}
+}
+
+// ReadyOf is the condition by which a driver says that a device is ready, or nil. Many
+// drivers write none.
+func ReadyOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *metav1.Condition {
+	for i := range claim.Status.Devices {
+		d := &claim.Status.Devices[i]
+		sameShare := (d.ShareID == nil) == (result.ShareID == nil) && (d.ShareID == nil || *d.ShareID == string(*result.ShareID))
+		if sameShare && d.Driver == result.Driver && d.Pool == result.Pool && d.Device == result.Device {
+			return meta.FindStatusCondition(d.Conditions, "Ready")
+		}
+	}
+	return nil
 }
 
 // Names are the names of a slice's devices. Those of all nodes of a kind are the

@@ -10,7 +10,7 @@ import (
 
 // Take takes an inventory. The result is shared and must not be changed.
 func (s *Source) Take() *Inventory {
-	t := taker{claims: claimsOf(s.Allocations()), free: map[Names][]Device{}}
+	t := taker{claims: claimsOf(s.Allocations()), kinds: map[kindKey]*kind{}}
 	items := map[string]*Item{}
 	for _, name := range s.Nodes() {
 		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
@@ -91,9 +91,8 @@ func claimsOf(all []Allocation) map[poolKey]map[string][]Claim {
 // taker takes one inventory.
 type taker struct {
 	claims map[poolKey]map[string][]Claim
-	// free are the devices of slices of which all are free, as most are: such slices
-	// of the same names share them.
-	free map[Names][]Device
+	kinds  map[kindKey]*kind
+	left   left
 }
 
 func (t *taker) pool(members []*Slice) Pool {
@@ -103,35 +102,16 @@ func (t *taker) pool(members []*Slice) Pool {
 		Generation: members[0].Generation,
 		Slices:     int64(len(members)),
 		SliceCount: members[0].Count,
-		Devices:    []Device{},
 	}
-	for _, slice := range members {
-		devices := t.devices(slice)
-		if len(pool.Devices) == 0 {
-			pool.Devices = slices.Clip(devices) // perhaps shared
-		} else {
-			pool.Devices = append(pool.Devices, devices...)
-		}
+	kind := t.kindOf(members)
+	claims := t.claims[poolKey{pool.Driver, pool.Name}]
+	if len(claims) == 0 && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
+		pool.Devices, pool.Usage = kind.free, Usage{Total: kind.total}
+		return pool
 	}
+	pool.Devices = kind.devices(claims, members)
+	pool.Usage = t.left.judge(kind, pool.Devices)
 	return pool
-}
-
-func (t *taker) devices(slice *Slice) []Device {
-	claims := t.claims[poolKey{slice.Driver, slice.Pool}]
-	free := len(claims)+len(slice.Taints) == 0
-	if devices, known := t.free[slice.Devices]; free && known {
-		return devices
-	}
-	names := slice.Devices.List()
-	devices := make([]Device, len(names))
-	for i, name := range names {
-		devices[i] = Device{Name: name, Claims: claims[name], Taints: slice.Taints[name]}
-		devices[i].State = devices[i].state()
-	}
-	if free {
-		t.free[slice.Devices] = devices
-	}
-	return devices
 }
 
 func (d *Device) state() State {
@@ -140,13 +120,18 @@ func (d *Device) state() State {
 	}
 	state := Free
 	for i := range d.Claims {
-		switch {
-		case d.Claims[i].AdminAccess: // takes nothing from others
-		case d.Claims[i].Prepared:
-			return Prepared
-		default:
+		switch claim := &d.Claims[i]; {
+		case claim.AdminAccess: // takes nothing from others
+		case claim.Failure != "":
+			return Failing
+		case claim.Prepared:
+			state = Prepared
+		case state != Prepared:
 			state = Allocated
 		}
+	}
+	if state == Free && d.BlockedBy != "" {
+		return Blocked
 	}
 	return state
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// fleet is a source of nodes with 8 devices, half of them allocated. Each call of
-// Changes is a change of one device.
+// fleet is a source of nodes with 8 devices, half of them allocated. Each time that it
+// is asked for allocations, one device has changed.
 func fleet(nodes int) *inventory.Source {
 	var devices []resourcev1.Device
 	for d := range 8 {
@@ -29,11 +29,13 @@ func fleet(nodes int) *inventory.Source {
 	}
 	var changes uint64
 	return &inventory.Source{
-		Nodes:       func() []string { return nil },
-		Slices:      func() []inventory.Slice { return all },
-		Allocations: func() []inventory.Allocation { return allocations },
-		Changes: func() uint64 {
+		Nodes:  func() []string { return nil },
+		Slices: func() []inventory.Slice { return all },
+		Allocations: func() []inventory.Allocation {
 			allocations[0].Claim.Prepared = !allocations[0].Claim.Prepared
+			return allocations
+		},
+		Changes: func() uint64 {
 			changes++
 			return changes
 		},

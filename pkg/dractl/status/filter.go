@@ -22,7 +22,7 @@ func (f *filter) addTo(command *cobra.Command, reach *cluster.Flags) {
 	flags := command.Flags()
 	flags.StringSliceVar(&f.drivers, "driver", nil, "show the pools of these drivers only")
 	flags.StringSliceVar(&f.nodes, "node", nil, "show the pools of these nodes only")
-	flags.BoolVar(&f.problems, "problems", false, "show only pools that are incomplete or have tainted devices, and Pods that wait")
+	flags.BoolVar(&f.problems, "problems", false, "show only pools that are incomplete or have tainted or failing devices, and Pods that wait")
 	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("node", reach.CompleteNodes)
 }

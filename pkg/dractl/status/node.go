@@ -16,10 +16,17 @@ import (
 
 // Device is a device of a node, with what a person asks first.
 type Device struct {
-	Driver  string            `json:"driver"`
-	Pool    string            `json:"pool"`
-	Name    string            `json:"device"`
-	State   inventory.State   `json:"state"`
+	Driver string          `json:"driver"`
+	Pool   string          `json:"pool"`
+	Name   string          `json:"device"`
+	State  inventory.State `json:"state"`
+	// Whole is the device that this one is a part of.
+	Whole string `json:"whole,omitempty"`
+	// Shared, Used and BlockedBy are those of the inventory.
+	Shared    bool    `json:"shared,omitempty"`
+	Used      float32 `json:"used,omitempty"`
+	BlockedBy string  `json:"blockedBy,omitempty"`
+
 	UUID    string            `json:"uuid,omitempty"`
 	Product string            `json:"product,omitempty"`
 	Memory  string            `json:"memory,omitempty"`
@@ -49,18 +56,27 @@ func (w *world) devices(node string) []Device {
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
+			wholes := w.wholes(pool)
 			for j := range pool.Devices {
-				known := &pool.Devices[j]
-				shown := Device{Driver: pool.Driver, Pool: pool.Name, Name: known.Name, State: known.State, Claims: known.Claims, Taints: known.Taints}
-				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, known.Name)])
+				shown := deviceOf(pool, &pool.Devices[j])
+				shown.Whole = wholes[shown.Name]
+				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)])
 				devices = append(devices, shown)
 			}
 		}
 	}
 	slices.SortStableFunc(devices, func(a, b Device) int {
-		return cmp.Or(cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Pool, b.Pool), natural.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Pool, b.Pool),
+			natural.Compare(cmp.Or(a.Whole, a.Name), cmp.Or(b.Whole, b.Name)), cmp.Compare(a.Whole, b.Whole), natural.Compare(a.Name, b.Name))
 	})
 	return devices
+}
+
+func deviceOf(pool *inventory.Pool, known *inventory.Device) Device {
+	return Device{
+		Driver: pool.Driver, Pool: pool.Name, Name: known.Name, State: known.State,
+		Shared: known.Shared, Used: known.Used, BlockedBy: known.BlockedBy, Claims: known.Claims, Taints: known.Taints,
+	}
 }
 
 func id(driver, pool string, generation int64, device string) string {
@@ -98,37 +114,56 @@ func text(a resourcev1.DeviceAttribute) string {
 	return ""
 }
 
-// printDevices prints devices as a table.
+// printDevices prints devices as a table, with the parts of a device below it.
 func printDevices(out io.Writer, format output.Format, devices []Device) error {
+	shared := slices.ContainsFunc(devices, func(d Device) bool { return d.Shared })
 	table := output.Rows{Columns: []output.Column{
 		{Name: "driver", Wide: true},
 		{Name: "pool", Wide: true},
 		{Name: "device"},
 		{Name: "state"},
+		{Name: "used", Wide: !shared},
 		{Name: "product"},
 		{Name: "memory"},
 		{Name: "uuid"},
 		{Name: "claim"},
 		{Name: "pod"},
+		{Name: "blocked by", Wide: true},
+		{Name: "failure", Wide: !slices.ContainsFunc(devices, func(d Device) bool { return d.State == inventory.Failing })},
 		{Name: "taints", Wide: true},
 	}}
 	for i := range devices {
-		d := &devices[i]
-		var claims, pods, taints []string
-		for _, claim := range d.Claims {
-			claims = append(claims, claim.Namespace+"/"+claim.Name)
-			for _, pod := range claim.Pods {
-				pods = append(pods, claim.Namespace+"/"+pod)
-			}
-		}
-		for _, taint := range d.Taints {
-			taints = append(taints, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
-		}
-		slices.Sort(pods)
-		table.Add(d.Driver, d.Pool, d.Name, d.State.String(), orNone(d.Product), orNone(d.Memory), orNone(d.UUID),
-			orNone(claims...), orNone(slices.Compact(pods)...), orNone(taints...))
+		table.Add(devices[i].cells()...)
 	}
 	return table.Print(out, format)
+}
+
+func (d *Device) cells() []string {
+	var claims, pods, failures, taints []string
+	for _, claim := range d.Claims {
+		claims = append(claims, claim.Namespace+"/"+claim.Name)
+		for _, pod := range claim.Pods {
+			pods = append(pods, claim.Namespace+"/"+pod)
+		}
+		if claim.Failure != "" {
+			failures = append(failures, claim.Failure)
+		}
+	}
+	for _, taint := range d.Taints {
+		taints = append(taints, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+	}
+	name, used := d.Name, ""
+	if d.Whole != "" {
+		name = "  " + name
+	}
+	if d.Shared {
+		used = percent(float64(d.Used))
+	}
+	slices.Sort(pods)
+	return []string{
+		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID),
+		orNone(claims...), orNone(slices.Compact(pods)...), orNone(d.BlockedBy), orNone(slices.Compact(failures)...), orNone(taints...),
+	}
 }
 
 func orNone(texts ...string) string {

@@ -15,9 +15,9 @@ import (
 
 // Overview is what the command shows of a cluster.
 type Overview struct {
-	Pools   []Pool    `json:"pools"`
 	Totals  []Total   `json:"totals"`
 	Waiting []Waiting `json:"waiting"`
+	Pools   []Pool    `json:"pools"`
 }
 
 // Pool sums up a pool.
@@ -29,6 +29,7 @@ type Pool struct {
 	Generation int64            `json:"generation"`
 	Slices     int64            `json:"slices"`
 	SliceCount int64            `json:"resourceSliceCount"`
+	Usage      inventory.Usage  `json:"usage"`
 	States     inventory.Counts `json:"devices"`
 }
 
@@ -36,8 +37,10 @@ type Pool struct {
 func (p *Pool) complete() bool { return p.Slices == p.SliceCount }
 
 // healthy reports whether the scheduler can allocate all devices of the pool that
-// are free.
-func (p *Pool) healthy() bool { return p.complete() && p.States[inventory.Tainted] == 0 }
+// are free, and those that it has allocated can be used.
+func (p *Pool) healthy() bool {
+	return p.complete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
+}
 
 // overview is what the filter chooses of a world. The totals are also of pools
 // without problems.
@@ -61,7 +64,7 @@ func (w *world) overview(f *filter) *Overview {
 func summed(node string, pool *inventory.Pool) Pool {
 	sum := Pool{
 		Node: node, Driver: pool.Driver, Name: pool.Name,
-		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount,
+		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount, Usage: pool.Usage,
 	}
 	for i := range pool.Devices {
 		sum.States[pool.Devices[i].State]++
@@ -84,26 +87,44 @@ const (
 	reset = "\x1b[0m"
 )
 
-// print prints the overview as tables, with incomplete pools in red if colours are
-// wanted.
+// print prints the overview as tables: the totals, what needs attention, and the rest. Incomplete
+// pools are red if colours are wanted.
 func (o *Overview) print(out io.Writer, format output.Format, colours bool) error {
-	if len(o.Pools) > 0 {
-		if err := o.printPools(out, format, colours); err != nil {
-			return err
+	var problems, rest []Pool
+	for i := range o.Pools {
+		if o.Pools[i].healthy() {
+			rest = append(rest, o.Pools[i])
+		} else {
+			problems = append(problems, o.Pools[i])
 		}
 	}
 	if err := o.printTotals(out, format); err != nil {
 		return err
 	}
-	return o.printWaiting(out, format)
+	if err := o.printPools(out, format, "Pools with problems:", problems, colours); err != nil {
+		return err
+	}
+	if err := o.printWaiting(out, format); err != nil {
+		return err
+	}
+	title := "Pools:"
+	if len(problems) > 0 {
+		title = "Other pools:"
+	}
+	return o.printPools(out, format, title, rest, colours)
 }
 
-func (o *Overview) printPools(out io.Writer, format output.Format, colours bool) error {
-	table := output.Rows{Columns: []output.Column{
-		{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "generation"}, {Name: "free"}, {Name: "allocated"}, {Name: "prepared"}, {Name: "tainted"}, {Name: "slices"},
-	}}
-	for i := range o.Pools {
-		table.Add(o.Pools[i].cells()...)
+func (o *Overview) printPools(out io.Writer, format output.Format, title string, pools []Pool, colours bool) error {
+	if len(pools) == 0 {
+		return nil
+	}
+	if err := heading(out, title, true); err != nil {
+		return err
+	}
+	columns := []output.Column{{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "generation"}}
+	table := output.Rows{Columns: append(append(columns, o.stateColumns()...), output.Column{Name: "slices"})}
+	for i := range pools {
+		table.Add(pools[i].cells()...)
 	}
 	var text strings.Builder
 	if err := table.Print(&text, format); err != nil {
@@ -111,7 +132,7 @@ func (o *Overview) printPools(out io.Writer, format output.Format, colours bool)
 	}
 	number := -1 // of the pool; the header is before the first
 	for line := range strings.Lines(text.String()) {
-		if colours && number >= 0 && !o.Pools[number].complete() {
+		if colours && number >= 0 && !pools[number].complete() {
 			line = red + strings.TrimSuffix(line, "\n") + reset + "\n"
 		}
 		if _, err := io.WriteString(out, line); err != nil {
@@ -132,10 +153,7 @@ func (p *Pool) cells() []string {
 		slices += " incomplete"
 	}
 	cells := []string{node, p.Driver, p.Name, strconv.FormatInt(p.Generation, 10)}
-	for _, count := range p.States {
-		cells = append(cells, strconv.Itoa(count))
-	}
-	return append(cells, slices)
+	return append(append(cells, stateCells(p.Usage, &p.States)...), slices)
 }
 
 func (o *Overview) printWaiting(out io.Writer, format output.Format) error {

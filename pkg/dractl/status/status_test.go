@@ -28,14 +28,14 @@ func TestOverview(t *testing.T) {
 	require.NoError(t, err)
 	var plain, coloured strings.Builder
 	require.NoError(t, w.overview(&filter{}).print(&plain, output.Table, false))
-	require.Equal(t, `NODE       DRIVER            POOL     GENERATION   FREE   ALLOCATED   PREPARED   TAINTED   SLICES
-a          gpu.example.com   a        3            1      1           2          0         1/1
-b          gpu.example.com   b        3            0      0           0          1         1/2 incomplete
-<shared>   gpu.example.com   fabric   3            1      0           0          0         1/1
+	require.Equal(t, `Total of each driver:
+DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED
+gpu.example.com   2       3       1            6         50%           2      0           2          1         1
 
-Total of each driver:
-DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   FREE   ALLOCATED   PREPARED   TAINTED
-gpu.example.com   2       3       1            6         2      1           2          1
+Pools with problems:
+NODE   DRIVER            POOL   GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
+a      gpu.example.com   a      3            75%           1      0           2          1         0         1/1
+b      gpu.example.com   b      3            0%            0      0           0          0         1         1/2 incomplete
 
 Pods that wait for their claims to be prepared:
 NAMESPACE   POD     NODE   REASON
@@ -43,9 +43,13 @@ default     bare    a      claim none has no devices
 default     late    a      not prepared yet: reported
 default     lost    a      claim gone does not exist
 default     waits   a      driver is not registered
+
+Other pools:
+NODE       DRIVER            POOL     GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
+<shared>   gpu.example.com   fabric   3            0%            1      0           0          0         0         1/1
 `, plain.String())
 	require.NoError(t, w.overview(&filter{}).print(&coloured, output.Table, true))
-	require.Contains(t, coloured.String(), "\x1b[31mb          gpu.example.com")
+	require.Contains(t, coloured.String(), "\x1b[31mb      gpu.example.com")
 	require.Equal(t, plain.String(), strings.NewReplacer(red, "", reset, "").Replace(coloured.String()), "colours move nothing")
 	require.Equal(t, 1, strings.Count(coloured.String(), red))
 }
@@ -70,11 +74,11 @@ func TestOverviewAsValue(t *testing.T) {
 		Waiting []Waiting
 	}
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &shown))
-	require.Equal(t, map[string]int{"free": 1, "allocated": 1, "prepared": 2, "tainted": 0}, shown.Pools[0].Devices)
+	require.Equal(t, map[string]int{"free": 1, "blocked": 0, "allocated": 0, "prepared": 2, "failing": 1, "tainted": 0}, shown.Pools[0].Devices)
 	require.Len(t, shown.Waiting, 4)
 	require.Len(t, shown.Totals, 1)
 	require.Equal(t, 1, shown.Totals[0].IncompletePools)
-	require.Equal(t, map[string]int{"free": 2, "allocated": 1, "prepared": 2, "tainted": 1}, shown.Totals[0].Devices)
+	require.Equal(t, map[string]int{"free": 2, "blocked": 0, "allocated": 0, "prepared": 2, "failing": 1, "tainted": 1}, shown.Totals[0].Devices)
 }
 
 // TestFilter shows what the user asks for, in natural order.
@@ -109,7 +113,7 @@ func TestFilter(t *testing.T) {
 		},
 		"problems": {
 			filter{problems: true},
-			[]string{"b/gpu.example.com"},
+			[]string{"a/gpu.example.com", "b/gpu.example.com"},
 			[]string{"gpu.example.com: 4 nodes, 5 pools", "nic.example.com: 1 nodes, 1 pools"},
 			[]string{"bare", "late", "lost", "waits"},
 		},
@@ -176,11 +180,11 @@ func TestDevices(t *testing.T) {
 	require.NoError(t, err)
 	var out strings.Builder
 	require.NoError(t, printDevices(&out, output.Table, w.devices("a")))
-	require.Equal(t, `DEVICE   STATE       PRODUCT   MEMORY   UUID          CLAIM              POD
-gpu-0    prepared    H100      80Gi     GPU-a-gpu-0   default/runs       default/runs
-gpu-1    allocated   H100      80Gi     GPU-a-gpu-1   default/waits      default/waits
-gpu-2    prepared    H100      80Gi     GPU-a-gpu-2   default/reported   default/late
-gpu-3    free        H100      80Gi     GPU-a-gpu-3   <none>             <none>
+	require.Equal(t, `DEVICE   STATE      PRODUCT   MEMORY   UUID          CLAIM              POD             FAILURE
+gpu-0    prepared   H100      80Gi     GPU-a-gpu-0   default/runs       default/runs    <none>
+gpu-1    failing    H100      80Gi     GPU-a-gpu-1   default/waits      default/waits   driver is not registered
+gpu-2    prepared   H100      80Gi     GPU-a-gpu-2   default/reported   default/late    <none>
+gpu-3    free       H100      80Gi     GPU-a-gpu-3   <none>             <none>          <none>
 `, out.String())
 	out.Reset()
 	require.NoError(t, printDevices(&out, output.Wide, w.devices("b")))
@@ -252,13 +256,13 @@ func TestFollow(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- c.follow(ctx, client) }()
 		afterTicks()
-		require.Equal(t, 1, strings.Count(shown.String(), "GENERATION"))
+		require.Equal(t, 1, strings.Count(shown.String(), "Total of each driver"))
 		afterTicks()
-		require.Equal(t, 1, strings.Count(shown.String(), "GENERATION"), "nothing has changed")
+		require.Equal(t, 1, strings.Count(shown.String(), "Total of each driver"), "nothing has changed")
 		_, err := client.ResourceV1().ResourceSlices().Create(ctx, slice("c", 1, "gpu-0"), metav1.CreateOptions{})
 		require.NoError(t, err)
 		afterTicks()
-		require.Equal(t, 2, strings.Count(shown.String(), "GENERATION"))
+		require.Equal(t, 2, strings.Count(shown.String(), "Total of each driver"))
 		require.Contains(t, shown.String(), "\nc ")
 		cancel()
 		require.NoError(t, <-ended)

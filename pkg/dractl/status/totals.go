@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -18,6 +19,7 @@ type Total struct {
 	Nodes           int              `json:"nodes"`
 	Pools           int              `json:"pools"`
 	IncompletePools int              `json:"incompletePools"`
+	Usage           inventory.Usage  `json:"usage"`
 	States          inventory.Counts `json:"devices"`
 }
 
@@ -52,29 +54,61 @@ func (t *Total) add(pool *Pool) {
 	for state, count := range pool.States {
 		t.States[state] += count
 	}
+	t.Usage.Add(pool.Usage)
 }
 
-// printTotals prints the totals below the pools.
+// rare are states that most clusters have no device in. They have no column then.
+var rare = []inventory.State{inventory.Blocked, inventory.Failing}
+
+// stateColumns are those of the utilization and the states.
+func (o *Overview) stateColumns() []output.Column {
+	columns := []output.Column{{Name: "utilization"}}
+	for i := range len(inventory.Counts{}) {
+		state := inventory.State(i)
+		seen := slices.ContainsFunc(o.Totals, func(t Total) bool { return t.States[state] > 0 })
+		columns = append(columns, output.Column{Name: state.String(), Wide: !seen && slices.Contains(rare, state)})
+	}
+	return columns
+}
+
+func stateCells(usage inventory.Usage, counts *inventory.Counts) []string {
+	cells := []string{percent(usage.Ratio())}
+	for _, count := range counts {
+		cells = append(cells, strconv.Itoa(count))
+	}
+	return cells
+}
+
+// percent is rounded, but neither to nothing nor to all.
+func percent(part float64) string {
+	whole := math.Round(part * 100)
+	switch {
+	case part > 0 && whole == 0:
+		return "<1%"
+	case part < 1 && whole == 100:
+		return ">99%"
+	}
+	return fmt.Sprintf("%.0f%%", whole)
+}
+
+// printTotals prints the totals.
 func (o *Overview) printTotals(out io.Writer, format output.Format) error {
 	if len(o.Totals) == 0 {
 		return nil
 	}
-	if err := heading(out, "Total of each driver:", len(o.Pools) > 0); err != nil {
+	if err := heading(out, "Total of each driver:", false); err != nil {
 		return err
 	}
-	table := output.Rows{Columns: []output.Column{
-		{Name: "driver"}, {Name: "nodes"}, {Name: "pools"}, {Name: "incomplete"}, {Name: "devices"}, {Name: "free"}, {Name: "allocated"}, {Name: "prepared"}, {Name: "tainted"},
-	}}
+	columns := []output.Column{{Name: "driver"}, {Name: "nodes"}, {Name: "pools"}, {Name: "incomplete"}, {Name: "devices"}}
+	table := output.Rows{Columns: append(columns, o.stateColumns()...)}
 	for i := range o.Totals {
 		total := &o.Totals[i]
 		devices := 0
-		var states []string
 		for _, count := range total.States {
 			devices += count
-			states = append(states, strconv.Itoa(count))
 		}
 		cells := []string{total.Driver, strconv.Itoa(total.Nodes), strconv.Itoa(total.Pools), strconv.Itoa(total.IncompletePools), strconv.Itoa(devices)}
-		table.Add(append(cells, states...)...)
+		table.Add(append(cells, stateCells(total.Usage, &total.States)...)...)
 	}
 	return table.Print(out, format)
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,7 +78,7 @@ func (w *world) published() []inventory.Slice {
 		all[i] = inventory.Slice{
 			Driver: slice.Spec.Driver, Pool: slice.Spec.Pool.Name, Name: slice.Name,
 			Generation: slice.Spec.Pool.Generation, Count: slice.Spec.Pool.ResourceSliceCount,
-			Devices: inventory.NamesOf(slice.Spec.Devices), Taints: taintsOf(slice),
+			Devices: inventory.NamesOf(slice.Spec.Devices), Sharing: inventory.SharingOf(&slice.Spec), Taints: taintsOf(slice),
 		}
 		if slice.Spec.NodeName != nil {
 			all[i].Node = *slice.Spec.NodeName
@@ -104,23 +105,26 @@ func taintsOf(slice *resourcev1.ResourceSlice) map[string][]inventory.Taint {
 }
 
 func (w *world) allocations() []inventory.Allocation {
-	running := w.started()
+	consumers := w.consumers()
 	var all []inventory.Allocation
 	for _, claim := range w.claims {
 		if claim.Status.Allocation == nil {
 			continue
 		}
 		pods := podsOf(claim)
-		used := slices.ContainsFunc(pods, func(pod string) bool { return running[claim.Namespace+"/"+pod] })
+		var used bool
+		var failure string
+		for _, pod := range pods {
+			consumer := consumers[claim.Namespace+"/"+pod]
+			used, failure = used || consumer.started, cmp.Or(failure, consumer.failure)
+		}
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
-			allocation := inventory.Allocation{Driver: result.Driver, Pool: result.Pool, Device: result.Device, Claim: inventory.Claim{
-				Namespace: claim.Namespace, Name: claim.Name, Pods: pods,
-				Prepared:    used || reported(claim, result),
-				AdminAccess: result.AdminAccess != nil && *result.AdminAccess,
-			}}
-			if result.ShareID != nil {
-				allocation.Claim.ShareID = string(*result.ShareID)
+			allocation := inventory.AllocationOf(claim, result)
+			has := &allocation.Claim
+			has.Pods, has.Prepared = pods, used || reported(claim, result)
+			if !has.Prepared && has.Failure == "" {
+				has.Failure = failure
 			}
 			all = append(all, allocation)
 		}
@@ -143,23 +147,31 @@ func podsOf(claim *resourcev1.ResourceClaim) []string {
 // reported reports whether the driver says in the claim that a device is ready.
 // Some drivers say nothing: then the state of the Pod shows it.
 func reported(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
-	return slices.ContainsFunc(claim.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
-		if d.Driver != result.Driver || d.Pool != result.Pool || d.Device != result.Device {
-			return false
-		}
-		return slices.ContainsFunc(d.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == metav1.ConditionTrue })
-	})
+	ready := inventory.ReadyOf(claim, result)
+	return ready != nil && ready.Status == metav1.ConditionTrue
 }
 
-// started are the Pods that got past the preparation of their claims.
-func (w *world) started() map[string]bool {
-	started := map[string]bool{}
+// consumer is a Pod with claims.
+type consumer struct {
+	// started says that it got past the preparation of its claims, and failure why it
+	// does not.
+	started bool
+	failure string
+}
+
+func (w *world) consumers() map[string]consumer {
+	all := map[string]consumer{}
 	for _, pod := range w.pods {
-		if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
-			started[pod.Namespace+"/"+pod.Name] = hasStarted(pod)
+		if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
+			continue
 		}
+		found := consumer{started: hasStarted(pod)}
+		if !found.started {
+			found.failure = w.failure(pod)
+		}
+		all[pod.Namespace+"/"+pod.Name] = found
 	}
-	return started
+	return all
 }
 
 func hasStarted(pod *corev1.Pod) bool {

@@ -59,6 +59,7 @@ func Observe(slice *resourcev1.ResourceSlice) *Observed {
 			Generation: pool.Generation,
 			Count:      pool.ResourceSliceCount,
 			Devices:    inventory.NamesOf(slice.Spec.Devices),
+			Sharing:    inventory.SharingOf(&slice.Spec),
 			Taints:     taintsIn(slice.Spec.Devices),
 		},
 		OwnerReferences: slice.OwnerReferences,

@@ -150,6 +150,11 @@ func TestObserve(t *testing.T) {
 	got := Observe(slice)
 	require.Empty(t, got.Node)
 	require.Nil(t, got.Taints, "most devices are not tainted")
+	require.Zero(t, got.Sharing, "most devices share nothing")
+
+	slice.Spec.Devices[0].AllowMultipleAllocations = new(true)
+	require.Equal(t, inventory.SharingOf(&slice.Spec), Observe(slice).Sharing)
+	require.NotZero(t, Observe(slice).Sharing)
 }
 
 // BenchmarkContentOf hashes 8 devices as drivers publish them.

@@ -1,0 +1,219 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// kind is what pools with the same devices in the same slices have in common. Most
+// pools of a fleet are of a few kinds, and pools of which nothing is taken or tainted
+// share their devices.
+type kind struct {
+	slices []*Slice
+	// free are the devices while nothing is taken, and ends where those of each slice end.
+	free []Device
+	ends []int
+	// total is how many devices there are, if those that draw on one counter set are one.
+	total float64
+	// counters are those of all sets, and draws what each device draws on. They are empty
+	// where devices have nothing to share.
+	counters []counter
+	draws    []draw
+	// sets is how many counter sets there are. The first of them is 0.
+	sets int
+}
+
+// kindKey is a kind by the slices before its last, and the last.
+type kindKey struct {
+	before  *kind
+	devices Names
+	sharing Sharing
+}
+
+// counter is a counter of a set.
+type counter struct {
+	set   int
+	total resource.Quantity
+	// memory marks the counter by which the set is measured.
+	memory bool
+	// label is what a device is blocked by that finds too little of the counter.
+	label string
+}
+
+// draw is what a device draws on. It is zero for a device that shares nothing.
+type draw struct {
+	shared     bool
+	needs      []need
+	groups     []groups
+	capacities []capacity
+}
+
+// need is how much a device consumes of a counter.
+type need struct {
+	counter int
+	amount  resource.Quantity
+}
+
+// groups are the compatibility groups of a device on a set.
+type groups struct {
+	set   int
+	names []string
+	// label is what a device is blocked by that goes with none of those on the set.
+	label string
+}
+
+// capacity is a capacity of a shared device.
+type capacity struct {
+	name            resourcev1.QualifiedName
+	total, smallest resource.Quantity
+	// label is what a device is blocked by that has too little of it left.
+	label string
+}
+
+// kindOf is the kind of the pool that has the slices.
+func (t *taker) kindOf(members []*Slice) *kind {
+	var k *kind
+	for i, slice := range members {
+		key := kindKey{k, slice.Devices, slice.Sharing}
+		next := t.kinds[key]
+		if next == nil {
+			next = &kind{slices: members[:i+1]}
+			t.kinds[key] = next
+		}
+		k = next
+	}
+	if k.free == nil {
+		k.complete(&t.left)
+	}
+	return k
+}
+
+func (k *kind) complete(left *left) {
+	k.free = []Device{}
+	for _, slice := range k.slices {
+		for _, name := range slice.Devices.List() {
+			k.free = append(k.free, Device{Name: name})
+		}
+		k.ends = append(k.ends, len(k.free))
+	}
+	k.share()
+	k.total = left.judge(k, k.free).Total
+}
+
+// devices are those of a pool of the kind, with the claims that have them and the
+// taints of the pool's slices.
+func (k *kind) devices(claims map[string][]Claim, members []*Slice) []Device {
+	devices := make([]Device, len(k.free))
+	for i := range devices {
+		devices[i] = Device{Name: k.free[i].Name, Shared: k.free[i].Shared, Claims: claims[k.free[i].Name]}
+	}
+	begin := 0
+	for i, end := range k.ends {
+		if taints := members[i].Taints; len(taints) > 0 {
+			for j := begin; j < end; j++ {
+				devices[j].Taints = taints[devices[j].Name]
+			}
+		}
+		begin = end
+	}
+	return devices
+}
+
+// share learns what the devices have to share.
+func (k *kind) share() {
+	var sharing []resourcev1.Device
+	known := map[string]map[string]int{} // the counters of each set
+	sets := map[string]int{}
+	for _, slice := range k.slices {
+		spec := slice.Sharing.decode()
+		sharing = append(sharing, spec.Devices...)
+		for i := range spec.SharedCounters {
+			set := &spec.SharedCounters[i]
+			sets[set.Name] = k.sets
+			known[set.Name] = k.addSet(set)
+		}
+	}
+	if len(sharing) == 0 {
+		return
+	}
+	index := make(map[string]int, len(k.free))
+	for i := range k.free {
+		index[k.free[i].Name] = i
+	}
+	k.draws = make([]draw, len(k.free))
+	for i := range sharing {
+		if at, ok := index[sharing[i].Name]; ok {
+			k.draws[at] = drawOf(&sharing[i], known, sets)
+			k.free[at].Shared = k.draws[at].shared
+		}
+	}
+}
+
+// addSet adds a counter set, and returns its counters.
+func (k *kind) addSet(set *resourcev1.CounterSet) map[string]int {
+	known := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(set.Counters)) {
+		known[name] = len(k.counters)
+		total := set.Counters[name].Value
+		k.counters = append(k.counters, counter{
+			set: k.sets, total: total, memory: name == "memory" && total.Sign() > 0,
+			label: fmt.Sprintf("counter %s of %s", name, set.Name),
+		})
+	}
+	k.sets++
+	return known
+}
+
+// drawOf is what a device draws on. Counters that are in no set are not considered, as the
+// scheduler does.
+func drawOf(device *resourcev1.Device, known map[string]map[string]int, sets map[string]int) draw {
+	d := draw{shared: isShared(device)}
+	for i := range device.ConsumesCounters {
+		consumed := &device.ConsumesCounters[i]
+		for _, name := range slices.Sorted(maps.Keys(consumed.Counters)) {
+			if at, ok := known[consumed.CounterSet][name]; ok {
+				d.needs = append(d.needs, need{at, consumed.Counters[name].Value})
+			}
+		}
+		if set, ok := sets[consumed.CounterSet]; ok {
+			d.groups = append(d.groups, groups{set, consumed.CompatibilityGroups, "compatibility groups on " + consumed.CounterSet})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(device.Capacity)) {
+		offered := device.Capacity[name]
+		d.capacities = append(d.capacities, capacity{
+			name: name, total: offered.Value, smallest: smallest(&offered), label: "capacity " + string(name),
+		})
+	}
+	return d
+}
+
+// anything is the least that a request without limits can ask for.
+var anything = *resource.NewScaledQuantity(1, resource.Nano)
+
+// smallest is the least that a claim can take of a capacity: what is permitted to ask
+// for, or what is taken without asking.
+func smallest(offered *resourcev1.DeviceCapacity) resource.Quantity {
+	least, unasked := anything, offered.Value
+	if policy := offered.RequestPolicy; policy != nil {
+		if policy.Default != nil {
+			unasked = *policy.Default
+		}
+		switch limits := policy.ValidRange; {
+		case limits != nil && limits.Min != nil && limits.Min.Sign() > 0:
+			least = *limits.Min
+		case limits != nil && limits.Step != nil:
+			least = *limits.Step
+		case len(policy.ValidValues) > 0:
+			least = policy.ValidValues[0]
+		}
+	}
+	if unasked.Cmp(least) < 0 {
+		return unasked
+	}
+	return least
+}
