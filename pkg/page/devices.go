@@ -25,7 +25,8 @@ const (
 //	  "revision": "x1-7",              // opaque; changes whenever anything below changes
 //	  "drivers": [{                    // totals, by name
 //	    "name": "gpu.nvidia.com", "pools": 2, "incompletePools": 0,
-//	    "states": {"free": 13, "allocated": 1, "prepared": 1, "tainted": 1}
+//	    "usage": {"used": 3, "total": 16},      // in whole devices, see below
+//	    "states": {"free": 11, "blocked": 1, "allocated": 1, "prepared": 1, "failing": 1, "tainted": 1}
 //	  }],
 //	  "items": [{                      // nodes, and pools that nodes share, by id
 //	    "id": "node/h100-0",           // or "pool/<driver>/<pool>"
@@ -33,12 +34,18 @@ const (
 //	    "pools": [{                    // by driver and name; empty for a fake node without devices
 //	      "driver": "gpu.nvidia.com", "name": "h100-0", "generation": 1,
 //	      "slices": 1, "resourceSliceCount": 1,   // where they differ, the pool is incomplete
+//	      "usage": {"used": 1, "total": 8},
 //	      "devices": [{                // in the order of the slices
 //	        "name": "gpu-0",
-//	        "state": "prepared",       // the first that is true of tainted, prepared, allocated, free
+//	        "state": "prepared",       // the first that is true of tainted, failing, prepared, allocated, blocked, free
+//	        "shared": true,            // absent where false; several claims can have a share
+//	        "used": 0.25,              // what is taken of a shared device, absent where 0
+//	        "blockedBy": "counter memory of gpu-0",  // absent unless something keeps claims from it
 //	        "claims": [{               // absent where there are none; several share the device
 //	          "namespace": "default", "name": "training", "prepared": true,
 //	          "shareID": "...",        // absent where the device is not shared
+//	          "consumedCapacity": {"memory": "20Gi"},  // what a share takes, absent where nothing
+//	          "failure": "...",        // why it is not prepared or not ready, absent where it is not failing
 //	          "adminAccess": true,     // absent where false; such a claim leaves the device to others
 //	          "pods": ["training-0"]   // that the claim is reserved for
 //	        }],
@@ -49,8 +56,17 @@ const (
 //	}
 //
 // A device is tainted by a taint with the effect NoSchedule or NoExecute. It is
-// prepared when kwok-dra has prepared it for a claim, allocated when a claim has
-// it. New fields may be added; a client should ignore those that it does not know.
+// failing when it cannot be prepared for a claim, or its driver says that it is not
+// ready, prepared when kwok-dra has prepared it for a claim, allocated when a claim has
+// it. It is blocked when no claim has it and none can: others have the counters
+// that it needs. A shared device with claims is blocked by what it has no more of, and
+// its state is that of its claims. New fields may be added; a client should ignore
+// those that it does not know.
+//
+// The usage counts whole devices. All devices that draw on a counter set are one, of
+// which as much is taken as of the counter named memory, or else of the counter of
+// which the most is taken. Every other device is one, and of a shared one as much is
+// taken as of that of its capacities of which the most is.
 //
 // The revision is the ETag, so If-None-Match is answered 304 while nothing
 // changes. To follow changes, ask for /api/devices?since=<revision>: the answer

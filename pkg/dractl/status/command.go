@@ -31,14 +31,22 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	made := &cobra.Command{
 		Use:   "status [--watch]",
 		Short: "Show the pools of a cluster, and the Pods that wait for their claims to be prepared.",
-		Long: `Show the pools of a cluster, the totals of each driver, and the Pods that wait
-for their claims to be prepared.
+		Long: `Show the totals of each driver, the pools and Pods with problems, and the other
+pools of a cluster.
 
 Each device is counted in one state: the first that applies of tainted
-(NoSchedule or NoExecute), prepared, allocated and free. A device is prepared if
-its driver says in the claim that it is ready, or if the claim's Pod has passed its
-preparation: some drivers write nothing. The scheduler allocates nothing from an
-incomplete pool. On a terminal such a pool is red.
+(NoSchedule or NoExecute), failing, prepared, allocated, blocked and free. A device
+is prepared if its driver says in the claim that it is ready, or if the claim's Pod
+has passed its preparation: some drivers write nothing. It is failing if preparing
+fails, or its driver says that it is not ready, and blocked if no claim has it, but
+others have the counters that it needs, such as a GPU that is taken whole and its
+partitions. Columns of states that no device has may be left out; -o wide has all.
+The scheduler allocates nothing from an incomplete pool. On a terminal such a pool
+is red.
+
+Utilization counts whole devices: all that draws on one counter set is one, by its
+counter memory, or else the counter of which the most is taken. Of a device that
+claims share, the capacity counts of which the most is taken.
 
 The command reads what every driver publishes, so it works with real drivers
 too. It needs to list resourceslices, resourceclaims, pods and events, and to
@@ -73,14 +81,15 @@ func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	made := &cobra.Command{
 		Use:   "node NAME",
 		Short: "Show the devices of a node, and the Pods that have them.",
-		Long: `Show the devices of a node's own pools, and the Pods that have them.
+		Long: `Show the devices of a node's own pools, and the Pods that have them. Parts of a
+device, which draw on the same counter set, are below it.
 
 Product, memory and UUID of a device are attributes and capacities that its driver
 publishes under one of the names that drivers use for them.`,
 		Example: `  # Which Pod has which device?
   kwok-dractl status node h100-0
 
-  # With the driver, the pool and taints
+  # With the driver, the pool, taints and what blocks a device
   kwok-dractl status node h100-0 -o wide`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteNodes,

@@ -1,7 +1,7 @@
 // The details of one device, beside its cell.
 
 import { taintText } from "./grid.js";
-import { letters } from "./model.js";
+import { letters, percent } from "./model.js";
 
 const most = 12; // claims that are listed
 
@@ -18,6 +18,8 @@ export class Details {
     say("Pool", pool.name);
     say("Driver", pool.driver);
     if (pool.slices !== pool.resourceSliceCount) say("Incomplete", `${pool.slices} of ${pool.resourceSliceCount} slices`, "warn");
+    if (device.shared) say("Shared", `${percent(device.used ?? 0)} taken`);
+    if (device.blockedBy) say("Blocked by", device.blockedBy);
     for (const claim of (device.claims ?? []).slice(0, most)) sayClaim(say, claim);
     const left = (device.claims?.length ?? 0) - most;
     if (left > 0) say("", `and ${left} more claims`);
@@ -57,6 +59,9 @@ function sayClaim(say, claim) {
   if (claim.shareID) words.push(`share ${claim.shareID}`);
   say("Claim", `${claim.namespace}/${claim.name}`);
   say("", words.join(", "));
+  const taken = Object.entries(claim.consumedCapacity ?? {}).map(([name, amount]) => `${name} ${amount}`);
+  if (taken.length) say("takes", taken.join(", "));
+  if (claim.failure) say("Failure", claim.failure, "warn");
   if (claim.pods) say(claim.pods.length > 1 ? "Pods" : "Pod", claim.pods.join(", "));
 }
 

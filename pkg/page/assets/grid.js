@@ -1,7 +1,7 @@
 // The grid draws those bands of a layout that are to be seen, and no others.
 
 import { bandAt } from "./layout.js";
-import { letters, nameOf, samePlace } from "./model.js";
+import { letters, nameOf, percent, samePlace } from "./model.js";
 
 const beyond = 300; // pixels that are drawn above and below
 
@@ -181,8 +181,11 @@ function drawCell(element, item, pool, device) {
 // described says all that matters of a device in a line.
 function described(device) {
   const words = [`${device.name}: ${device.state}`];
+  if (device.shared) words.push(`${percent(device.used ?? 0)} taken`);
+  if (device.blockedBy) words.push(`blocked by ${device.blockedBy}`);
   for (const claim of device.claims ?? []) {
     words.push(`claim ${claim.namespace}/${claim.name}`);
+    if (claim.failure) words.push(`failure: ${claim.failure}`);
     if (claim.pods) words.push(`Pod ${claim.pods.join(", ")}`);
   }
   for (const taint of device.taints ?? []) words.push(`taint ${taintText(taint)}`);

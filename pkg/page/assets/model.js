@@ -1,7 +1,15 @@
 // The model is what is known, and which of it is asked for.
 
-export const states = ["free", "allocated", "prepared", "tainted"];
-export const letters = { free: "", allocated: "A", prepared: "P", tainted: "T" };
+export const states = ["free", "blocked", "allocated", "prepared", "failing", "tainted"];
+export const letters = { free: "", blocked: "B", allocated: "A", prepared: "P", failing: "F", tainted: "T" };
+
+// percent is a part of 1 as people read it, neither nothing nor all unless it is that.
+export function percent(part) {
+  const whole = Math.round(part * 100);
+  if (part > 0 && whole === 0) return "<1 %";
+  if (part < 1 && whole === 100) return ">99 %";
+  return `${whole} %`;
+}
 
 // nameOf is the name of a node, or of the pool that nodes share.
 export function nameOf(item) {

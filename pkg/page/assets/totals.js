@@ -1,6 +1,6 @@
 // The totals by driver and state.
 
-import { states } from "./model.js";
+import { percent, states } from "./model.js";
 
 const count = new Intl.NumberFormat("en");
 
@@ -19,10 +19,12 @@ export function drawTotals(body, drivers) {
 }
 
 function sum(drivers) {
-  const all = { name: "all", pools: 0, incompletePools: 0, states: Object.fromEntries(states.map((state) => [state, 0])) };
+  const all = { name: "all", pools: 0, incompletePools: 0, usage: { used: 0, total: 0 }, states: Object.fromEntries(states.map((state) => [state, 0])) };
   for (const driver of drivers) {
     all.pools += driver.pools;
     all.incompletePools += driver.incompletePools;
+    all.usage.used += driver.usage.used;
+    all.usage.total += driver.usage.total;
     for (const state of states) all.states[state] += driver.states[state];
   }
   return all;
@@ -34,7 +36,7 @@ function row(driver) {
   const name = document.createElement("th");
   name.scope = "row";
   name.textContent = driver.name;
-  element.append(name, bar(driver, devices), figure(devices));
+  element.append(name, bar(driver.usage), figure(devices));
   for (const state of states) element.append(figure(driver.states[state]));
   element.append(figure(driver.pools), figure(driver.incompletePools, "warn"));
   return element;
@@ -48,19 +50,21 @@ function figure(n, className = "") {
   return element;
 }
 
-// bar shows the shares of the states. The numbers beside it say the same.
-function bar(driver, devices) {
+// bar shows how much is taken, in whole devices: parts of one device count as that.
+function bar({ used, total }) {
+  const part = total ? used / total : 0;
   const element = document.createElement("td");
   element.className = "bar";
-  const shares = document.createElement("div");
-  shares.className = "shares";
-  shares.ariaHidden = "true";
-  for (const state of ["tainted", "prepared", "allocated"]) {
-    const share = document.createElement("span");
-    share.className = state;
-    share.style.width = `${devices ? (100 * driver.states[state]) / devices : 0}%`;
-    shares.append(share);
-  }
-  element.append(shares);
+  element.title = `${number(used)} of ${number(total)} whole devices`;
+  const track = document.createElement("div");
+  track.className = "track";
+  track.ariaHidden = "true";
+  const taken = document.createElement("span");
+  taken.style.width = `${100 * part}%`;
+  track.append(taken);
+  const text = document.createElement("span");
+  text.className = "percent";
+  text.textContent = percent(part);
+  element.append(track, text);
   return element;
 }

@@ -30,7 +30,7 @@ func TestTenNodes(t *testing.T) {
 	b := open(t, f.serve(t), 1280, 720)
 	b.wait(`document.querySelectorAll("#canvas .name").length === 10`)
 	require.Equal(t, 80, b.count("#canvas .cell"))
-	require.Equal(t, "gpu.nvidia.com 80 44 5 30 1 10 0", words(b.text("#totals")))
+	require.Equal(t, "gpu.nvidia.com 45 % 80 44 0 5 30 0 1 10 0", words(b.text("#totals")))
 	require.Equal(t, "10 nodes, 80 devices", b.text("#shown"))
 	require.Equal(t, "h100-2", b.text(".band:nth-child(3) .name"), "in the order of their numbers")
 	require.Equal(t, "P", b.text(cell(2, "gpu-0")))
