@@ -1,0 +1,381 @@
+package schedule
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// rounds is how many devices of a world are given away, after each of which inventory and
+// scheduler are compared.
+const rounds = 6
+
+// TestInventoryOfRandomWorlds: a device that the inventory calls available is one that
+// the scheduler gives to a claim for just that device, and no other is.
+func TestInventoryOfRandomWorlds(t *testing.T) {
+	t.Parallel()
+	states := map[inventory.State]int{}
+	for seed := range uint64(60) {
+		r := random{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it is to be the same each time
+		c := newComparison(t, fmt.Sprintf("seed %d", seed), r.world())
+		for range rounds {
+			c.compare(states)
+			c.giveRandom(r)
+		}
+		c.compare(states)
+	}
+	for _, state := range []inventory.State{inventory.Free, inventory.Blocked, inventory.Allocated, inventory.Tainted} {
+		require.Greater(t, states[state], 100, "devices that are %s", state)
+	}
+}
+
+// TestInventoryOfProfiles does the same with nodes of each profile.
+func TestInventoryOfProfiles(t *testing.T) {
+	t.Parallel()
+	templates, err := filepath.Glob("../../../kustomize/profiles/*/template.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(templates), 10)
+	for _, path := range templates {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			t.Parallel()
+			r := random{rand.New(rand.NewPCG(1, 0))} //nolint:gosec // it is to be the same each time
+			c := newComparison(t, path, rendered(t, path))
+			for range 4 {
+				c.giveRandom(r)
+				c.compare(map[inventory.State]int{})
+			}
+		})
+	}
+}
+
+// exampleDriver is the DaemonSet of dra-example-driver, on which its profile depends.
+const exampleDriver = `
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: dra-example-driver-kubeletplugin}
+spec:
+  template:
+    metadata: {labels: {app.kubernetes.io/name: dra-example-driver, app.kubernetes.io/component: kubeletplugin}}
+    spec:
+      containers:
+      - name: plugin
+        env:
+        - {name: DEVICE_PROFILE, value: gpu}
+        - {name: DRIVER_NAME, value: gpu.example.com}
+        - {name: NUM_DEVICES, value: "4"}
+        - {name: GPU_PARTITIONS, value: "4"}
+        - {name: GPU_ALLOW_MULTIPLE_ALLOCATIONS, value: "false"}
+        - {name: BINDING_CONDITIONS, value: "false"}
+`
+
+// rendered is a world with one node of a template.
+func rendered(t *testing.T, path string) *World {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	in := &input{namespace: "default", skipped: map[string]int{}}
+	require.NoError(t, in.read(documents.Split(path, append(text, exampleDriver...))))
+	c := &command{streams: cli.Streams{Out: io.Discard, ErrOut: io.Discard}}
+	c.server.AddTo(&cobra.Command{})
+	require.NoError(t, c.nodes.Set("1"))
+	require.NoError(t, c.render(t.Context(), in))
+	require.NotEmpty(t, in.Slices)
+	return &in.World
+}
+
+// comparison compares what the inventory of a world says with what the scheduler does.
+type comparison struct {
+	t         *testing.T
+	name      string
+	world     *World
+	scheduler *Scheduler
+}
+
+// nameAttribute is the attribute by which a claim selects a device.
+const nameAttribute = "test.example.com/name"
+
+func newComparison(t *testing.T, name string, world *World) *comparison {
+	t.Helper()
+	world.Classes = append(world.Classes, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "any"}})
+	for i, slice := range world.Slices {
+		slice = slice.DeepCopy()
+		slice.Name = fmt.Sprintf("slice-%03d", i)
+		for j := range slice.Spec.Devices {
+			device := &slice.Spec.Devices[j]
+			attributes := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{nameAttribute: {StringValue: new(slice.Spec.Pool.Name + "/" + device.Name)}}
+			device.Attributes = attributes
+			for k := range device.Taints {
+				device.Taints[k].TimeAdded = new(metav1.NewTime(time.Unix(1, 0)))
+			}
+		}
+		world.Slices[i] = slice
+	}
+	return &comparison{t, name, world, NewScheduler(world)}
+}
+
+// inventory takes the inventory as the sidecar does.
+func (c *comparison) inventory() *inventory.Inventory {
+	var slices []inventory.Slice
+	for _, slice := range c.world.Slices {
+		slices = append(slices, plan.Observe(slice).Slice)
+	}
+	var allocations []inventory.Allocation
+	for _, claim := range c.world.Claims {
+		for i := range claim.Status.Allocation.Devices.Results {
+			allocations = append(allocations, inventory.AllocationOf(claim, &claim.Status.Allocation.Devices.Results[i]))
+		}
+	}
+	return (&inventory.Source{
+		Nodes:       func() []string { return nil },
+		Slices:      func() []inventory.Slice { return slices },
+		Allocations: func() []inventory.Allocation { return allocations },
+		Changes:     func() uint64 { return 0 },
+	}).Take()
+}
+
+func (c *comparison) compare(states map[inventory.State]int) {
+	c.t.Helper()
+	for _, item := range c.inventory().Items {
+		for i := range item.Pools {
+			pool := &item.Pools[i]
+			require.LessOrEqual(c.t, pool.Usage.Used, pool.Usage.Total, c.name)
+			for j := range pool.Devices {
+				device := &pool.Devices[j]
+				states[device.State]++
+				given := c.give(pool, device.Name)
+				require.Equal(c.t, pool.Complete() && device.Available(), given != nil,
+					"%s: %s/%s/%s is %s, blocked by %q, used %v, claims %v", c.name, pool.Driver, pool.Name, device.Name, device.State, device.BlockedBy, device.Used, device.Claims)
+			}
+		}
+	}
+}
+
+// give asks the scheduler for a device, or for the least of it that is permitted. It is
+// nil if there is none.
+func (c *comparison) give(pool *inventory.Pool, name string) *resourcev1.AllocationResult {
+	c.t.Helper()
+	for _, requests := range leastOf(c.published(pool, name)) {
+		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "trial"}}
+		request := &resourcev1.ExactDeviceRequest{
+			DeviceClassName: "any", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
+			Selectors: []resourcev1.DeviceSelector{selecting(fmt.Sprintf(`device.driver == %q && device.attributes["test.example.com"].name == %q`, pool.Driver, pool.Name+"/"+name))},
+		}
+		if len(requests) > 0 {
+			request.Capacity = &resourcev1.CapacityRequirements{Requests: requests}
+		}
+		claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: request}}
+		for _, n := range c.scheduler.nodes {
+			results, err := c.scheduler.allocate(c.t.Context(), n, []*resourcev1.ResourceClaim{claim})
+			require.NoError(c.t, err, c.name)
+			if results != nil {
+				return &results[0]
+			}
+		}
+	}
+	return nil
+}
+
+func (c *comparison) published(pool *inventory.Pool, name string) *resourcev1.Device {
+	for _, slice := range c.world.Slices {
+		if slice.Spec.Driver != pool.Driver || slice.Spec.Pool.Name != pool.Name || slice.Spec.Pool.Generation != pool.Generation {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			if slice.Spec.Devices[i].Name == name {
+				return &slice.Spec.Devices[i]
+			}
+		}
+	}
+	c.t.Fatalf("%s: no device %s", c.name, name)
+	return nil
+}
+
+// leastOf are requests for as little of a device as can be asked for: each capacity is
+// named, or is not.
+func leastOf(device *resourcev1.Device) []map[resourcev1.QualifiedName]resource.Quantity {
+	all := []map[resourcev1.QualifiedName]resource.Quantity{{}}
+	if device.AllowMultipleAllocations == nil {
+		return all
+	}
+	for name, offered := range device.Capacity {
+		least := resource.MustParse("1m")
+		if policy := offered.RequestPolicy; policy != nil && policy.ValidRange != nil {
+			if least = *policy.ValidRange.Min; least.IsZero() && policy.ValidRange.Step != nil {
+				least = *policy.ValidRange.Step
+			} else if least.IsZero() {
+				least = resource.MustParse("1m")
+			}
+		}
+		for _, without := range all {
+			with := map[resourcev1.QualifiedName]resource.Quantity{name: least}
+			for other, amount := range without {
+				with[other] = amount
+			}
+			all = append(all, with)
+		}
+	}
+	return all
+}
+
+// giveRandom gives a device to a claim, mostly as the scheduler would, but at times as a
+// hand edit may.
+func (c *comparison) giveRandom(r random) {
+	c.t.Helper()
+	items := c.inventory().Items
+	item := items[r.IntN(len(items))]
+	if len(item.Pools) == 0 {
+		return
+	}
+	pool := &item.Pools[r.IntN(len(item.Pools))]
+	if len(pool.Devices) == 0 {
+		return
+	}
+	device := &pool.Devices[r.IntN(len(pool.Devices))]
+	allocation := c.give(pool, device.Name)
+	if r.IntN(3) == 0 {
+		allocation = r.allocation(pool, c.published(pool, device.Name))
+	}
+	if allocation == nil {
+		return
+	}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("c-", len(c.world.Claims))}}
+	claim.Status.Allocation = allocation
+	c.world.Claims = append(c.world.Claims, claim)
+	take(c.scheduler.allocated, allocation)
+}
+
+// random makes worlds.
+type random struct{ *rand.Rand }
+
+func (r random) world() *World {
+	world := &World{}
+	for n := range 1 + r.IntN(3) {
+		name := fmt.Sprint("node-", n)
+		world.Nodes = append(world.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		for p := range 1 + r.IntN(2) {
+			world.Slices = append(world.Slices, r.pool(fmt.Sprint("d", p, ".example.com"), name, &name)...)
+		}
+	}
+	if r.IntN(2) == 0 {
+		world.Slices = append(world.Slices, r.pool("shared.example.com", "fabric", nil)...)
+	}
+	return world
+}
+
+// pool has two slices with counter sets and devices, and at times lacks one, or has one of
+// before.
+func (r random) pool(driver, name string, node *string) []*resourcev1.ResourceSlice {
+	generation := 1 + r.Int64N(2)
+	made := func(generation int64) *resourcev1.ResourceSlice {
+		slice := &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
+			Driver: driver, NodeName: node, Pool: resourcev1.ResourcePool{Name: name, Generation: generation, ResourceSliceCount: 3},
+		}}
+		if node == nil {
+			slice.Spec.AllNodes = new(true)
+		}
+		return slice
+	}
+	sets, first, second := made(generation), made(generation), made(generation)
+	for s := range 1 + r.IntN(3) {
+		sets.Spec.SharedCounters = append(sets.Spec.SharedCounters, resourcev1.CounterSet{Name: fmt.Sprint("set-", s), Counters: r.counters(8)})
+	}
+	grouped := r.IntN(3) == 0
+	for d := range 2 + r.IntN(8) {
+		slice := []*resourcev1.ResourceSlice{first, second}[r.IntN(2)]
+		slice.Spec.Devices = append(slice.Spec.Devices, r.device(fmt.Sprint("device-", d), sets.Spec.SharedCounters, grouped))
+	}
+	all := []*resourcev1.ResourceSlice{sets, first, second}
+	switch {
+	case r.IntN(12) == 0:
+		return all[:2]
+	case generation > 1:
+		old := made(1)
+		old.Spec.Devices = []resourcev1.Device{{Name: "old"}}
+		return append(all, old)
+	}
+	return all
+}
+
+func (r random) counters(most int) map[string]resourcev1.Counter {
+	all := map[string]resourcev1.Counter{}
+	for _, name := range []string{"memory", "engines", "slice-0", "slice-1"} {
+		if r.IntN(3) > 0 || name == "memory" {
+			all[name] = resourcev1.Counter{Value: *resource.NewQuantity(int64(r.IntN(most+1)), resource.BinarySI)}
+		}
+	}
+	return all
+}
+
+func (r random) device(name string, sets []resourcev1.CounterSet, grouped bool) resourcev1.Device {
+	device := resourcev1.Device{Name: name}
+	for _, at := range r.Perm(len(sets))[:r.IntN(min(2, len(sets))+1)] {
+		consumed := resourcev1.DeviceCounterConsumption{CounterSet: sets[at].Name, Counters: map[string]resourcev1.Counter{}}
+		for counter, amount := range r.counters(5) {
+			if _, ok := sets[at].Counters[counter]; ok {
+				consumed.Counters[counter] = amount
+			}
+		}
+		if grouped {
+			consumed.CompatibilityGroups = []string{"a", "b", "c"}[r.IntN(2) : 2+r.IntN(2)]
+		}
+		device.ConsumesCounters = append(device.ConsumesCounters, consumed)
+	}
+	if r.IntN(3) == 0 {
+		device.AllowMultipleAllocations, device.Capacity = new(true), map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}
+		for c := range r.IntN(3) {
+			device.Capacity[resourcev1.QualifiedName(fmt.Sprint("c-", c))] = r.capacity()
+		}
+	}
+	if r.IntN(8) == 0 {
+		effect := []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNone}[r.IntN(3)]
+		device.Taints = []resourcev1.DeviceTaint{{Key: "k", Effect: effect}}
+	}
+	return device
+}
+
+func (r random) capacity() resourcev1.DeviceCapacity {
+	amount := func(n int) *resource.Quantity { return resource.NewQuantity(int64(n), resource.DecimalSI) }
+	offered := resourcev1.DeviceCapacity{Value: *amount(r.IntN(4) * 20)}
+	switch r.IntN(4) {
+	case 0:
+		offered.RequestPolicy = &resourcev1.CapacityRequestPolicy{Default: amount(r.IntN(30))}
+	case 1:
+		offered.RequestPolicy = &resourcev1.CapacityRequestPolicy{Default: amount(25), ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: amount(r.IntN(3) * 5), Step: amount(5)}}
+	case 2:
+		offered.RequestPolicy = &resourcev1.CapacityRequestPolicy{Default: amount(20), ValidValues: []resource.Quantity{*amount(10), *amount(20)}}
+	}
+	return offered
+}
+
+// allocation gives a device to a claim whatever others have.
+func (r random) allocation(pool *inventory.Pool, device *resourcev1.Device) *resourcev1.AllocationResult {
+	result := resourcev1.DeviceRequestAllocationResult{Request: "r", Driver: pool.Driver, Pool: pool.Name, Device: device.Name}
+	switch {
+	case r.IntN(4) == 0:
+		result.AdminAccess = new(true)
+	case device.AllowMultipleAllocations != nil && r.IntN(6) > 0:
+		result.ShareID, result.ConsumedCapacity = new(types.UID(fmt.Sprint(r.Int()))), map[resourcev1.QualifiedName]resource.Quantity{}
+		for name := range device.Capacity {
+			result.ConsumedCapacity[name] = *resource.NewQuantity(int64(r.IntN(60)), resource.DecimalSI)
+		}
+	}
+	return &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{result}}}
+}
