@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -223,10 +224,8 @@ func leastOf(device *resourcev1.Device) []map[resourcev1.QualifiedName]resource.
 			}
 		}
 		for _, without := range all {
-			with := map[resourcev1.QualifiedName]resource.Quantity{name: least}
-			for other, amount := range without {
-				with[other] = amount
-			}
+			with := maps.Clone(without)
+			with[name] = least
 			all = append(all, with)
 		}
 	}
