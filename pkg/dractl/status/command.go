@@ -30,9 +30,10 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "status [--watch]",
-		Short: "Show the pools of a cluster, and the Pods that wait for their claims to be prepared.",
+		Short: "Show the pools of a cluster, and the Pods that wait for devices.",
 		Long: `Show the pools of a cluster, the totals of each driver, and the Pods that wait
-for their claims to be prepared.
+for devices, to be bound, or for their claims to be prepared: those together that
+have one owner and wait for the same. kwok-dractl why says more of them.
 
 Each device is counted in one state: the first that applies of tainted
 (NoSchedule or NoExecute), prepared, allocated and free. A device is prepared if
@@ -102,7 +103,9 @@ The steps are from the claim, the conditions of its devices, the Pods that it is
 reserved for, and events, in the order in which they happened. Most times in
 the API are whole seconds. Fractions of a second are shown where the API has them,
 as in the scheduler's events. The time of the allocation is in the claim, or else it is
-the time at which the scheduler last wrote its status.`,
+the time at which the scheduler last wrote its status. The claim is prepared for a
+Pod since its condition PodReadyToStartContainers is True. What the API does not keep
+is <unknown>: of several Pods, when the claim was reserved for each.`,
 		Example: `  # Where is the time lost?
   kwok-dractl status claim training
 
