@@ -104,7 +104,7 @@ func (s *Sidecar) unnamed(v *plan.PodView) []string {
 	var lines []string
 	for _, driver := range driversOf(v) {
 		if !s.Set.HasDriver(driver) {
-			lines = append(lines, fmt.Sprintf("no template names driver %s, so kwok-dra prepares nothing of it", driver))
+			lines = append(lines, fmt.Sprintf("no template names driver %s, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f", driver))
 		}
 	}
 	return lines
@@ -170,7 +170,11 @@ func (c *Cluster) unregistered(ctx context.Context, v *plan.PodView) []string {
 	var lines []string
 	for _, driver := range driversOf(v) {
 		if c.Sidecar.Set.HasDriver(driver) {
-			lines = append(lines, c.Sidecar.unpublished(ctx, driver, v.Node)...)
+			causes := c.Sidecar.unpublished(ctx, driver, v.Node)
+			if registered, err := v.Driver.Registered(driver); err == nil && !registered && len(causes) == 0 {
+				causes = []string{fmt.Sprintf("driver %s has published nothing on node %s yet: events of the Node say what fails", driver, v.Node.Name)}
+			}
+			lines = append(lines, causes...)
 		}
 	}
 	return lines

@@ -205,13 +205,24 @@ func TestAnswer(t *testing.T) {
 		"no template": {
 			func(s *scene) { s.bind(); s.configuration = "" },
 			Preparing, "not prepared yet: c", []string{
-				"no template names driver gpu.example.com, so kwok-dra prepares nothing of it",
+				"no template names driver gpu.example.com, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f",
 				"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
 			},
 		},
 		"no slices": {
 			func(s *scene) { s.bind(); s.slice = nil; s.node.Labels["kind"] = "gpus" },
 			Preparing, "DRA driver gpu.example.com is not registered", []string{"template t does not select the node: kind is gpus, must be gpu (node n)"},
+		},
+		"nothing is published": {
+			func(s *scene) { s.bind(); s.slice = nil },
+			Preparing, "DRA driver gpu.example.com is not registered", []string{"driver gpu.example.com has published nothing on node n yet: events of the Node say what fails"},
+		},
+		"plugin is gone": {
+			func(s *scene) {
+				s.bind()
+				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.PluginRegistered, Status: corev1.ConditionFalse, Reason: v1alpha1.PluginCrashed})
+			},
+			Preparing, "DRA driver gpu.example.com is not registered", []string{"node n: condition dra.kwok.x-k8s.io/PluginRegistered is False: PluginCrashed"},
 		},
 		"node is not fake": {
 			func(s *scene) { s.bind(); s.node.Annotations = nil },
