@@ -22,6 +22,7 @@ func names(t *testing.T) string {
 		"/api/v1/nodes":      {"gpu-10", "gpu-2", "cpu-0"},
 		"/api/v1/namespaces": {"default", "team"},
 		"/apis/resource.k8s.io/v1/namespaces/team/resourceclaims": {"training-1", "other"},
+		"/api/v1/namespaces/team/pods":                            {"training-10", "training-9"},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		found, ok := lists[r.URL.Path]
@@ -63,6 +64,7 @@ func TestComplete(t *testing.T) {
 		"nodes of the overview":   {[]string{"status", "--node", "cpu-0,gpu"}, "cpu-0,gpu-2 cpu-0,gpu-10"},
 		"claims of the namespace": {[]string{"status", "claim", "tr"}, "training-1"},
 		"claims of none":          {[]string{"status", "claim", "-n", "default", ""}, ""},
+		"Pods that wait":          {[]string{"why", "tr"}, "training-9 training-10"},
 		"namespaces":              {[]string{"status", "-n", ""}, "default team"},
 		"contexts":                {[]string{"status", "--context", "p"}, "prod"},
 		"formats":                 {[]string{"version", "-o", ""}, "table json yaml"},

@@ -16,6 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
 	versioncommand "github.com/kwok-dra/kwok-dra/pkg/dractl/version"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
@@ -58,6 +59,7 @@ func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 	return []*cobra.Command{
 		schedule.New(streams, reach),
 		status.New(streams, reach),
+		why.New(streams, reach),
 		pod.New(streams, reach),
 		validate.New(streams, reach),
 		render.New(streams, reach),

@@ -114,6 +114,8 @@ func TestExitCodes(t *testing.T) {
 		"check without time":      {[]string{"check-driver", "--timeout", "0s", "--", "true"}, 2, "parse --timeout 0s: must be positive"},
 		"check an empty cluster":  {[]string{"check-driver", "--control-plane", examples, "--", "true"}, 2, "give a directory that has etcd and kube-apiserver"},
 		"unknown statement":       {[]string{"check-driver", "--only", "^none$", "--", "true"}, 2, `parse --only "^none$": matches none of registers, publishes`},
+		"a Pod of all namespaces": {[]string{"why", "p", "-A"}, 2, "-A lists the Pods of all namespaces: give a POD, with its namespace as -n, or -A"},
+		"two Pods":                {[]string{"why", "p", "q"}, 2, `unexpected argument "q": give one POD`},
 		"no such profile":         {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
 		"generate nothing":        {[]string{"generate"}, 2, "give --profile NAME, --from-cluster or -f FILE"},
 		"profile and copy":        {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},

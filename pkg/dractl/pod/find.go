@@ -7,23 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // find gets a Pod whose claims are prepared, and its node, which is fake.
 func (c *command) find(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.Pod, *corev1.Node, error) {
-	pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil, noPod(ctx, client, namespace, name)
-	}
+	pod, err := cluster.GetPod(ctx, client, namespace, name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("get Pod %s/%s: %w", namespace, name, err)
+		return nil, nil, err
 	}
 	if err := unbound(pod); err != nil {
 		return nil, nil, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
@@ -43,29 +39,13 @@ func (c *command) find(ctx context.Context, client kubernetes.Interface, namespa
 	return pod, node, nil
 }
 
-// noPod is the error for a Pod that does not exist, with what may be meant.
-func noPod(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
-	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return fmt.Errorf("list Pods of namespace %s: %w", namespace, err)
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
-	}
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("there is no Pod %q in namespace %s: did you mean %s?", name, namespace, nearest)
-	}
-	return fmt.Errorf("there is no Pod %q in namespace %s: list them with kubectl get pods, or give another namespace with -n", name, namespace)
-}
-
 // unbound is why a Pod has no devices yet, or never will.
 func unbound(pod *corev1.Pod) error {
 	switch {
 	case !plan.UsesClaims(pod) && pod.Spec.NodeName != "":
 		return errors.New("uses no ResourceClaim, so no driver injects anything: name one in spec.resourceClaims, or give the Pod an extended resource of a DeviceClass")
 	case pod.Spec.NodeName == "":
-		return errors.New("is not bound to a node yet: kwok-dractl schedule says why")
+		return errors.New("is not bound to a node yet: kwok-dractl why says why")
 	}
 	return nil
 }
@@ -78,7 +58,7 @@ func unprepared(pod *corev1.Pod) error {
 	if plan.Terminal(pod) {
 		return errors.New("has ended, and its claims are unprepared")
 	}
-	return errors.New("its claims are not prepared, so no container would start: kwok-dractl status shows Pods that wait, and kubectl describe pod why")
+	return errors.New("its claims are not prepared, so no container would start: kwok-dractl why says why")
 }
 
 // claimsOf gets the claims of a Pod, by name.

@@ -26,7 +26,7 @@ func TestFind(t *testing.T) {
 		`there is no Pod "p" in namespace default: list them with kubectl get pods, or give another namespace with -n`:                                                func(p *corev1.Pod, _ *corev1.Node) { p.Name = "another" },
 		`there is no Pod "p" in namespace default: did you mean p1?`:                                                                                                  func(p *corev1.Pod, _ *corev1.Node) { p.Name = "p1" },
 		"pod default/p: uses no ResourceClaim, so no driver injects anything: name one in spec.resourceClaims, or give the Pod an extended resource of a DeviceClass": func(p *corev1.Pod, _ *corev1.Node) { p.Spec.ResourceClaims = nil },
-		"pod default/p: is not bound to a node yet: kwok-dractl schedule says why":                                                                                    func(p *corev1.Pod, _ *corev1.Node) { p.Spec.NodeName = "" },
+		"pod default/p: is not bound to a node yet: kwok-dractl why says why":                                                                                         func(p *corev1.Pod, _ *corev1.Node) { p.Spec.NodeName = "" },
 		`get node n of Pod default/p: nodes "n" not found`:                                                                                                            func(_ *corev1.Pod, n *corev1.Node) { n.Name = "m" },
 		"pod default/p: is on node n, which is not fake, by annotations kwok.x-k8s.io/node=fake: ask its containers, or choose the fake nodes with --manage-all-nodes or another --manage option": func(_ *corev1.Pod, n *corev1.Node) {
 			n.Annotations = nil
@@ -34,7 +34,7 @@ func TestFind(t *testing.T) {
 		"pod default/p: has ended, and its claims are unprepared": func(p *corev1.Pod, _ *corev1.Node) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodSucceeded}
 		},
-		"pod default/p: its claims are not prepared, so no container would start: kwok-dractl status shows Pods that wait, and kubectl describe pod why": func(p *corev1.Pod, _ *corev1.Node) {
+		"pod default/p: its claims are not prepared, so no container would start: kwok-dractl why says why": func(p *corev1.Pod, _ *corev1.Node) {
 			p.Status.Conditions[0].Status = corev1.ConditionFalse
 		},
 	} {

@@ -15,6 +15,12 @@ import (
 // name that the Pod has for it.
 const podClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
 
+// Missing is the error for an object that a Pod needs and that there is not.
+type Missing struct{ Kind, Name string }
+
+// Error names the object.
+func (m *Missing) Error() string { return fmt.Sprintf("%s %q not found", m.Kind, m.Name) }
+
 // key names an object with a namespace.
 func key(namespace, name string) string { return namespace + "/" + name }
 
@@ -55,7 +61,7 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 	claim := c.claims[key(pod.Namespace, *name)]
 	switch {
 	case claim == nil:
-		return nil, fmt.Errorf("resourceclaim %q not found: give its file with -f", *name)
+		return nil, &Missing{"resourceclaim", *name}
 	case claim.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("resourceclaim %q is being deleted", *name)
 	case owned:
@@ -76,7 +82,7 @@ func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) 
 	}
 	template := c.templates[key(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
 	if template == nil {
-		return nil, fmt.Errorf("resourceclaimtemplate %q not found: give its file with -f", *podClaim.ResourceClaimTemplateName)
+		return nil, &Missing{"resourceclaimtemplate", *podClaim.ResourceClaimTemplateName}
 	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: *template.Spec.ObjectMeta.DeepCopy(), Spec: *template.Spec.Spec.DeepCopy()}
 	claim.Name, claim.Namespace = name, pod.Namespace

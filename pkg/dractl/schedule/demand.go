@@ -83,8 +83,8 @@ func (c *catalog) add(d *demand, claim *resourcev1.ResourceClaim) error {
 func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
 		for _, exactly := range alternatives(&claim.Spec.Devices.Requests[i]) {
-			if _, err := c.classes.Get(exactly.DeviceClassName); err != nil {
-				return fmt.Errorf("resourceclaim %q, request %s: %w: give its file with -f", claim.Name, exactly.name, err)
+			if c.classes[exactly.DeviceClassName] == nil {
+				return fmt.Errorf("resourceclaim %q, request %s: %w", claim.Name, exactly.name, &Missing{"deviceclass", exactly.DeviceClassName})
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
 		claim := c.claims[key(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
-			return nil, fmt.Errorf("resourceclaim %q not found: give its file with -f", status.ResourceClaimName)
+			return nil, &Missing{"resourceclaim", status.ResourceClaimName}
 		}
 		return claim, nil
 	}

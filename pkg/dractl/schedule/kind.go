@@ -22,6 +22,8 @@ type kind struct {
 	mayFail bool
 	// refusals are known once they have been asked for.
 	refusals []Refusal
+	// supplies are, too.
+	supplies []Supply
 }
 
 func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {

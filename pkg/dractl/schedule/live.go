@@ -14,40 +14,50 @@ import (
 
 // fromCluster reads the objects of a cluster.
 func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
-	in := &input{}
+	world, pods, err := Read(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{World: *world}
+	in.sort(pods)
+	return in, nil
+}
+
+// Read reads the state of a cluster, and all of its Pods, of which the World has none yet.
+func Read(ctx context.Context, client kubernetes.Interface) (*World, []*corev1.Pod, error) {
+	in := &World{}
 	all := metav1.ListOptions{ResourceVersion: "0"} // from the cache of the API server
 	nodes, err := client.CoreV1().Nodes().List(ctx, all)
 	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
+		return nil, nil, fmt.Errorf("list nodes: %w", err)
 	}
 	in.Nodes = pointers(nodes.Items)
 	slices, err := client.ResourceV1().ResourceSlices().List(ctx, all)
 	if err != nil {
-		return nil, fmt.Errorf("list resourceslices: %w", err)
+		return nil, nil, fmt.Errorf("list resourceslices: %w", err)
 	}
 	in.Slices = pointers(slices.Items)
 	classes, err := client.ResourceV1().DeviceClasses().List(ctx, all)
 	if err != nil {
-		return nil, fmt.Errorf("list deviceclasses: %w", err)
+		return nil, nil, fmt.Errorf("list deviceclasses: %w", err)
 	}
 	in.Classes = pointers(classes.Items)
 	claims, err := client.ResourceV1().ResourceClaims("").List(ctx, all)
 	if err != nil {
-		return nil, fmt.Errorf("list resourceclaims: %w", err)
+		return nil, nil, fmt.Errorf("list resourceclaims: %w", err)
 	}
 	in.Claims = pointers(claims.Items)
 	templates, err := client.ResourceV1().ResourceClaimTemplates("").List(ctx, all)
 	if err != nil {
-		return nil, fmt.Errorf("list resourceclaimtemplates: %w", err)
+		return nil, nil, fmt.Errorf("list resourceclaimtemplates: %w", err)
 	}
 	in.ClaimTemplates = pointers(templates.Items)
 	pods, err := client.CoreV1().Pods("").List(ctx, all)
 	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+		return nil, nil, fmt.Errorf("list pods: %w", err)
 	}
-	in.sort(pointers[corev1.Pod](pods.Items))
 	in.TaintRules, err = taintRules(ctx, client)
-	return in, err
+	return in, pointers(pods.Items), err
 }
 
 // taintRules reads the DeviceTaintRules in the newest version that the cluster

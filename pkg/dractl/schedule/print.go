@@ -81,7 +81,7 @@ func reasonsOf(ctx context.Context, s *Scheduler, p *Placement) []string {
 	}
 	reasons := make([]string, len(refusals))
 	for i := range refusals {
-		reasons[i] = some(refusals[i].Nodes) + ": " + refusals[i].String()
+		reasons[i] = refusals[i].Line()
 	}
 	return reasons
 }

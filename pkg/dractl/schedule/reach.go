@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
@@ -79,19 +81,17 @@ func (s *searcher) free(d device) bool {
 
 // tolerates reports whether no taint of the device keeps the request away.
 func (a *alternative) tolerates(d device) bool {
-	for _, taint := range d.Taints {
-		if taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute {
-			continue
-		}
-		tolerated := false
-		for _, toleration := range a.Tolerations {
-			tolerated = tolerated || resourceclaim.ToleratesTaint(toleration, taint)
-		}
-		if !tolerated {
-			return false
-		}
+	return !slices.ContainsFunc(d.Taints, func(taint resourcev1.DeviceTaint) bool { return !a.toleratesTaint(taint) })
+}
+
+// toleratesTaint reports whether a taint of a device does not keep the request away.
+func (a *alternative) toleratesTaint(taint resourcev1.DeviceTaint) bool {
+	if taint.Effect != resourcev1.DeviceTaintEffectNoSchedule && taint.Effect != resourcev1.DeviceTaintEffectNoExecute {
+		return true
 	}
-	return true
+	return slices.ContainsFunc(a.Tolerations, func(toleration resourcev1.DeviceToleration) bool {
+		return resourceclaim.ToleratesTaint(toleration, taint)
+	})
 }
 
 func isTrue(value *bool) bool { return value != nil && *value }

@@ -142,7 +142,7 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 	d, err := s.demand(pod)
 	placement := &Placement{Pod: pod, Claims: d.claims}
 	if err != nil {
-		placement.Reason = err.Error()
+		placement.Reason = withFix(err)
 		return placement
 	}
 	chosen, results, err := s.choose(ctx, d)
@@ -154,6 +154,14 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 		s.bind(d, chosen, results)
 	}
 	return placement
+}
+
+// withFix is an error with what to do about it.
+func withFix(err error) string {
+	if _, ok := errors.AsType[*Missing](err); ok {
+		return err.Error() + ": give its file with -f"
+	}
+	return err.Error()
 }
 
 // choose finds the node for a Pod, first with the first alternatives of its

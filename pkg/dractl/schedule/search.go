@@ -8,6 +8,10 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
+// The steps of a search that others tell apart: what leaves too few devices beside their
+// number ends with leave.
+const inCompletePools, leave = "in complete pools", " leave"
+
 // searches says for each alternative of a request what each step leaves of a
 // node's devices. Before are the claims that get theirs first.
 func (s *Scheduler) searches(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
@@ -47,6 +51,8 @@ type searcher struct {
 	// enough is how many are wanted.
 	enough int
 	steps  []Step
+	// ofClass are those of the class in complete pools. Tainted and held are dropped for that.
+	ofClass, tainted, held []device
 }
 
 func (s *searcher) step(by string, devices int) {
@@ -56,7 +62,8 @@ func (s *searcher) step(by string, devices int) {
 // filter drops, step by step, the devices that the request cannot have.
 func (s *searcher) filter(ctx context.Context) error {
 	s.step("devices", len(s.left))
-	s.keep("in complete pools", func(d device) bool { return d.complete })
+	s.keep(inCompletePools, func(d device) bool { return d.complete })
+	s.ofClass = s.left
 	for _, by := range s.matcher.selectorsOf(s.request) {
 		var failure error
 		s.left = slices.DeleteFunc(slices.Clone(s.left), func(d device) bool {
@@ -70,8 +77,10 @@ func (s *searcher) filter(ctx context.Context) error {
 			return failure
 		}
 		name := by.from
-		if by.from == "request" {
+		if by.from == fromRequest {
 			name = by.expression
+		} else {
+			s.ofClass = s.left
 		}
 		s.step(name, len(s.left))
 	}
@@ -79,20 +88,28 @@ func (s *searcher) filter(ctx context.Context) error {
 	if s.request.AllocationMode == resourcev1.DeviceAllocationModeAll {
 		s.enough = max(len(s.left), 1)
 	}
-	s.keep("without taints", s.request.tolerates)
+	s.tainted = s.keep("without taints", s.request.tolerates)
 	if !isTrue(s.request.AdminAccess) {
-		s.keep("free", s.free)
+		s.held = s.keep("free", s.free)
 	}
 	return nil
 }
 
-// keep is a step that counts only if it drops devices.
-func (s *searcher) keep(by string, good func(device) bool) {
-	kept := slices.DeleteFunc(slices.Clone(s.left), func(d device) bool { return !good(d) })
-	if len(kept) < len(s.left) {
+// keep is a step that counts only if it drops devices, which it returns.
+func (s *searcher) keep(by string, good func(device) bool) (dropped []device) {
+	var kept []device
+	for _, d := range s.left {
+		if good(d) {
+			kept = append(kept, d)
+		} else {
+			dropped = append(dropped, d)
+		}
+	}
+	if len(dropped) > 0 {
 		s.left = kept
 		s.step(by, len(kept))
 	}
+	return dropped
 }
 
 // try finds out with the allocator how many devices the request can have: alone,

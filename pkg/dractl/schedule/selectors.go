@@ -31,6 +31,9 @@ type selector struct {
 	from, expression string
 }
 
+// fromRequest is the origin of the selectors of a request itself.
+const fromRequest = "request"
+
 // selectorsOf are the selectors of a request, those of its class first, in the
 // order in which the allocator goes through them.
 func (m *matcher) selectorsOf(request *alternative) []selector {
@@ -38,7 +41,7 @@ func (m *matcher) selectorsOf(request *alternative) []selector {
 	if class := m.classes[request.DeviceClassName]; class != nil {
 		all = appendSelectors(all, "class "+class.Name, class.Spec.Selectors)
 	}
-	return appendSelectors(all, "request", request.Selectors)
+	return appendSelectors(all, fromRequest, request.Selectors)
 }
 
 func appendSelectors(all []selector, from string, more []resourcev1.DeviceSelector) []selector {

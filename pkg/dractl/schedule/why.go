@@ -29,6 +29,8 @@ type Refusal struct {
 	// else among those whose devices are in one place. Pods that ask for the same
 	// share refusals, but each has claims of its own.
 	index int
+	// fits says that it is none: the nodes have what the Pod asks for.
+	fits bool
 }
 
 // Search says how many devices were left for a request by each step.
@@ -116,7 +118,7 @@ func (s *Scheduler) refusal(ctx context.Context, n *node, d *demand) Refusal {
 			}
 		}
 	}
-	return Refusal{Reason: "the Pod would fit now"}
+	return Refusal{Reason: "the Pod would fit now", fits: true}
 }
 
 // refusalOf is that of a request of a pending claim, if the node has not what
@@ -163,6 +165,9 @@ func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.Res
 	}
 	return results != nil, err
 }
+
+// Line is the refusal with its nodes, of which some are named.
+func (r *Refusal) Line() string { return some(r.Nodes) + ": " + r.String() }
 
 // String is the refusal without its nodes.
 func (r *Refusal) String() string {

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -56,6 +59,7 @@ func path(ctx context.Context, client kubernetes.Interface, namespace, name stri
 			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, consumer.Name, err)
 		}
 		objects[string(pod.UID)] = "Pod " + pod.Name
+		steps = append(steps, preparedSteps(pod)...)
 		steps = append(steps, podSteps(pod, metav1.IsControlledBy(claim, pod))...)
 	}
 	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
@@ -104,11 +108,17 @@ func claimSteps(claim *resourcev1.ResourceClaim) []Step {
 		steps = append(steps, Step{Time: known(allocated(claim)), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
 	}
 	var reserved *metav1.Time
+	unknown := ": of several it is not kept when"
 	if len(claim.Status.ReservedFor) == 1 { // or it is not known which one came with the devices
-		reserved = allocated(claim)
+		reserved, unknown = allocated(claim), ""
 	}
 	for _, consumer := range claim.Status.ReservedFor {
-		steps = append(steps, Step{Time: known(reserved), What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name, rank: rankReserved})
+		steps = append(steps, Step{Time: known(reserved), What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name + unknown, rank: rankReserved})
+	}
+	for i := range claim.ManagedFields {
+		if entry := &claim.ManagedFields[i]; writesDevices(entry) {
+			steps = append(steps, Step{Time: known(entry.Time), What: "devices written", Detail: "last by " + entry.Manager, rank: rankDevice})
+		}
 	}
 	for i := range claim.Status.Devices {
 		device := &claim.Status.Devices[i]
@@ -122,6 +132,17 @@ func claimSteps(claim *resourcev1.ResourceClaim) []Step {
 		steps = append(steps, Step{Time: known(claim.DeletionTimestamp), What: "deleted", Detail: "waits for " + strings.Join(claim.Finalizers, ","), rank: rankDeleted})
 	}
 	return steps
+}
+
+// writesDevices reports whether a manager has written status.devices of a claim.
+func writesDevices(entry *metav1.ManagedFieldsEntry) bool {
+	var fields struct {
+		Status map[string]json.RawMessage `json:"f:status"`
+	}
+	if entry.Subresource != "status" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	return fields.Status["f:devices"] != nil
 }
 
 func requests(claim *resourcev1.ResourceClaim) string {
@@ -157,6 +178,20 @@ func allocated(claim *resourcev1.ResourceClaim) *metav1.Time {
 		}
 	}
 	return nil
+}
+
+// preparedSteps say since when the claim is prepared for a Pod.
+func preparedSteps(pod *corev1.Pod) []Step {
+	prepared := Step{What: "prepared", Detail: "for pods/" + pod.Name, rank: rankPrepared}
+	switch start := plan.PodCondition(pod, corev1.PodReadyToStartContainers); {
+	case start.Status == corev1.ConditionTrue:
+		prepared.Time = known(&start.LastTransitionTime)
+	case pod.Status.Phase == corev1.PodRunning:
+		prepared.Detail += ", which runs: the Pod does not say when"
+	default:
+		return nil
+	}
+	return []Step{prepared}
 }
 
 // podSteps are the steps of a Pod. An owner was there before the claim that is
@@ -195,20 +230,7 @@ func eventStep(event *corev1.Event, object string) Step {
 	if event.Count > 1 {
 		message += fmt.Sprintf(" (%d times)", event.Count)
 	}
-	return Step{Time: new(timeOf(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)}
-}
-
-// timeOf is when an event was last seen.
-func timeOf(event *corev1.Event) time.Time {
-	switch {
-	case event.Series != nil:
-		return event.Series.LastObservedTime.Time
-	case !event.LastTimestamp.IsZero():
-		return event.LastTimestamp.Time
-	case !event.EventTime.IsZero():
-		return event.EventTime.Time
-	}
-	return event.CreationTimestamp.Time
+	return Step{Time: new(why.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)}
 }
 
 func detail(texts ...string) string {

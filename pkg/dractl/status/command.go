@@ -30,9 +30,11 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "status [--watch]",
-		Short: "Show the pools of a cluster, and the Pods that wait for their claims to be prepared.",
-		Long: `Show the totals of each driver, the pools and Pods with problems, and the other
-pools of a cluster.
+		Short: "Show the pools of a cluster, and the Pods that wait for devices.",
+		Long: `Show the totals of each driver, the pools with problems, the Pods that wait for
+devices, to be bound, or for their claims to be prepared, and the other pools of a
+cluster. Pods that have one owner and wait for the same are shown together;
+kwok-dractl why says more of them.
 
 Each device is counted in one state: the first that applies of tainted
 (NoSchedule or NoExecute), failing, prepared, allocated, blocked and free. A device
@@ -111,7 +113,9 @@ The steps are from the claim, the conditions of its devices, the Pods that it is
 reserved for, and events, in the order in which they happened. Most times in
 the API are whole seconds. Fractions of a second are shown where the API has them,
 as in the scheduler's events. The time of the allocation is in the claim, or else it is
-the time at which the scheduler last wrote its status.`,
+the time at which the scheduler last wrote its status. The claim is prepared for a
+Pod since its condition PodReadyToStartContainers is True. What the API does not keep
+is <unknown>: of several Pods, when the claim was reserved for each.`,
 		Example: `  # Where is the time lost?
   kwok-dractl status claim training
 

@@ -19,6 +19,7 @@ const (
 	rankBound
 	rankWaiting
 	rankDevice
+	rankPrepared
 	rankStarting
 	rankInitialized
 	rankContainersReady

@@ -41,6 +41,7 @@ func TestOrder(t *testing.T) {
 2026-01-02T03:04:05Z       0s       Pod train   PodScheduled=True                on node a
 2026-01-02T03:04:05.420Z   420ms    Pod train   Scheduled                        <none>
 2026-01-02T03:04:06.005Z   1.005s   Pod train   Pulled                           <none>
+2026-01-02T03:04:06Z       1s       claim       prepared                         for pods/train
 2026-01-02T03:04:06Z       1s       Pod train   PodReadyToStartContainers=True   <none>
 2026-01-02T03:04:06Z       1s       Pod train   Initialized=True                 <none>
 2026-01-02T03:04:06Z       1s       Pod train   ContainersReady=True             <none>

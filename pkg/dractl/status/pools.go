@@ -155,17 +155,3 @@ func (p *Pool) cells() []string {
 	cells := []string{node, p.Driver, p.Name, strconv.FormatInt(p.Generation, 10)}
 	return append(append(cells, stateCells(p.Usage, &p.States)...), slices)
 }
-
-func (o *Overview) printWaiting(out io.Writer, format output.Format) error {
-	if len(o.Waiting) == 0 {
-		return nil
-	}
-	if err := heading(out, "Pods that wait for their claims to be prepared:", len(o.Totals) > 0); err != nil {
-		return err
-	}
-	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "reason"}}}
-	for _, w := range o.Waiting {
-		table.Add(w.Namespace, w.Pod, w.Node, w.Reason)
-	}
-	return table.Print(out, format)
-}

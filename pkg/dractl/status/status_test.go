@@ -37,12 +37,12 @@ NODE   DRIVER            POOL   GENERATION   UTILIZATION   FREE   ALLOCATED   PR
 a      gpu.example.com   a      3            75%           1      0           2          1         0         1/1
 b      gpu.example.com   b      3            0%            0      0           0          0         1         1/2 incomplete
 
-Pods that wait for their claims to be prepared:
-NAMESPACE   POD     NODE   REASON
-default     bare    a      claim none has no devices
-default     late    a      not prepared yet: reported
-default     lost    a      claim gone does not exist
-default     waits   a      driver is not registered
+Pods that wait:
+NAMESPACE   POD     NODE   STATE       REASON
+default     bare    a      Preparing   claim none has no devices
+default     late    a      Preparing   not prepared yet: reported
+default     lost    a      Preparing   claim gone does not exist
+default     waits   a      Preparing   driver is not registered
 
 Other pools:
 NODE       DRIVER            POOL     GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
@@ -215,6 +215,7 @@ func TestPath(t *testing.T) {
 2026-01-02T03:04:08Z   3s      Pod late                         PodScheduled=True                on node a
 2026-01-02T03:04:08Z   3s      Pod late                         FailedPrepareDynamicResources    not yet (2 times)
 2026-01-02T03:04:09Z   4s      device gpu.example.com/a/gpu-2   Ready=True                       Prepared
+2026-01-02T03:04:11Z   6s      claim                            prepared                         for pods/late
 2026-01-02T03:04:11Z   6s      Pod late                         PodReadyToStartContainers=True   <none>
 `, out.String())
 
@@ -225,6 +226,47 @@ func TestPath(t *testing.T) {
 
 	_, err = path(t.Context(), client, "default", "none-such")
 	require.EqualError(t, err, `there is no claim "none-such" in namespace default: did you mean none?`)
+}
+
+// TestWaitingTogether has one row for Pods of one owner that wait for the same.
+func TestWaitingTogether(t *testing.T) {
+	t.Parallel()
+	var objects []runtime.Object
+	for i := range 3 {
+		waits := pod(fmt.Sprintf("train-%d", i), "", fmt.Sprintf("train-%d-gpus-x7k2%d", i, i))
+		waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "job", Controller: new(true)}}
+		objects = append(objects, waits)
+	}
+	w, err := read(t.Context(), fake.NewClientset(objects...))
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, w.overview(&filter{}).print(&out, output.Table, false))
+	require.Equal(t, `Pods that wait:
+NAMESPACE   POD                   NODE     STATE         REASON
+default     3 Pods of Job train   <none>   Unscheduled   claim train-0-gpus-x7k20 does not exist
+`, out.String())
+	require.Len(t, w.overview(&filter{}).Waiting, 3, "programs get each")
+	require.Empty(t, w.overview(&filter{nodes: []string{"a"}}).Waiting)
+}
+
+// TestPathWritten tells who last wrote the status of devices, and of which time nothing is known.
+func TestPathWritten(t *testing.T) {
+	t.Parallel()
+	shared := claim("shared", "a", []string{"gpu-0"}, "one", "two")
+	shared.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:status":{"f:allocation":{"f:devices":{}}}}`)
+	shared.ManagedFields = append(shared.ManagedFields, metav1.ManagedFieldsEntry{
+		Manager: "kwok-dra", Subresource: "status", Time: new(at(5)), FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:devices":{}}}`),
+	})
+	runs := pod("two", "a", "shared")
+	runs.Status.Phase = corev1.PodRunning
+	steps, err := path(t.Context(), fake.NewClientset(shared, pod("one", "a", "shared", ready), runs), "default", "shared")
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, printSteps(&out, output.Table, steps))
+	require.Regexp(t, `(?m)^2026-01-02T03:04:10Z +5s +claim +devices written +last by kwok-dra$`, out.String())
+	require.Regexp(t, `(?m)^2026-01-02T03:04:11Z +6s +claim +prepared +for pods/one$`, out.String())
+	require.Regexp(t, `(?m)^<unknown> +<unknown> +claim +prepared +for pods/two, which runs: the Pod does not say when$`, out.String())
+	require.Regexp(t, `(?m)^<unknown> +<unknown> +claim +reserved +for pods/one: of several it is not kept when$`, out.String())
 }
 
 // screen is what the command writes, safe to read meanwhile.

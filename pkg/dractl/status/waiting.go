@@ -2,43 +2,40 @@ package status
 
 import (
 	"cmp"
-	"fmt"
+	"context"
+	"io"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
 )
 
-// Waiting is a Pod on a node whose claims are not prepared yet.
+// Waiting is a Pod that waits for devices, or for its claims to be prepared.
 type Waiting struct {
-	Namespace string `json:"namespace"`
-	Pod       string `json:"pod"`
-	Node      string `json:"node"`
-	Reason    string `json:"reason"`
+	Namespace string    `json:"namespace"`
+	Pod       string    `json:"pod"`
+	Owner     string    `json:"owner,omitempty"`
+	Node      string    `json:"node"`
+	State     why.State `json:"state"`
+	Reason    string    `json:"reason"`
+
+	answer *why.Answer
 }
 
-// waiting are the Pods that wait for their claims to be prepared, and why. A Pod
-// whose claims have no devices may wait for any driver.
+// waiting are the Pods that wait, and why, by what Pods, claims and events say.
 func (w *world) waiting(f *filter) []Waiting {
-	claims := map[string]*resourcev1.ResourceClaim{}
-	for _, claim := range w.claims {
-		claims[claim.Namespace+"/"+claim.Name] = claim
-	}
+	known := why.NewCluster(w.claims, w.failures)
+	asked := slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool {
+		return hasStarted(pod) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
+	})
 	all := []Waiting{}
-	for _, pod := range w.pods {
-		if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || hasStarted(pod) {
-			continue
-		}
-		if !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, claims, f) {
-			continue
-		}
-		if reason := w.unprepared(pod, claims); reason != "" {
-			all = append(all, Waiting{pod.Namespace, pod.Name, pod.Spec.NodeName, reason})
-		}
+	for _, a := range known.Waiting(context.Background(), asked) { // it asks nobody
+		all = append(all, Waiting{a.Namespace, a.Pod, a.Owner, a.Node, a.State, a.Reason, a})
 	}
 	slices.SortFunc(all, func(a, b Waiting) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), natural.Compare(a.Pod, b.Pod))
@@ -46,69 +43,39 @@ func (w *world) waiting(f *filter) []Waiting {
 	return all
 }
 
-// mayWaitFor reports whether a Pod may wait for one of the drivers of the filter.
-func mayWaitFor(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, f *filter) bool {
-	return slices.ContainsFunc(claimNames(pod), func(name string) bool {
-		claim := claims[pod.Namespace+"/"+name]
+// mayWaitFor reports whether a Pod may wait for one of the drivers of the filter. One
+// whose claims have no devices may wait for any.
+func mayWaitFor(pod *corev1.Pod, known *why.Cluster, f *filter) bool {
+	keys := plan.ClaimKeys(pod)
+	for _, key := range keys {
+		claim := known.Claims[key]
 		if claim == nil || claim.Status.Allocation == nil {
 			return true
 		}
-		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
+		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
 			return f.chooses(pod.Spec.NodeName, result.Driver)
-		})
-	})
-}
-
-// unprepared says what a Pod waits for. It is empty for a Pod without claims.
-func (w *world) unprepared(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim) string {
-	var missing, used []string
-	for _, name := range claimNames(pod) {
-		used = append(used, name)
-		switch claim := claims[pod.Namespace+"/"+name]; {
-		case claim == nil:
-			missing = append(missing, fmt.Sprintf("claim %s does not exist", name))
-		case claim.Status.Allocation == nil:
-			missing = append(missing, fmt.Sprintf("claim %s has no devices", name))
-		case !resourceclaim.IsReservedForPod(pod, claim, true):
-			missing = append(missing, fmt.Sprintf("claim %s is not reserved for the Pod", name))
+		}) {
+			return true
 		}
 	}
-	if len(used) == 0 {
-		return ""
-	}
-	if message := w.failure(pod); message != "" {
-		missing = append(missing, message)
-	}
-	if len(missing) == 0 {
-		return "not prepared yet: " + strings.Join(used, ", ")
-	}
-	return strings.Join(missing, "; ")
+	return len(keys) < len(pod.Spec.ResourceClaims) // some are not created yet
 }
 
-// failure is the newest message of the kubelet about the Pod.
-func (w *world) failure(pod *corev1.Pod) string {
-	var newest *corev1.Event
-	for _, event := range w.failures {
-		if event.InvolvedObject.UID == pod.UID && (newest == nil || timeOf(event).After(timeOf(newest))) {
-			newest = event
-		}
+// printWaiting prints the Pods that wait, in one row those that are alike.
+func (o *Overview) printWaiting(out io.Writer, format output.Format) error {
+	if len(o.Waiting) == 0 {
+		return nil
 	}
-	if newest == nil {
-		return ""
+	if err := heading(out, "Pods that wait:", len(o.Totals) > 0); err != nil {
+		return err
 	}
-	return newest.Message
-}
-
-// claimNames are the claims of a Pod that have been made.
-func claimNames(pod *corev1.Pod) []string {
-	var names []string
-	for i := range pod.Spec.ResourceClaims {
-		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
-			names = append(names, *name)
-		}
+	answers := make([]*why.Answer, len(o.Waiting))
+	for i := range o.Waiting {
+		answers[i] = o.Waiting[i].answer
 	}
-	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
-		names = append(names, extended.ResourceClaimName)
+	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "state"}, {Name: "reason"}}}
+	for _, group := range why.Groups(answers) {
+		table.Add(group.Namespace, group.Title(), group.On(), string(group.State), group.Reason)
 	}
-	return names
+	return table.Print(out, format)
 }

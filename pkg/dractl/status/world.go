@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
@@ -161,13 +162,14 @@ type consumer struct {
 
 func (w *world) consumers() map[string]consumer {
 	all := map[string]consumer{}
+	known := why.NewCluster(w.claims, w.failures)
 	for _, pod := range w.pods {
 		if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
 			continue
 		}
 		found := consumer{started: hasStarted(pod)}
 		if !found.started {
-			found.failure = w.failure(pod)
+			found.failure = known.PrepareFailure(pod)
 		}
 		all[pod.Namespace+"/"+pod.Name] = found
 	}

@@ -68,7 +68,7 @@ func TestPod(t *testing.T) {
 	s.must("kubectl create -f - <<< '{apiVersion: v1, kind: Pod, metadata: {name: waits}, spec: {schedulingGates: [{name: a/b}], containers: [{name: main, image: busybox}]}}'")
 	for line, want := range map[string]string{
 		"plain":                 "pod default/plain: uses no ResourceClaim, so no driver injects anything",
-		"waits":                 "pod default/waits: is not bound to a node yet: kwok-dractl schedule says why",
+		"waits":                 "pod default/waits: is not bound to a node yet: kwok-dractl why says why",
 		"gpu-example-configure": `there is no Pod "gpu-example-configure" in namespace default: did you mean gpu-example-configured?`,
 		"gpu-example-configured --manage-single-node other": "is on node example, which is not fake",
 	} {

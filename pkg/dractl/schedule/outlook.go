@@ -1,0 +1,49 @@
+package schedule
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Outlook is what keeps a Pod from all nodes, by what is free now.
+type Outlook struct {
+	// Claims are the Pod's, also those that are still to be made for it.
+	Claims []*resourcev1.ResourceClaim
+	// Err is why the Pod fits nowhere, whatever the nodes have.
+	Err error
+	// Refusals are those of all nodes.
+	Refusals []Refusal
+	// Supplies are of the requests that get no devices.
+	Supplies []Supply
+}
+
+// Outlook looks for a node for a Pod, and gives it nothing.
+func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
+	d, err := s.demand(pod)
+	o := &Outlook{Claims: d.claims, Err: err}
+	if err != nil {
+		return o
+	}
+	o.Refusals = s.Explain(ctx, pod)
+	k := s.kindOf(ctx, d)
+	if k.supplies == nil {
+		k.supplies = s.supplies(ctx, d, o.Refusals)
+	}
+	for _, supply := range k.supplies {
+		supply.Claim = d.pending[supply.index].Name
+		o.Supplies = append(o.Supplies, supply)
+	}
+	return o
+}
+
+// Fits reports whether a node has what the Pod asks for.
+func (o *Outlook) Fits() bool {
+	for i := range o.Refusals {
+		if o.Refusals[i].fits {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,258 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Supply is what there is for an alternative of a request on all nodes on which the Pod
+// may be.
+type Supply struct {
+	Claim string `json:"claim"`
+	// Request is the name, with that of the alternative if there is one.
+	Request string `json:"request"`
+	Class   string `json:"class"`
+	// Wanted is how many, or "all".
+	Wanted string `json:"wanted"`
+	// OfClass are the devices that the class selects, in complete pools, and Nodes those
+	// nodes that reach any of them.
+	OfClass int `json:"devicesOfClass"`
+	Nodes   int `json:"nodes"`
+	// Steps say how many devices each step leaves.
+	Steps []Step `json:"steps"`
+	// Taints are those that keep devices away, and Holders who has the others.
+	Taints  []Share `json:"taints,omitempty"`
+	Holders []Share `json:"holders,omitempty"`
+	// Nearest is the node that lacks the fewest devices, if the request wants a number of them.
+	Nearest *Nearest `json:"nearest,omitempty"`
+
+	index         int
+	request       string
+	tainted, held int
+	from          []selector
+}
+
+// Share is how many of the devices have something in common.
+type Share struct {
+	Name    string `json:"name"`
+	Devices int    `json:"devices"`
+}
+
+// Nearest is a node that lacks devices.
+type Nearest struct {
+	Node  string `json:"node"`
+	Lacks int    `json:"lacks"`
+	// By is the step that leaves too few.
+	By string `json:"by"`
+}
+
+// supplies are of the requests that nodes refuse, in their order.
+func (s *Scheduler) supplies(ctx context.Context, d *demand, refusals []Refusal) []Supply {
+	var fit []*node
+	for _, n := range s.nodes {
+		if d.fits(n.object) {
+			fit = append(fit, n)
+		}
+	}
+	all := []Supply{}
+	for i, claim := range d.pending {
+		for j := range claim.Spec.Devices.Requests {
+			request := &claim.Spec.Devices.Requests[j]
+			refused := func(r Refusal) bool { return r.index == i && r.Request == request.Name }
+			if !slices.ContainsFunc(refusals, refused) {
+				continue
+			}
+			for k, alternative := range alternatives(request) {
+				supply := s.supply(ctx, fit, &alternative)
+				supply.index, supply.request = i, request.Name
+				supply.nearest(refusals, k)
+				all = append(all, supply)
+			}
+		}
+	}
+	return all
+}
+
+// supply counts the devices on nodes that an alternative may have.
+func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternative) Supply {
+	search := searcher{Scheduler: s, request: request}
+	seen := map[*resourcev1.Device]bool{}
+	for _, n := range nodes {
+		reached, _ := n.reachable() // the refusal of the node says what is wrong
+		for _, d := range reached {
+			if !seen[d.Device] {
+				seen[d.Device] = true
+				search.left = append(search.left, d)
+			}
+		}
+	}
+	_ = search.filter(ctx) // as above
+	return Supply{
+		Request: request.name, Class: request.DeviceClassName, Wanted: request.wanted(), Steps: search.steps,
+		OfClass: len(search.ofClass), Nodes: reaching(nodes, search.ofClass),
+		Taints: taintsOn(request, search.tainted), Holders: s.holders(search.held),
+		tainted: len(search.tainted), held: len(search.held), from: s.matcher.selectorsOf(request),
+	}
+}
+
+// reaching is how many nodes reach any of the devices.
+func reaching(nodes []*node, devices []device) int {
+	wanted := map[*resourcev1.Device]bool{}
+	for _, d := range devices {
+		wanted[d.Device] = true
+	}
+	count := 0
+	for _, n := range nodes {
+		reached, _ := n.reachable()
+		if slices.ContainsFunc(reached, func(d device) bool { return wanted[d.Device] }) {
+			count++
+		}
+	}
+	return count
+}
+
+// taintsOn counts the taints that keep devices away.
+func taintsOn(request *alternative, devices []device) []Share {
+	counts := map[string]int{}
+	for _, d := range devices {
+		for _, taint := range d.Taints {
+			if !request.toleratesTaint(taint) {
+				counts[strings.TrimSuffix(taint.Key+"="+taint.Value, "=")+":"+string(taint.Effect)]++
+			}
+		}
+	}
+	return shares(counts)
+}
+
+// holders counts the devices of those who have them: Pods, or claims that no Pod uses.
+func (s *Scheduler) holders(devices []device) []Share {
+	if len(devices) == 0 {
+		return nil
+	}
+	held := map[[3]string]bool{}
+	for _, d := range devices {
+		held[[3]string{d.driver, d.pool, d.Name}] = true
+	}
+	counts := map[string]int{}
+	for _, claim := range s.claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			result := &claim.Status.Allocation.Devices.Results[i]
+			if held[[3]string{result.Driver, result.Pool, result.Device}] && !isTrue(result.AdminAccess) {
+				counts[holder(claim)]++
+			}
+		}
+	}
+	return shares(counts)
+}
+
+// holder names the Pods for which a claim is reserved.
+func holder(claim *resourcev1.ResourceClaim) string {
+	consumers := claim.Status.ReservedFor
+	switch {
+	case len(consumers) == 0:
+		return "claim " + key(claim.Namespace, claim.Name) + " without a Pod"
+	case consumers[0].Resource != "pods":
+		return consumers[0].Resource + " " + key(claim.Namespace, consumers[0].Name)
+	case len(consumers) > 1:
+		return fmt.Sprintf("%s and %d more", key(claim.Namespace, consumers[0].Name), len(consumers)-1)
+	}
+	return key(claim.Namespace, consumers[0].Name)
+}
+
+// shares puts the largest first.
+func shares(counts map[string]int) []Share {
+	var all []Share
+	for name, count := range counts {
+		all = append(all, Share{name, count})
+	}
+	slices.SortFunc(all, func(a, b Share) int { return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// nearest finds the node that lacks the fewest devices.
+func (s *Supply) nearest(refusals []Refusal, alternative int) {
+	wanted, err := strconv.Atoi(s.Wanted)
+	if err != nil {
+		return // no number of devices is enough for "all"
+	}
+	for i := range refusals {
+		r := &refusals[i]
+		if r.index != s.index || r.Request != s.request || alternative >= len(r.Searches) {
+			continue
+		}
+		last := r.Searches[alternative].Steps[len(r.Searches[alternative].Steps)-1]
+		if lacks := wanted - last.Devices; lacks > 0 && (s.Nearest == nil || lacks < s.Nearest.Lacks) {
+			s.Nearest = &Nearest{Node: r.Nodes[0], Lacks: lacks, By: last.By}
+		}
+	}
+}
+
+// String says it in one line.
+func (s *Supply) String() string {
+	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
+	if s.OfClass == 0 {
+		return text + s.none()
+	}
+	text += fmt.Sprintf("%s of the class on %s", counted(s.OfClass, "device"), counted(s.Nodes, "node"))
+	for _, by := range s.from {
+		if at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression }); at >= 0 && by.from == fromRequest {
+			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, by.expression)
+		}
+	}
+	if s.tainted > 0 {
+		text += fmt.Sprintf(", %d tainted (%s)", s.tainted, listed(s.Taints))
+	}
+	if s.held > 0 {
+		text += fmt.Sprintf(", %d allocated (%s)", s.held, listed(s.Holders))
+	}
+	text += fmt.Sprintf(", %d left", s.Steps[len(s.Steps)-1].Devices)
+	if s.Nearest == nil {
+		return text
+	}
+	text += fmt.Sprintf("; nearest: node %s lacks %d", s.Nearest.Node, s.Nearest.Lacks)
+	if strings.HasSuffix(s.Nearest.By, leave) {
+		text += fmt.Sprintf(" (%s too few)", s.Nearest.By)
+	}
+	return text
+}
+
+// none says that no device is of the class.
+func (s *Supply) none() string {
+	switch all := s.Steps[0].Devices; {
+	case all == 0:
+		return "no node that the Pod may be on has any device"
+	case len(s.Steps) > 1 && s.Steps[1].Devices == 0 && s.Steps[1].By == inCompletePools:
+		return fmt.Sprintf("the pools of all %d devices are incomplete", all)
+	default:
+		return fmt.Sprintf("none of %d devices on the nodes that the Pod may be on is of the class", all)
+	}
+}
+
+// listed names the largest shares.
+func listed(shares []Share) string {
+	var parts []string
+	for i, share := range shares {
+		if i == named {
+			parts = append(parts, fmt.Sprintf("and %d more", len(shares)-named))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", share.Name, share.Devices))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func counted(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
+}

@@ -1,0 +1,185 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+)
+
+// command is what the user asks for.
+type command struct {
+	streams   cli.Streams
+	reach     *cluster.Flags
+	templates fleet.Templates
+	managed   lifecycle.ManagedNodes
+	all       bool
+	output    output.Flag
+}
+
+const long = `Say why a Pod with devices does not run yet, and what it waits for. Without a
+Pod, all that wait in the namespace are listed, those together that are alike.
+
+  Unscheduled  no node: claims that are not created, classes that do not exist,
+               or too few devices. For each request the command counts the devices
+               of its class that selectors, taints and other Pods leave, and names
+               the node that lacks the fewest
+  Binding      devices have binding conditions that are not True yet
+  Preparing    on its node the claims are not prepared: a Stage is still to be
+               played, preparing fails, or a driver or its Pod is not ready
+  Starting     the claims are prepared, and no Stage has started the containers
+
+Devices are searched as kwok-dractl schedule does, with the scheduler's own
+allocator, and preparing is planned as kwok-dra does, with the configuration of
+the cluster: the ConfigMap kube-system/kwok-dra and custom resources, unless -f or
+--config-map names others. A Pod that runs, has ended or asks for no device gets one
+line. The exit code is 0 whenever there is an answer.
+
+The command reads nodes, slices, classes, claims, their templates, Pods and events.
+Without the right to read the configuration of kwok-dra it says less of Pods that
+have a node.`
+
+const example = `  # Why does this Pod wait?
+  kwok-dractl why training-0
+
+  # All that wait in the namespace, and in all namespaces
+  kwok-dractl why
+  kwok-dractl why -A
+
+  # For programs
+  kwok-dractl why training-0 -n default -o json`
+
+// New makes the command.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:               "why [POD]",
+		Short:             "Say why Pods with devices do not run yet.",
+		Long:              long,
+		Example:           example,
+		Args:              atMostOne,
+		ValidArgsFunction: reach.CompletePods,
+
+		RunE: func(made *cobra.Command, arguments []string) error {
+			return c.run(made.Context(), strings.TrimPrefix(strings.Join(arguments, ""), "pod/"))
+		},
+	}
+	c.templates.AddTo(made)
+	fleet.AddManaged(made, &c.managed)
+	made.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "list the Pods that wait in all namespaces")
+	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
+	return made
+}
+
+// atMostOne refuses more than one Pod.
+func atMostOne(command *cobra.Command, arguments []string) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	return cli.OneArgument("POD")(command, arguments)
+}
+
+func (c *command) run(ctx context.Context, name string) error {
+	if c.all && name != "" {
+		return errors.New("-A lists the Pods of all namespaces: give a POD, with its namespace as -n, or -A")
+	}
+	if err := c.managed.Complete(); err != nil {
+		return err
+	}
+	namespace, err := c.reach.DefaultNamespace()
+	if err != nil {
+		return err
+	}
+	client, err := c.reach.Client()
+	if err != nil {
+		return err
+	}
+	if c.all {
+		namespace = ""
+	}
+	var pod *corev1.Pod
+	if name != "" {
+		if pod, err = cluster.GetPod(ctx, client, namespace, name); err != nil {
+			return err
+		}
+	}
+	known, pods, err := c.read(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	if pod != nil {
+		return c.show(known.Answer(ctx, pod), known.Now)
+	}
+	return c.list(Groups(known.Waiting(ctx, pods)), known.Now)
+}
+
+// read reads the cluster, and the Pods of a namespace, or of all.
+func (c *command) read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
+	defer c.streams.Progress("reading the cluster", 0).Done()
+	set, err := c.set(ctx, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, pods, err := read(ctx, client, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	known.Now = time.Now()
+	return known, pods, known.add(ctx, client, set, &c.managed)
+}
+
+// set is the configuration of kwok-dra, or nil where the user may not read it.
+func (c *command) set(ctx context.Context, client kubernetes.Interface) (*config.Set, error) {
+	restConfig, err := c.reach.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := dynamic.NewForConfig(restConfig)
+	if err != nil {
+		return nil, err
+	}
+	set, err := c.templates.SetInCluster(ctx, c.streams, client, objects)
+	if isForbidden(err) {
+		c.streams.Tell("the configuration of kwok-dra is not considered: %v\n", err)
+		return nil, nil
+	}
+	return set, err
+}
+
+func (c *command) asValue() bool {
+	return c.output.Format == output.JSON || c.output.Format == output.YAML
+}
+
+func (c *command) show(answer *Answer, now time.Time) error {
+	if c.asValue() {
+		return output.Value(c.streams.Out, c.output.Format, answer)
+	}
+	return answer.print(c.streams.Out, "", now)
+}
+
+func (c *command) list(groups []*Group, now time.Time) error {
+	if c.asValue() {
+		return output.Value(c.streams.Out, c.output.Format, groups)
+	}
+	if len(groups) == 0 {
+		c.streams.Tell("no Pod waits for devices\n")
+	}
+	for _, group := range groups {
+		if err := group.print(c.streams.Out, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+)
+
+// failedCreation is the reason of the event about a claim that is not created.
+const failedCreation = "FailedResourceClaimCreation"
+
+// retryJitter is the most that a kubelet, and kwok-dra, add to the time until the next try,
+// as a share of it.
+const retryJitter = 0.5
+
+// preparing says why the claims of a Pod on a node are not prepared.
+func (c *Cluster) preparing(ctx context.Context, answer *Answer) *Answer {
+	pod := answer.pod
+	missing := c.unprepared(pod)
+	failure := c.PrepareFailure(pod)
+	now, causes := c.forecast(ctx, pod)
+	answer.Reason = joined("; ", strings.Join(missing, "; "), cmp.Or(failure, now))
+	if answer.Reason == "" {
+		answer.Reason = "not prepared yet: " + strings.Join(claimNames(pod), ", ")
+	}
+	if failure != "" && now != "" && !strings.Contains(failure, now) {
+		answer.Details = append(answer.Details, "now: "+now)
+	}
+	answer.Details = append(answer.Details, causes...)
+	answer.Details = append(answer.Details, c.tries(pod)...)
+	return answer
+}
+
+// unprepared says which claims of a Pod cannot be prepared as they are.
+func (c *Cluster) unprepared(pod *corev1.Pod) []string {
+	var missing []string
+	for _, key := range plan.ClaimKeys(pod) {
+		switch claim := c.Claims[key]; {
+		case claim == nil:
+			missing = append(missing, fmt.Sprintf("claim %s does not exist", key.Name))
+		case claim.Status.Allocation == nil:
+			missing = append(missing, fmt.Sprintf("claim %s has no devices", key.Name))
+		case !resourceclaim.IsReservedForPod(pod, claim, true):
+			missing = append(missing, fmt.Sprintf("claim %s is not reserved for the Pod", key.Name))
+		}
+	}
+	return missing
+}
+
+func claimNames(pod *corev1.Pod) []string {
+	var names []string
+	for _, key := range plan.ClaimKeys(pod) {
+		names = append(names, key.Name)
+	}
+	return names
+}
+
+// PrepareFailure is the newest message of the kubelet about the Pod.
+func (c *Cluster) PrepareFailure(pod *corev1.Pod) string {
+	if event := c.Failures[pod.UID]; event != nil && event.Reason == v1alpha1.ReasonFailedPrepare {
+		return event.Message
+	}
+	return ""
+}
+
+// tries say since when preparing fails, how often, and when it is tried again.
+func (c *Cluster) tries(pod *corev1.Pod) []string {
+	event := c.Failures[pod.UID]
+	if event == nil || event.Reason != v1alpha1.ReasonFailedPrepare {
+		return nil
+	}
+	last := LastSeen(event)
+	first := event.FirstTimestamp.Time
+	if first.IsZero() {
+		first = last
+	}
+	lines := []string{fmt.Sprintf("it has failed %d times since %s, the last time at %s", max(event.Count, 1), written(first), written(last))}
+	if c.Sidecar == nil {
+		return lines
+	}
+	interval := c.Sidecar.Set.RetryInterval
+	latest := last.Add(interval + time.Duration(float64(interval)*retryJitter))
+	if c.Now.After(latest) {
+		return append(lines, fmt.Sprintf("the next try was due at %s: does kwok-dra run, and act for node %s?", written(latest), pod.Spec.NodeName))
+	}
+	return append(lines, fmt.Sprintf("the next try is between %s and %s (retryInterval %s), or at once when the Pod is edited", written(last.Add(interval)), written(latest), interval))
+}

@@ -1,0 +1,254 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/selection"
+)
+
+// Sidecar is what kwok-dra works with, as far as the cluster tells.
+type Sidecar struct {
+	Set *config.Set
+	// Managed are the nodes that kwok manages.
+	Managed *lifecycle.ManagedNodes
+	Slices  []*resourcev1.ResourceSlice
+	// DriverPods finds the driver Pods of templates on a node.
+	DriverPods func(node *corev1.Node) devices.Pods
+}
+
+// forecast says what kwok-dra would do for a Pod now, if that is not to prepare its claims,
+// and what is behind that.
+func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now string, causes []string) {
+	if c.Nodes == nil || c.Sidecar == nil {
+		return "", nil
+	}
+	node := c.Nodes[pod.Spec.NodeName]
+	switch {
+	case node == nil:
+		return fmt.Sprintf("node %s does not exist", pod.Spec.NodeName), nil
+	case !c.Sidecar.Managed.Matches(node):
+		return fmt.Sprintf("node %s is not fake, by %s: its own kubelet prepares the claims, and kwok-dra does not", node.Name, c.Sidecar.Managed), nil
+	}
+	node = node.DeepCopy()
+	lifecycle.Slim(node) // as the sidecar sees it
+	v := c.view(pod, node)
+	set := c.Sidecar.Set
+	fail, err := set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
+	prepare := false
+	if err == nil && !fail {
+		prepare, err = set.PrepareWhen.Matches(ctx, lifecycle.PodObject(pod))
+	}
+	switch {
+	case err != nil:
+		return err.Error(), nil
+	case plan.ReadyToStart(pod) == "" && set.Faithful:
+		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", nil
+	case !prepare && !fail:
+		return held(pod), nil
+	}
+	return c.attempt(ctx, v)
+}
+
+// held says that no Stage lets kwok-dra prepare the claims.
+func held(pod *corev1.Pod) string {
+	text := "prepareWhen of the KwokDRAConfiguration does not select the Pod yet"
+	if plan.PodCondition(pod, v1alpha1.PrepareResources).Status != "" {
+		return text
+	}
+	text += fmt.Sprintf(": it has no condition %s, which the Stage %s writes", v1alpha1.PrepareResources, prepareStage)
+	if delay := pod.Annotations[prepareStage+delaySetting]; delay != "" {
+		text += " after its delay of " + delay
+	}
+	return text
+}
+
+// The Stage that has claims prepared, and its setting for the time until it is played.
+const (
+	prepareStage = "pod-prepare"
+	delaySetting = ".stage.kwok.x-k8s.io/delay"
+)
+
+// attempt plans as kwok-dra does.
+func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now string, causes []string) {
+	next, err := plan.ForPod(ctx, v, c.Now)
+	if err != nil {
+		return err.Error(), nil
+	}
+	if next.Failure == nil {
+		return "", append(c.Sidecar.unnamed(v), "nothing keeps kwok-dra from preparing them now: does it run, and act for node "+v.Node.Name+"?")
+	}
+	switch next.Failure.Reason {
+	case plan.ReasonNoClaim, plan.ReasonNotAllocated, plan.ReasonNotReserved:
+		return "", nil // the claims say it
+	case plan.ReasonNotRegistered, plan.ReasonUnavailable:
+		causes = c.unregistered(ctx, v)
+	}
+	return next.Failure.Error(), causes
+}
+
+// unnamed says which drivers no template names.
+func (s *Sidecar) unnamed(v *plan.PodView) []string {
+	var lines []string
+	for _, driver := range driversOf(v) {
+		if !s.Set.HasDriver(driver) {
+			lines = append(lines, fmt.Sprintf("no template names driver %s, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f", driver))
+		}
+	}
+	return lines
+}
+
+// view is what kwok-dra sees of a Pod.
+func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
+	known := map[string]*resourcev1.ResourceClaim{}
+	for _, key := range plan.ClaimKeys(pod) {
+		if claim := c.Claims[key]; claim != nil {
+			known[key.Name] = claim
+		}
+	}
+	return &plan.PodView{
+		Pod: pod, Node: node, Set: c.Sidecar.Set, Driver: c.Sidecar.driver(node),
+		Claims: plan.PodClaims{
+			Known: known,
+			Live: func(name string) (*resourcev1.ResourceClaim, error) { // what was read is live
+				if claim := known[name]; claim != nil {
+					return claim, nil
+				}
+				return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
+			},
+			Users: func(*resourcev1.ResourceClaim) []*corev1.Pod { return []*corev1.Pod{pod} },
+		},
+		Standby: func([]*resourcev1.ResourceClaim) bool { return false },
+	}
+}
+
+func (s *Sidecar) driver(node *corev1.Node) *templates.Driver {
+	return templates.New(s.Set, node, templates.Slices{
+		Of: func(driver string) (bool, error) {
+			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool {
+				return slice.Spec.Driver == driver && s.isOn(slice, node)
+			}), nil
+		},
+		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
+			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool { return has(slice, result) })
+		},
+	}, s.DriverPods(node))
+}
+
+// isOn reports whether a slice is of a node, or of a pool that it shares.
+func (s *Sidecar) isOn(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
+	if name := slice.Spec.NodeName; name != nil {
+		return *name == node.Name
+	}
+	t := s.Set.SharedPool(slice.Spec.Driver, slice.Spec.Pool.Name)
+	return t != nil && t.Selects(node)
+}
+
+func has(slice *resourcev1.ResourceSlice, result *resourcev1.DeviceRequestAllocationResult) bool {
+	return slice.Spec.Driver == result.Driver && slice.Spec.Pool.Name == result.Pool &&
+		slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool { return d.Name == result.Device })
+}
+
+// unregistered says why the drivers of a Pod have not registered with its node, or are down.
+func (c *Cluster) unregistered(ctx context.Context, v *plan.PodView) []string {
+	if lifecycle.PluginOf(v.Node) != lifecycle.PluginUp {
+		condition := nodeCondition(v.Node, v1alpha1.PluginRegistered)
+		return []string{fmt.Sprintf("node %s: condition %s is %s: %s", v.Node.Name, condition.Type, condition.Status, joined(": ", condition.Reason, condition.Message))}
+	}
+	var lines []string
+	for _, driver := range driversOf(v) {
+		if c.Sidecar.Set.HasDriver(driver) {
+			causes := c.Sidecar.unpublished(ctx, driver, v.Node)
+			if registered, err := v.Driver.Registered(driver); err == nil && !registered && len(causes) == 0 {
+				causes = []string{fmt.Sprintf("driver %s has published nothing on node %s yet: events of the Node say what fails", driver, v.Node.Name)}
+			}
+			lines = append(lines, causes...)
+		}
+	}
+	return lines
+}
+
+// driversOf are those of the devices of a Pod.
+func driversOf(v *plan.PodView) []string {
+	var drivers []string
+	for _, claim := range v.Claims.Known {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for i := range claim.Status.Allocation.Devices.Results {
+			drivers = append(drivers, claim.Status.Allocation.Devices.Results[i].Driver)
+		}
+	}
+	slices.Sort(drivers)
+	return slices.Compact(drivers)
+}
+
+func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[i]
+}
+
+// unpublished says for each template of a driver why it publishes nothing on a node.
+func (s *Sidecar) unpublished(ctx context.Context, driver string, node *corev1.Node) []string {
+	var lines []string
+	for _, t := range s.Set.Templates {
+		if t.Driver != driver && !t.MayBeOf(driver) {
+			continue
+		}
+		if unselected := selection.Of([]*devices.Template{t}, slices.Values([]*corev1.Node{node})); len(unselected) > 0 {
+			lines = append(lines, fmt.Sprintf("template %s does not select the node: %s", t.Name, unselected[0].Miss))
+			continue
+		}
+		lines = append(lines, s.missing(ctx, t, node)...)
+	}
+	return lines
+}
+
+// missing says what a template waits for on a node that it selects.
+func (s *Sidecar) missing(ctx context.Context, t *devices.Template, node *corev1.Node) []string {
+	var lines []string
+	if matches, err := s.Set.PublishWhen(t).Matches(ctx, lifecycle.NodeObject(node)); err != nil {
+		lines = append(lines, err.Error())
+	} else if !matches {
+		lines = append(lines, fmt.Sprintf("template %s selects node %s, and its publishWhen does not match the node yet", t.Name, node.Name))
+	}
+	if selector, ok := t.DriverPods(); ok {
+		lines = append(lines, s.notReady(t, selector, node)...)
+	}
+	return lines
+}
+
+// notReady says that a template has no driver Pod on a node that is Ready.
+func (s *Sidecar) notReady(t *devices.Template, selector devices.PodSelector, node *corev1.Node) []string {
+	on, _ := s.DriverPods(node)(t)
+	var names []string
+	for _, pod := range on {
+		if pod.Ready {
+			return nil
+		}
+		names = append(names, pod.Namespace+"/"+pod.Name)
+	}
+	if len(names) > 0 {
+		return []string{fmt.Sprintf("template %s needs a driver Pod on node %s that is Ready, and this is not: %s", t.Name, node.Name, strings.Join(names, ", "))}
+	}
+	where := "all namespaces"
+	if selector.Namespace != "" {
+		where = "namespace " + selector.Namespace
+	}
+	return []string{fmt.Sprintf("template %s needs a driver Pod on node %s, and there is none with the labels %s in %s", t.Name, node.Name, selector.Labels, where)}
+}

@@ -1,0 +1,227 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+)
+
+// bindingTimeout is how long kube-scheduler waits for binding conditions by default, from
+// the allocation on (DynamicResourcesArgs).
+const bindingTimeout = 10 * time.Minute
+
+// unbound says why a Pod has no node.
+func (c *Cluster) unbound(ctx context.Context, answer *Answer) *Answer {
+	pod := answer.pod
+	condition := plan.PodCondition(pod, corev1.PodScheduled)
+	since := pod.CreationTimestamp
+	if condition.Status == corev1.ConditionFalse {
+		answer.Scheduler = joined(": ", condition.Reason, condition.Message)
+		since = condition.LastTransitionTime
+	}
+	outlook := c.outlook(ctx, pod)
+	if !plan.UsesClaims(pod) && len(outlook.Claims) == 0 {
+		return answer.in(NoClaims, since, joined("; ", noClaims, gates(pod), "it has no node yet"))
+	}
+	if conditions := c.bindingConditions(pod); len(conditions) > 0 {
+		answer.Details = c.bindingTimes(pod)
+		return answer.in(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
+	}
+	reason := joined("; ", gates(pod), c.uncreated(pod), reasonOf(outlook))
+	answer.in(Unscheduled, since, cmp.Or(reason, c.withoutOutlook(answer)))
+	answer.explain(outlook)
+	return answer
+}
+
+// outlook is that of a Pod as if it had no scheduling gates.
+func (c *Cluster) outlook(ctx context.Context, pod *corev1.Pod) *schedule.Outlook {
+	if c.Scheduler == nil {
+		return &schedule.Outlook{}
+	}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod = pod.DeepCopy()
+		pod.Spec.SchedulingGates = nil
+	}
+	return c.Scheduler.Outlook(ctx, pod)
+}
+
+// gates says that a Pod is not to be scheduled yet.
+func gates(pod *corev1.Pod) string {
+	var names []string
+	for _, gate := range pod.Spec.SchedulingGates {
+		names = append(names, gate.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "spec.schedulingGates keep it from being scheduled: " + strings.Join(names, ", ")
+}
+
+// uncreated says which claims of a Pod there are not, and why.
+func (c *Cluster) uncreated(pod *corev1.Pod) string {
+	var missing []string
+	for i := range pod.Spec.ResourceClaims {
+		podClaim := &pod.Spec.ResourceClaims[i]
+		name, _, err := resourceclaim.Name(pod, podClaim)
+		switch {
+		case errors.Is(err, resourceclaim.ErrClaimNotFound):
+			missing = append(missing, fmt.Sprintf("claim %s is not created yet from ResourceClaimTemplate %s", podClaim.Name, *podClaim.ResourceClaimTemplateName))
+		case err == nil && name != nil && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
+			missing = append(missing, fmt.Sprintf("claim %s does not exist", *name))
+		}
+	}
+	if event := c.Failures[pod.UID]; event != nil && event.Reason == failedCreation && len(missing) > 0 {
+		missing = append(missing, event.Message)
+	}
+	return strings.Join(missing, "; ")
+}
+
+// reasonOf says in one line why a Pod fits nowhere.
+func reasonOf(outlook *schedule.Outlook) string {
+	missing, isMissing := errors.AsType[*schedule.Missing](outlook.Err)
+	switch {
+	case isMissing && missing.Kind == "resourceclaim":
+		return "" // it is among those that are not created
+	case outlook.Err != nil:
+		return outlook.Err.Error()
+	case outlook.Fits():
+		return "a node has what it asks for now"
+	case len(outlook.Supplies) > 0:
+		return "no node has the devices: " + outlook.Supplies[0].String()
+	case len(outlook.Refusals) > 0:
+		return "devices do not keep it away: " + outlook.Refusals[0].Line()
+	}
+	return ""
+}
+
+// withoutOutlook is what the Pod itself says.
+func (c *Cluster) withoutOutlook(answer *Answer) string {
+	switch {
+	case answer.Scheduler != "":
+		return answer.Scheduler
+	case c.Scheduler != nil:
+		return "there are no nodes"
+	}
+	return fmt.Sprintf("%s has not looked at it yet", answer.pod.Spec.SchedulerName)
+}
+
+// explain adds what is known beyond the reason.
+func (a *Answer) explain(outlook *schedule.Outlook) {
+	a.Requests = outlook.Supplies
+	for i := range outlook.Supplies {
+		if i > 0 {
+			a.Details = append(a.Details, outlook.Supplies[i].String())
+		}
+	}
+	for i := range outlook.Refusals {
+		refusal := &outlook.Refusals[i]
+		a.Nodes = append(a.Nodes, Refusal{refusal.Nodes, refusal.String()})
+		if line := refusal.Line(); !strings.HasSuffix(a.Reason, line) {
+			a.Details = append(a.Details, line)
+		}
+	}
+	if outlook.Fits() && a.Scheduler != "" {
+		a.Details = append(a.Details, "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory")
+	}
+}
+
+// bindingConditions are those that are not True of devices that a Pod is being bound with.
+func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
+	var pending []string
+	for claim, result := range c.toBeBound(pod) {
+		entry := plan.EntryOf(claim, plan.ResultID(result))
+		is := func(kind string) bool { return entry != nil && meta.IsStatusConditionTrue(entry.Conditions, kind) }
+		device := result.Driver + "/" + result.Pool + "/" + result.Device
+		for _, kind := range result.BindingConditions {
+			if !is(kind) {
+				pending = append(pending, fmt.Sprintf("%s of device %s (claim %s)", kind, device, claim.Name))
+			}
+		}
+		for _, kind := range result.BindingFailureConditions {
+			if is(kind) {
+				failed := meta.FindStatusCondition(entry.Conditions, kind)
+				pending = append(pending, fmt.Sprintf("%s of device %s (claim %s) is True, so it is given back: %s", kind, device, claim.Name, failed.Message))
+			}
+		}
+	}
+	return pending
+}
+
+// toBeBound are the devices with binding conditions of claims that are reserved for a Pod.
+func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult] {
+	return func(yield func(*resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) bool) {
+		for _, claim := range c.reserved(pod) {
+			for i := range claim.Status.Allocation.Devices.Results {
+				result := &claim.Status.Allocation.Devices.Results[i]
+				if len(result.BindingConditions) > 0 && !yield(claim, result) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reserved are the allocated claims that are reserved for a Pod.
+func (c *Cluster) reserved(pod *corev1.Pod) []*resourcev1.ResourceClaim {
+	var all []*resourcev1.ResourceClaim
+	for _, key := range plan.ClaimKeys(pod) {
+		if claim := c.Claims[key]; claim != nil && claim.Status.Allocation != nil && resourceclaim.IsReservedForPod(pod, claim, true) {
+			all = append(all, claim)
+		}
+	}
+	return all
+}
+
+// allocatedAt is when the devices that a Pod is being bound with were allocated.
+func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
+	var at metav1.Time
+	for claim := range c.toBeBound(pod) {
+		if known := claim.Status.Allocation.AllocationTimestamp; known != nil && at.Before(known) {
+			at = *known
+		}
+	}
+	return at
+}
+
+// bindingTimes say when the conditions are due, and how long the scheduler waits.
+func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
+	at := c.allocatedAt(pod)
+	if at.IsZero() {
+		return []string{"it is not known when the devices were allocated"}
+	}
+	var lines []string
+	seen := map[string]bool{}
+	for _, result := range c.toBeBound(pod) {
+		if !seen[result.Driver] {
+			seen[result.Driver] = true
+			lines = append(lines, c.setter(result.Driver, at.Time))
+		}
+	}
+	return append(lines, fmt.Sprintf("kube-scheduler gives the devices back at %s, by its default bindingTimeout of %s; another one is in its configuration",
+		written(at.Add(bindingTimeout)), bindingTimeout))
+}
+
+// setter says who sets the binding conditions of a driver's devices, and when.
+func (c *Cluster) setter(driver string, allocated time.Time) string {
+	if c.Sidecar == nil || !c.Sidecar.Set.HasDriver(driver) {
+		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
+	}
+	delay := c.Sidecar.Set.BindingDelay
+	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, written(allocated.Add(delay)), delay)
+}
+
+func written(at time.Time) string { return at.UTC().Format(time.RFC3339) }
