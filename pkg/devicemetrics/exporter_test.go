@@ -217,12 +217,12 @@ func TestNewestGeneration(t *testing.T) {
 	})
 }
 
-// TestOtherNodes are not served: nodes that are not there, that are real, and those of another replica.
+// TestOtherNodes are not served: missing ones, real ones, and those of another replica.
 func TestOtherNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		real := claimstest.NewNode("real")
-		real.Annotations = nil
-		w := newWorld(t, claimstest.NewNode("n"), real, publish("other.example.com", otherDevices))
+		genuine := claimstest.NewNode("real")
+		genuine.Annotations = nil
+		w := newWorld(t, claimstest.NewNode("n"), genuine, publish("other.example.com", otherDevices))
 		for _, name := range []string{"missing", "real"} {
 			code, body := w.get("/metrics/nodes/" + name + "/devices")
 			require.Equal(t, http.StatusNotFound, code)
