@@ -62,6 +62,7 @@ var generators = map[string]func(root string) (string, error){
 	"options":                      options,
 	"commands":                     commands,
 	"metrics":                      metrics,
+	"device-metrics":               deviceMetrics,
 	"prepare-failures":             prepareFailures,
 	"events":                       events,
 	"names":                        names,

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
 )
 
 // description finds the parts of a description, which it tells only as text.
@@ -59,6 +60,16 @@ func unit(name string) string {
 		return "seconds"
 	}
 	return "count"
+}
+
+// deviceMetrics lists the metrics of single devices.
+func deviceMetrics(string) (string, error) {
+	var rows [][]string
+	for _, family := range devicemetrics.Families() {
+		rows = append(rows, []string{code(family.Name), family.Help})
+	}
+	rows = append(rows, []string{code(devicemetrics.Omitted.Name), devicemetrics.Omitted.Help})
+	return table([]string{"metric", "meaning"}, rows), nil
 }
 
 // prepareFailures lists the reasons for which claims cannot be prepared.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -26,8 +27,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
+	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
@@ -111,6 +114,7 @@ type sidecar struct {
 	publisher *resourceslice.Publisher
 	kubelets  *kubelet.Kubelets
 	claims    *claims.Controller
+	kubelet   *kubeletmetrics.Metrics
 	parts     []part
 }
 
@@ -136,9 +140,13 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	}
 	s.addConfigMaps(recorder)
 	s.publisher = resourceslice.New(publishing)
-	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay})
-	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets})
+	s.kubelet = kubeletmetrics.New()
+	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
+	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletMetrics: s.kubelet})
 	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
+	if s.options.MetricsDevices {
+		devicemetrics.TellMistakes(caches, s.owner, recorder)
+	}
 	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
@@ -196,7 +204,7 @@ func Collectors() []prometheus.Collector {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), inventory.NewCollector(s.source())}
+	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source())}
 }
 
 // source is the source of the page and of the metrics of devices.
@@ -209,11 +217,21 @@ func (s *sidecar) source() *inventory.Source {
 	}
 }
 
+// deviceMetrics serves what devices do, or is nil.
+func (s *sidecar) deviceMetrics() http.Handler {
+	if !s.options.MetricsDevices {
+		return nil
+	}
+	return devicemetrics.New(devicemetrics.Options{
+		Config: s.store, Caches: s.caches, Owner: s.owner, Drivers: s.drivers(s.caches), Now: time.Now, Max: devicemetrics.MaxDevices,
+	}).Handler()
+}
+
 func (s *sidecar) run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.collectors()...)
-	site := &site{registry: registry, synced: s.store.Synced(), page: page.New(s.source()), profiling: s.options.Profiling}
+	site := &site{registry: registry, synced: s.store.Synced(), page: page.New(s.source()), profiling: s.options.Profiling, devices: s.deviceMetrics()}
 	for _, part := range s.parts {
 		site.synced = append(site.synced, part.synced...)
 		if part.check != nil {

@@ -39,6 +39,8 @@ type Options struct {
 	Managed       lifecycle.ManagedNodes
 	Profiling     bool
 	Version       bool
+	// MetricsDevices serves what devices do as metrics.
+	MetricsDevices bool
 
 	// ShardMode is how replicas share the work. LeaderNamespace and LeaderName are
 	// those of the Lease that their leader holds.
@@ -74,6 +76,8 @@ func NewOptions() *Options {
 		ServerAddress: ":10246",
 		ShardMode:     shard.None,
 		LeaderName:    v1alpha1.ManagedByValue,
+
+		MetricsDevices: true,
 	}
 }
 
@@ -116,6 +120,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz and /readyz")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
 	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "private key of that certificate")
+	flags.BoolVar(&o.MetricsDevices, "metrics-devices", o.MetricsDevices, "serve what devices do as metrics, at /metrics/devices and /metrics/nodes/NODE/devices; it takes memory and CPU for those who scrape them only")
 	flags.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go's profiles at /debug/pprof/")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)

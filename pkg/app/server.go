@@ -50,6 +50,8 @@ type site struct {
 	// checks return errors while a restart may help.
 	checks []func() error
 	page   http.Handler
+	// devices, if there is one, serves what devices do.
+	devices http.Handler
 	// guard, if there is one, guards all but health, which probes ask for.
 	guard *access.Guard
 	// profiling adds the profiles of Go.
@@ -64,6 +66,11 @@ func (s *site) handler() http.Handler {
 	// Kubernetes' own components.
 	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	devices := http.NotFoundHandler()
+	if s.devices != nil {
+		devices = s.guarded(s.devices)
+	}
+	mux.Handle("GET /metrics/", devices)
 	mux.Handle("/", s.guarded(s.page))
 	if s.profiling {
 		mux.Handle("/debug/pprof/", s.guarded(http.HandlerFunc(pprof.Index)))

@@ -50,11 +50,17 @@ func (c checker) Done() <-chan struct{} { return c.done }
 // serving runs a server on a free port and returns a function that gets a path.
 func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int, string) {
 	t.Helper()
+	return servingSite(t, &site{synced: checkers})
+}
+
+func servingSite(t *testing.T, site *site) func(path string) (int, string) {
+	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
 	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
-	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: registry, synced: checkers, page: thePage}).handler(), nil)
+	site.registry, site.page = registry, thePage
+	s, err := serve(ctx, "127.0.0.1:0", site.handler(), nil)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {
@@ -318,4 +324,23 @@ func TestRunWithoutAFile(t *testing.T) {
 	o := parsed(t, "--config /does/not/exist.yaml --kubeconfig /does/not/exist")
 	require.NoError(t, o.Complete())
 	require.ErrorContains(t, Run(quiet(t), o), "open /does/not/exist.yaml")
+}
+
+// TestMetricsOfDevices are served where they are on, and not found where they are off.
+func TestMetricsOfDevices(t *testing.T) {
+	t.Parallel()
+	devices := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "devices at "+r.URL.Path) })
+	for _, path := range []string{"/metrics/devices", "/metrics/nodes/n/devices"} {
+		code, body := servingSite(t, &site{devices: devices})(path)
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "devices at "+path, body)
+		code, body = serving(t)(path)
+		require.Equal(t, http.StatusNotFound, code)
+		require.NotContains(t, body, "the page")
+	}
+	code, body := servingSite(t, &site{devices: devices})("/metrics")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "a_gauge")
+	require.NotNil(t, (&sidecar{options: NewOptions()}).deviceMetrics(), "by default")
+	require.Nil(t, (&sidecar{options: &Options{}}).deviceMetrics())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -28,7 +29,7 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options are what a Controller works with. All but Owner and Kubelets are required.
+// Options are what a Controller works with. All but Owner, Kubelets and KubeletMetrics are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -38,6 +39,8 @@ type Options struct {
 	Events record.EventBroadcaster
 	// Kubelets know the real drivers, if there can be any. They are run by the caller.
 	Kubelets Kubelets
+	// KubeletMetrics are told what a kubelet measures.
+	KubeletMetrics *kubeletmetrics.Metrics
 }
 
 // New makes a Controller; Run starts it.
@@ -49,6 +52,7 @@ func New(o Options) *Controller {
 		pods:     &podReconciler{observer: observer, writer: writer},
 		claims:   &claimReconciler{observer: observer, writer: writer},
 	}
+	o.KubeletMetrics.CountInUse(observer.states.inUse)
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", c.claims.reconcile)
 	o.Config.OnChange(c.enqueueAll)

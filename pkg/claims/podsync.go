@@ -49,7 +49,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	o := r.observer
 	pod := o.Caches.Pods.Get(key)
 	if pod == nil {
-		o.states.forgetPod(key)
+		r.gone(o.states.forgetPod(key))
 		return nil
 	}
 	state := o.states.pod(key, pod.UID)
@@ -61,6 +61,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		return nil
 	}
 	s := &podSync{key, state, o.podView(ctx, &plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
+	r.begin(s)
 	return r.report(ctx, s, r.sync(ctx, s))
 }
 
@@ -134,7 +135,10 @@ func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 	s.state.standby = next.Standby
 	r.observer.states.markPrepared(s.state, next.Prepared...)
 	if next.Unprepared {
-		r.observer.states.markUnprepared(s.state)
+		unused := len(s.state.claims) == 0
+		if asked := r.observer.states.markUnprepared(s.state); !unused && !next.Standby {
+			r.ended(s, asked, nil)
+		}
 		if !next.Standby {
 			s.state.memory.Ended = plan.Terminal(s.view.Pod)
 		}
@@ -154,7 +158,8 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	switch {
 	case next.Failure != nil:
 		r.failed(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
-	case next.Wait > 0:
+	case next.Wait > 0: // between two tries
+		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)
 	}
 	if next.Patch == nil {
@@ -170,6 +175,7 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	case operation == plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
 		r.observer.states.noteReady(s.key, s.state.uid)
+		r.ended(s, driversIn(s.view), nil)
 		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
 	case operation == plan.PatchHealth:
 		r.learnHealth(ctx, s.view.Pod.Status.ContainerStatuses)
@@ -189,6 +195,7 @@ func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.Conta
 // failed tells of a failure. The Pod is tried again after a while.
 func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
+	r.ended(s, driversIn(s.view), failure)
 	r.event(s, failure)
 	r.observer.states.noteFailure(s.state.uid, failure.Error())
 	s.state.memory.Last = plan.NewLastFailure(s.view, failure, time.Now().Add(retry))

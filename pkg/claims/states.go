@@ -8,6 +8,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
@@ -25,11 +26,17 @@ type states struct {
 	pods, claims, bound sync.Map
 
 	mu sync.Mutex
-	// users maps claims to the Pods that they are prepared for, as the kubelet's
-	// checkpoint does.
-	users map[types.UID][]types.UID
+	// users are of claims that are prepared, as in the kubelet's checkpoint.
+	users map[types.UID]claimUsers
 	// failures maps Pods to why preparing their claims fails.
 	failures map[types.UID]string
+}
+
+// claimUsers are the Pods that a claim is prepared for.
+type claimUsers struct {
+	pods []types.UID
+	// drivers are those of the claim's devices.
+	drivers driverNames
 }
 
 // boundPod says when a Pod was first seen bound. It is not known of those that were there
@@ -50,6 +57,8 @@ type podState struct {
 	claims []types.UID
 	// standby says that another replica prepares them, and counts that.
 	standby bool
+	// operation is under way.
+	operation kubeletOperation
 }
 
 // claimState is locked while the claim is written, so that Pods that share a
@@ -63,7 +72,7 @@ type claimState struct {
 }
 
 func newStates() *states {
-	s := &states{users: map[types.UID][]types.UID{}, failures: map[types.UID]string{}}
+	s := &states{users: map[types.UID]claimUsers{}, failures: map[types.UID]string{}}
 	s.metrics = newMetrics(s.prepared)
 	return s
 }
@@ -114,12 +123,17 @@ func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
 	return state
 }
 
-// forgetPod drops the state of a Pod that is gone.
-func (s *states) forgetPod(key types.NamespacedName) {
+// forgetPod drops the state of a Pod that is gone. It returns the state, and the drivers of claims
+// that are no longer prepared, or nil.
+func (s *states) forgetPod(key types.NamespacedName) (forgotten *podState, asked sets.Set[string]) {
 	if state, known := s.pods.LoadAndDelete(key); known {
-		s.markUnprepared(state.(*podState))
+		forgotten = state.(*podState)
+		if len(forgotten.claims) > 0 {
+			asked = s.markUnprepared(forgotten)
+		}
 	}
 	s.bound.Delete(key)
+	return forgotten, asked
 }
 
 func (s *states) claim(uid types.UID) *claimState {
@@ -137,8 +151,10 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 			continue
 		}
 		state.claims = append(state.claims, claim.UID)
-		s.users[claim.UID] = append(s.users[claim.UID], state.uid)
-		if len(s.users[claim.UID]) == 1 {
+		users := s.users[claim.UID]
+		users.pods, users.drivers = append(users.pods, state.uid), driverNamesOf(claim)
+		s.users[claim.UID] = users
+		if len(users.pods) == 1 {
 			s.changes.Add(1)
 			if !state.standby {
 				s.metrics.prepares.Inc()
@@ -148,16 +164,20 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 }
 
 // markUnprepared notes that no claim is prepared any more for a Pod, and counts those for
-// which it was the last one.
-func (s *states) markUnprepared(state *podState) {
+// which it was the last one. It returns the drivers of these.
+func (s *states) markUnprepared(state *podState) (asked sets.Set[string]) {
 	s.noteFailure(state.uid, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	asked = sets.New[string]()
 	for _, claim := range state.claims {
-		s.users[claim] = slices.DeleteFunc(s.users[claim], func(user types.UID) bool { return user == state.uid })
-		if len(s.users[claim]) > 0 {
+		users := s.users[claim]
+		users.pods = slices.DeleteFunc(users.pods, func(user types.UID) bool { return user == state.uid })
+		s.users[claim] = users
+		if len(users.pods) > 0 {
 			continue
 		}
+		asked.Insert(users.drivers.list()...)
 		delete(s.users, claim)
 		s.changes.Add(1)
 		if !state.standby {
@@ -165,13 +185,14 @@ func (s *states) markUnprepared(state *podState) {
 		}
 	}
 	state.claims = nil
+	return asked
 }
 
 // usersOf are the Pods that a claim is prepared for.
 func (s *states) usersOf(claim types.UID) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.users[claim])
+	return slices.Clone(s.users[claim].pods)
 }
 
 // prepared counts the claims that are prepared for a Pod.

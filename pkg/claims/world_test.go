@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -34,6 +35,7 @@ type world struct {
 	// owner is run with the Controller, if there is one.
 	owner      *shard.Owner
 	controller *Controller
+	measures   *kubeletmetrics.Metrics
 	stop       func()
 }
 
@@ -73,7 +75,7 @@ func (w *world) start() {
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
 	caches.DriverPods.Follow(w.store)
-	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events})
+	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, KubeletMetrics: w.measures})
 	w.controller = controller
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	var running sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
+	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -40,7 +41,7 @@ type Kubelets struct {
 	nodes map[string]*node
 }
 
-// Options are what Kubelets work with. All but Owner and Directory are required.
+// Options are what Kubelets work with. All but Owner, Directory and KubeletMetrics are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -51,6 +52,8 @@ type Options struct {
 	Directory string
 	// WipeDelay is usually WipeDelay.
 	WipeDelay time.Duration
+	// KubeletMetrics, if there are any, are told of calls of drivers.
+	KubeletMetrics *kubeletmetrics.Metrics
 }
 
 // New makes Kubelets; Run starts them.
@@ -59,7 +62,7 @@ func New(o Options) *Kubelets {
 		Options: o, nodes: map[string]*node{},
 		nodeChanged: func(string) {}, podChanged: func(types.NamespacedName) {},
 	}
-	k.metrics = newMetrics(k.registered)
+	k.metrics = newMetrics(k.registered, o.KubeletMetrics)
 	k.loop = loop.New("kubelets", k.reconcile)
 	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { k.enqueue(name) })
 	o.Config.OnChange(k.enqueueAll)

@@ -10,17 +10,21 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
+	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 )
 
 // metrics are the metrics of plugins.
 type metrics struct {
 	all   *prometheus.Registry
 	calls *prometheus.HistogramVec
+	// kubelet has the same under the kubelet's name.
+	kubelet *kubeletmetrics.Metrics
 }
 
-func newMetrics(registered func() int) *metrics {
+func newMetrics(registered func() int, kubelet *kubeletmetrics.Metrics) *metrics {
 	m := &metrics{
-		all: prometheus.NewRegistry(),
+		all:     prometheus.NewRegistry(),
+		kubelet: kubelet,
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kwok_dra_plugin_call_duration_seconds",
 			Help:    "Time that plugins of real DRA drivers took for a gRPC call, by driver, method and status code.",
@@ -39,6 +43,8 @@ func newMetrics(registered func() int) *metrics {
 func (m *metrics) observe(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	began := time.Now()
 	err := invoke(ctx, method, request, reply, conn, options...)
-	m.calls.WithLabelValues(plugin.DriverOf(ctx), path.Base(method), status.Code(err).String()).Observe(time.Since(began).Seconds())
+	took, driver, code := time.Since(began), plugin.DriverOf(ctx), status.Code(err).String()
+	m.calls.WithLabelValues(driver, path.Base(method), code).Observe(took.Seconds())
+	m.kubelet.Call(driver, method, code, took)
 	return err
 }

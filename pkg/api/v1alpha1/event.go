@@ -45,6 +45,11 @@ const (
 	// ReasonFailedPrepare is on a Pod. Its claims cannot be prepared. The name and the
 	// text are the kubelet's; the end of the message is the cause.
 	ReasonFailedPrepare = "FailedPrepareDynamicResources"
+
+	// ReasonInvalidUsage is on a Pod. An annotation for what its devices do has a mistake,
+	// and metrics show them idle. The message names the annotation, the value and what is
+	// valid.
+	ReasonInvalidUsage = "InvalidUsage"
 )
 
 // maxEventMessage is the API server's limit on the message of an event, in

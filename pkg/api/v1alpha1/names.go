@@ -26,6 +26,16 @@ const (
 	// they show.
 	ContainerViewAnnotation = GroupName + "/container-view"
 
+	// UsageGPUAnnotation is an annotation of Pods. It says how busy each device of the Pod
+	// is while the Pod runs, in percent: `75`, `ramp(FROM, TO, DURATION)`,
+	// `wave(MIN, MAX, PERIOD)` or `noise(MEAN, SPREAD)`. Metrics of devices show it.
+	UsageGPUAnnotation = GroupName + "/usage-gpu"
+
+	// UsageMemoryAnnotation is an annotation of Pods. It says how much of the memory of each
+	// device the Pod uses, as a quantity or a percentage: `40Gi`, `50%`, or one of the
+	// functions of `usage-gpu` of these.
+	UsageMemoryAnnotation = GroupName + "/usage-memory"
+
 	// PluginRegistered is a condition of Nodes, written by Stages. True: the node's
 	// DRA plugin is up. Unknown: it is down, and the kubelet waits 30 s for it to come
 	// back. False: it is gone. Reasons: `PluginRegistered`, `PluginUnregistered`,

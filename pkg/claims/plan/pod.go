@@ -82,7 +82,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 		return PodPlan{Standby: true, Prepared: known}, nil
 	case v.Standby(known):
 		return PodPlan{Standby: true, Unprepared: true}, nil
-	case ending(v.Pod):
+	case Ending(v.Pod):
 		plan, err = v.unprepare(ctx, now)
 		if ready && (v.Set.Faithful || !v.Memory.Ended) {
 			plan.Prepared = known

@@ -57,8 +57,8 @@ func Terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ending reports whether the kubelet would start no container of the Pod any more.
-func ending(pod *corev1.Pod) bool {
+// Ending reports whether the kubelet would start no container of the Pod any more.
+func Ending(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || Terminal(pod) || completed(pod)
 }
 

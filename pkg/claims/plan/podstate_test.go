@@ -56,7 +56,7 @@ func TestEnding(t *testing.T) {
 			if test.deleted {
 				pod.DeletionTimestamp = new(metav1.Now())
 			}
-			require.Equal(t, test.want, ending(pod))
+			require.Equal(t, test.want, Ending(pod))
 		})
 	}
 }

@@ -49,9 +49,12 @@ func testOperator(t *testing.T, w *world) {
 	}
 	require.Equal(t, "kube-system", monitor.Namespace)
 	require.NotEmpty(t, rule.Spec.Groups)
-	require.Len(t, monitor.Spec.PodMetricsEndpoints, 1)
-	endpoint := monitor.Spec.PodMetricsEndpoints[0]
+	require.Len(t, monitor.Spec.PodMetricsEndpoints, 2)
+	endpoint, devices := monitor.Spec.PodMetricsEndpoints[0], monitor.Spec.PodMetricsEndpoints[1]
 	require.Equal(t, []monitoringv1.RelabelConfig{{TargetLabel: "job", Replacement: new(jobName)}}, endpoint.RelabelConfigs)
+	require.Equal(t, endpoint.Port, devices.Port)
+	require.Equal(t, "/metrics/devices", devices.Path)
+	require.True(t, devices.HonorLabels, "the labels of Pods are those that have the devices")
 
 	pod := sidecarPod(t, w)
 	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)

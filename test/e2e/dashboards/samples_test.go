@@ -46,14 +46,34 @@ func newEngine(t *testing.T) *promql.Engine {
 func (s *samples) scrape(t *testing.T, url string) {
 	t.Helper()
 	s.now = s.now.Add(interval)
-	body, contentType := get(t, url+"/metrics")
+	appender := s.storage.Appender(t.Context())
+	s.read(t, url+"/metrics", func(series labels.Labels, value float64) { s.add(t, appender, series, value) })
+	s.add(t, appender, labels.FromStrings(model.MetricNameLabel, "up"), 1)
+	require.NoError(t, appender.Commit())
+}
+
+// scrapeDevices reads the metrics of devices, with honorLabels.
+func (s *samples) scrapeDevices(t *testing.T, url string) {
+	t.Helper()
+	s.now = s.now.Add(interval)
+	appender := s.storage.Appender(t.Context())
+	s.read(t, url, func(series labels.Labels, value float64) {
+		_, err := appender.Append(0, series, s.now.UnixMilli(), value)
+		require.NoError(t, err)
+	})
+	require.NoError(t, appender.Commit())
+}
+
+// read reads what a URL serves, as Prometheus does.
+func (s *samples) read(t *testing.T, url string, add func(series labels.Labels, value float64)) {
+	t.Helper()
+	body, contentType := get(t, url)
 	metrics, err := textparse.New(body, contentType, labels.NewSymbolTable(), textparse.ParserOptions{})
 	require.NoError(t, err)
-	appender := s.storage.Appender(t.Context())
 	for {
 		entry, err := metrics.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return
 		}
 		require.NoError(t, err)
 		if entry != textparse.EntrySeries {
@@ -62,10 +82,8 @@ func (s *samples) scrape(t *testing.T, url string) {
 		_, _, value := metrics.Series()
 		var series labels.Labels
 		metrics.Labels(&series)
-		s.add(t, appender, series, value)
+		add(series, value)
 	}
-	s.add(t, appender, labels.FromStrings(model.MetricNameLabel, "up"), 1)
-	require.NoError(t, appender.Commit())
 }
 
 func (s *samples) add(t *testing.T, appender storage.Appender, series labels.Labels, value float64) {

@@ -1,0 +1,273 @@
+package devicemetrics
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/usage"
+)
+
+// kind is what metrics a device has.
+type kind uint8
+
+const (
+	other kind = iota
+	nvidiaGPU
+	nvidiaMIG
+)
+
+// device is a device whose metrics are shown.
+type device struct {
+	kind  kind
+	board board
+	// memory is in bytes, or 0 where nobody says.
+	memory float64
+	// xid is the code of the last error, or 0 for a healthy device.
+	xid float64
+	// labels are those of a device that no Pod has.
+	labels string
+	users  []user
+}
+
+// user is a Pod that has a device.
+type user struct {
+	labels string
+	usage.Annotations
+	seed uint64
+	// started is zero for a Pod that does not run.
+	started time.Time
+}
+
+// id is a device as claims name it.
+type id struct{ driver, pool, name string }
+
+// uninjected tells what devices are, and not what is injected for them.
+type uninjected struct{ containerview.Drivers }
+
+// Injections implements containerview.Drivers.
+func (uninjected) Injections(*corev1.Pod, *resourcev1.ResourceClaim, []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	return nil, nil
+}
+
+// finder finds the devices of a node.
+type finder struct {
+	caches  *observe.Caches
+	drivers containerview.Drivers
+	node    string
+}
+
+// find fills in the devices.
+func (f *finder) find(found *nodeDevices) {
+	used := map[id][]use{}
+	for _, pod := range sorted(f.caches.Pods.On(f.node)) {
+		if !pod.Terminal {
+			f.addUses(used, pod)
+		}
+	}
+	for _, slice := range newest(f.caches.Slices.Of(plan.NodeKey(f.node))) {
+		for _, name := range slice.Devices.List() {
+			f.add(found, id{slice.Driver, slice.Pool, name}, used, slice.Taints[name])
+		}
+	}
+	others := slices.SortedFunc(maps.Keys(used), func(a, b id) int { // in pools that nodes share, and of real drivers
+		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name))
+	})
+	for _, key := range others {
+		found.busy = append(found.busy, f.describe(key, used[key], nil))
+	}
+}
+
+// add adds a published device, and takes it off those that are used.
+func (f *finder) add(found *nodeDevices, key id, used map[id][]use, taints []inventory.Taint) {
+	if uses := used[key]; len(uses)+len(taints) > 0 {
+		found.busy = append(found.busy, f.describe(key, uses, taints))
+		delete(used, key)
+		return
+	}
+	found.resting++
+	if !found.hasIdle {
+		return
+	}
+	// A partition exists while somebody has it.
+	if d := f.describe(key, nil, nil); d.kind != nvidiaMIG {
+		found.idle = append(found.idle, d)
+	}
+}
+
+// use is how a Pod has a device.
+type use struct {
+	pod       *corev1.Pod
+	container string
+	usage     usage.Annotations
+	device    containerview.Device
+}
+
+// addUses adds what the containers of a Pod have. The first container that has a device counts:
+// the annotations are of the Pod. What only observes a device does not use it.
+func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
+	pod := observed.Decode()
+	claims := map[string]*resourcev1.ResourceClaim{}
+	for _, key := range observed.Claims {
+		if claim, err := f.caches.Claims.Get(key); err == nil && resourceclaim.IsReservedForPod(pod, claim, true) {
+			claims[key.Name] = claim
+		}
+	}
+	containers, err := containerview.Of(pod, claims, f.drivers)
+	if err != nil {
+		return // a claim is not there, or not allocated: the Pod waits for it, and an event says so
+	}
+	annotated, _ := usage.Parse(pod.Annotations) // an event tells of mistakes
+	for _, container := range containers {
+		for _, d := range container.Devices {
+			key := id{d.Driver, d.Pool, d.Device}
+			known := slices.ContainsFunc(used[key], func(u use) bool { return u.pod == pod })
+			if !known && !d.AdminAccess {
+				used[key] = append(used[key], use{pod, container.Name, annotated, d})
+			}
+		}
+	}
+}
+
+// describe makes a device of what is known of it.
+func (f *finder) describe(key id, uses []use, taints []inventory.Taint) device {
+	var published resourcev1.Device
+	if found := f.drivers.Device(&resourcev1.DeviceRequestAllocationResult{Driver: key.driver, Pool: key.pool, Device: key.name}); found != nil {
+		published = *found
+	}
+	d := device{xid: xidOf(taints)}
+	if memory, ok := published.Capacity["memory"]; ok {
+		d.memory = memory.Value.AsApproximateFloat64()
+	}
+	own := d.identify(key, f.node, &published)
+	if len(uses) == 0 {
+		d.labels = formatLabels(own)
+	}
+	for _, u := range uses {
+		of := append(slices.Clone(own), label{"container", u.container}, label{"namespace", u.pod.Namespace}, label{"pod", u.pod.Name})
+		d.users = append(d.users, user{
+			labels: formatLabels(of), Annotations: u.usage, started: startOf(u.pod),
+			seed: usage.Seed(u.pod.Namespace, u.pod.Name, key.driver, key.pool, key.name),
+		})
+	}
+	return d
+}
+
+// startOf is when a Pod began to run, or zero.
+func startOf(pod *corev1.Pod) time.Time {
+	switch {
+	case pod.Status.Phase != corev1.PodRunning:
+		return time.Time{}
+	case pod.Status.StartTime != nil:
+		return pod.Status.StartTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// identify finds the kind of a device, and its labels.
+func (d *device) identify(key id, node string, published *resourcev1.Device) []label {
+	uuid, profile := attribute(published, key.driver, "uuid"), attribute(published, key.driver, "profile")
+	switch {
+	case strings.HasPrefix(uuid, "MIG-"):
+		d.kind = nvidiaMIG
+	case strings.HasPrefix(uuid, "GPU-"):
+		d.kind = nvidiaGPU
+	default:
+		return []label{{"node", node}, {"driver", key.driver}, {"pool", key.pool}, {"device", key.name}}
+	}
+	model := attribute(published, key.driver, "productName")
+	d.board = boardOf(model)
+	index, instance := numbersOf(key.name)
+	labels := []label{
+		{"gpu", index}, {"UUID", uuid},
+		{"pci_bus_id", longBusID(attribute(published, key.driver, "resource.kubernetes.io/pciBusID"))},
+		{"device", "nvidia" + index}, {"modelName", model},
+	}
+	if d.kind == nvidiaMIG {
+		labels[1].value = cmp.Or(attribute(published, key.driver, "parentUUID"), uuid)
+		labels = append(labels, label{"GPU_I_PROFILE", profile}, label{"GPU_I_ID", instance})
+	}
+	return append(labels, label{"Hostname", node})
+}
+
+// attribute is the text of an attribute, or "".
+func attribute(d *resourcev1.Device, driver, name string) string {
+	for _, key := range []string{name, driver + "/" + name} {
+		if value := d.Attributes[resourcev1.QualifiedName(key)].StringValue; value != nil {
+			return *value
+		}
+	}
+	return ""
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// numbersOf are the first and the last number in the name of a device: the index of the GPU, and
+// where a partition begins.
+func numbersOf(name string) (first, last string) {
+	if all := digits.FindAllString(name, -1); len(all) > 0 {
+		return all[0], all[len(all)-1]
+	}
+	return "0", "0"
+}
+
+// longBusID is the address of a PCI device with the long domain that NVIDIA's programs print.
+func longBusID(address string) string {
+	if domain, _, _ := strings.Cut(address, ":"); len(domain) == 4 {
+		return "0000" + strings.ToUpper(address)
+	}
+	return address
+}
+
+// fallenOffTheBus is the XID error of a GPU that the driver has lost, the usual one of hardware.
+const fallenOffTheBus = 79
+
+// xidOf is the XID error that taints stand for: the one that a taint of NVIDIA's driver names, and
+// otherwise, where a taint keeps Pods away, fallenOffTheBus.
+func xidOf(taints []inventory.Taint) float64 {
+	xid := 0.0
+	for _, taint := range taints {
+		if code, err := strconv.ParseUint(taint.Value, 10, 32); err == nil && strings.HasSuffix(taint.Key, "/xid") {
+			return float64(code)
+		}
+		if taint.Effect == resourcev1.DeviceTaintEffectNoSchedule || taint.Effect == resourcev1.DeviceTaintEffectNoExecute {
+			xid = fallenOffTheBus
+		}
+	}
+	return xid
+}
+
+// newest are the slices of each pool that are of its newest generation, in the order of their names.
+func newest(all []*plan.Observed) []*plan.Observed {
+	type pool struct{ driver, name string }
+	generations := map[pool]int64{}
+	for _, slice := range all {
+		key := pool{slice.Driver, slice.Pool}
+		generations[key] = max(generations[key], slice.Generation)
+	}
+	return slices.DeleteFunc(sorted(all), func(slice *plan.Observed) bool { return slice.Generation < generations[pool{slice.Driver, slice.Pool}] })
+}
+
+// sorted are objects of a cache in the order of their names.
+func sorted[T interface {
+	GetNamespace() string
+	GetName() string
+}](all []T) []T {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return all
+}

@@ -1,0 +1,199 @@
+// Package devicemetrics serves what devices do as metrics: GPUs of NVIDIA as dcgm-exporter names
+// them, and other devices under names of kwok-dra. What a device does is simulated by
+// annotations of its Pods. A scrape writes as it reads, so that a large fleet takes little
+// memory, and without scrapes nothing is kept.
+package devicemetrics
+
+import (
+	"hash/maphash"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
+)
+
+// MaxDevices is how many devices the metrics of the whole fleet show. Those of one node are
+// always all.
+const MaxDevices = 10_000
+
+// Options are what an Exporter works with. All are required but Owner.
+type Options struct {
+	Config *config.Store
+	// Caches and Owner are run by the caller.
+	Caches *observe.Caches
+	Owner  *shard.Owner
+	// Drivers answers for the drivers of a node. It returns nil as long as they are not known.
+	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
+	// Now is usually time.Now.
+	Now func() time.Time
+	// Max is usually MaxDevices.
+	Max int
+}
+
+// Exporter serves the metrics.
+type Exporter struct {
+	Options
+
+	mu sync.Mutex
+	// nodes are what was last found on each node. They are not changed, but replaced.
+	nodes map[string]*nodeDevices
+}
+
+// New makes an Exporter.
+func New(o Options) *Exporter {
+	return &Exporter{Options: o, nodes: map[string]*nodeDevices{}}
+}
+
+// Handler serves /metrics/devices for the fleet and /metrics/nodes/NODE/devices for a node.
+func (e *Exporter) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics/devices", func(w http.ResponseWriter, r *http.Request) {
+		shown, omitted := e.fleet()
+		respond(w, r, &exposition{devices: shown, omitted: &omitted, now: e.Now()})
+	})
+	mux.HandleFunc("GET /metrics/nodes/{node}/devices", func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("node")
+		shown, ok := e.node(name)
+		if !ok {
+			http.Error(w, "node "+name+" is none that this kwok-dra acts for", http.StatusNotFound)
+			return
+		}
+		respond(w, r, &exposition{devices: shown, now: e.Now()})
+	})
+	return mux
+}
+
+// nodeDevices are the devices of a node, as of what they are made from.
+type nodeDevices struct {
+	set     *config.Set
+	version uint64
+	// busy are those that Pods have or that are tainted.
+	busy []device
+	// resting counts the others, and idle has those if hasIdle says so.
+	resting int
+	idle    []device
+	hasIdle bool
+}
+
+// fleet are the devices of all nodes up to the limit, the busy ones first, and how many are left out.
+func (e *Exporter) fleet() (shown [][]device, omitted int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	names := e.names()
+	maps.DeleteFunc(e.nodes, func(name string, _ *nodeDevices) bool {
+		_, there := slices.BinarySearch(names, name)
+		return !there
+	})
+	left := e.Max
+	show := func(devices []device) {
+		part := devices[:min(left, len(devices))]
+		left, omitted = left-len(part), omitted+len(devices)-len(part)
+		shown = append(shown, part)
+	}
+	for _, name := range names {
+		show(e.look(name).busy)
+	}
+	for _, name := range names {
+		switch known := e.nodes[name]; {
+		case left > 0:
+			show(e.withIdle(name, known).idle)
+		case known.hasIdle: // of a time when there was room
+			e.nodes[name] = &nodeDevices{set: known.set, version: known.version, busy: known.busy, resting: known.resting}
+			fallthrough
+		default:
+			omitted += known.resting
+		}
+	}
+	return shown, omitted
+}
+
+// names are those of the nodes that this replica acts for, in their order.
+func (e *Exporter) names() []string {
+	names := slices.DeleteFunc(e.Caches.Nodes.Keys(), func(name string) bool { return !e.shows(name) })
+	slices.Sort(names)
+	return names
+}
+
+func (e *Exporter) shows(name string) bool {
+	return e.Caches.Nodes.Has(name) && e.Owner.Acts(name, true)
+}
+
+// node are the devices of one node. They are not kept: who scrapes each node alone would else have
+// all of the fleet kept.
+func (e *Exporter) node(name string) (shown [][]device, ok bool) {
+	if !e.shows(name) {
+		return nil, false
+	}
+	found := &nodeDevices{set: e.Config.Current()}
+	e.find(name, found, true)
+	return [][]device{found.busy, found.idle}, true
+}
+
+// look returns the devices of a node, from the last time if nothing has changed.
+func (e *Exporter) look(name string) *nodeDevices {
+	known, set, version := e.nodes[name], e.Config.Current(), e.version(name)
+	if known == nil || known.set != set || known.version != version {
+		known = &nodeDevices{set: set, version: version}
+		e.find(name, known, false)
+		e.nodes[name] = known
+	}
+	return known
+}
+
+// withIdle has the idle devices of a node as well.
+func (e *Exporter) withIdle(name string, known *nodeDevices) *nodeDevices {
+	if !known.hasIdle {
+		known = &nodeDevices{set: known.set, version: known.version}
+		e.find(name, known, true)
+		e.nodes[name] = known
+	}
+	return known
+}
+
+// find fills in the devices of a node. There are none where the node has just gone.
+func (e *Exporter) find(name string, found *nodeDevices, idle bool) {
+	found.hasIdle = idle
+	node := e.Caches.Nodes.Get(name)
+	if node == nil || found.set == nil {
+		return
+	}
+	if drivers := e.Drivers(found.set, node); drivers != nil {
+		(&finder{caches: e.Caches, drivers: uninjected{drivers}, node: name}).find(found)
+	}
+}
+
+var versionSeed = maphash.MakeSeed()
+
+// version changes with what the devices of a node are made from.
+func (e *Exporter) version(name string) uint64 {
+	var hash maphash.Hash
+	hash.SetSeed(versionSeed)
+	add := func(text string) {
+		_, _ = hash.WriteString(text)
+		_ = hash.WriteByte(0)
+	}
+	if node := e.Caches.Nodes.Informer.Get(name); node != nil {
+		add(node.Encoded)
+	}
+	for _, pod := range sorted(e.Caches.Pods.On(name)) {
+		add(string(pod.UID) + pod.ResourceVersion)
+		for _, key := range pod.Claims {
+			if claim := e.Caches.Claims.Observed(key); claim != nil {
+				add(string(claim.UID) + claim.ResourceVersion)
+			}
+		}
+	}
+	for _, slice := range sorted(e.Caches.Slices.Of(plan.NodeKey(name))) {
+		add(string(slice.UID) + slice.ResourceVersion)
+	}
+	return hash.Sum64()
+}

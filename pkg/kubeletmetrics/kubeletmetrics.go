@@ -1,0 +1,93 @@
+// Package kubeletmetrics has the kubelet's own metrics of DRA, with its names, labels and buckets
+// (pkg/kubelet/metrics in Kubernetes 1.36), so that what asks for those of real kubelets finds
+// these. They are of all fake nodes together: no query of them is by node, and a histogram for
+// each of 10,000 nodes would be a million series.
+package kubeletmetrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The operations of the kubelet, and the methods of drivers that it calls for them.
+const (
+	PrepareResources   = "PrepareResources"
+	UnprepareResources = "UnprepareResources"
+
+	NodePrepareResources   = service + "NodePrepareResources"
+	NodeUnprepareResources = service + "NodeUnprepareResources"
+
+	service = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
+)
+
+// anyDriver is what the kubelet calls the count of claims of whatever driver.
+const anyDriver = "<any>"
+
+// Metrics are these metrics. Nil ones count nothing.
+type Metrics struct {
+	operations, calls *prometheus.HistogramVec
+	inUse             *prometheus.Desc
+	// claims counts the claims that are in use by driver, and all.
+	claims func() (byDriver map[string]int, all int)
+}
+
+// New makes the metrics. What they count in use is set by CountInUse.
+func New() *Metrics {
+	buckets := prometheus.ExponentialBucketsRange(.1, 40, 15)
+	return &Metrics{
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "dra_operations_duration_seconds",
+			Help:    "Time to prepare or unprepare all claims of a Pod, by operation_name (PrepareResources, UnprepareResources) and is_error (true, false): from when kwok-dra saw that it is due to the last write.",
+			Buckets: buckets,
+		}, []string{"operation_name", "is_error"}),
+		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "dra_grpc_operations_duration_seconds",
+			Help:    "Time of calls of drivers, by driver, method and gRPC status code. For a driver with templates, which is not called, it is that of the operation.",
+			Buckets: buckets,
+		}, []string{"driver_name", "method_name", "grpc_status_code"}),
+		inUse: prometheus.NewDesc("dra_resource_claims_in_use",
+			"ResourceClaims that are prepared on fake nodes now, by driver; "+anyDriver+" counts each once.", []string{"driver_name"}, nil),
+		claims: func() (map[string]int, int) { return nil, 0 },
+	}
+}
+
+// CountInUse sets what counts the claims that are in use. Call it before the metrics are collected.
+func (m *Metrics) CountInUse(claims func() (byDriver map[string]int, all int)) {
+	if m != nil {
+		m.claims = claims
+	}
+}
+
+// Operation counts an operation for a Pod.
+func (m *Metrics) Operation(name string, took time.Duration, failed bool) {
+	if m != nil {
+		m.operations.WithLabelValues(name, strconv.FormatBool(failed)).Observe(took.Seconds())
+	}
+}
+
+// Call counts a call of a driver.
+func (m *Metrics) Call(driver, method, code string, took time.Duration) {
+	if m != nil {
+		m.calls.WithLabelValues(driver, method, code).Observe(took.Seconds())
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.operations.Describe(ch)
+	m.calls.Describe(ch)
+	ch <- m.inUse
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.operations.Collect(ch)
+	m.calls.Collect(ch)
+	byDriver, all := m.claims()
+	for driver, count := range byDriver {
+		ch <- prometheus.MustNewConstMetric(m.inUse, prometheus.GaugeValue, float64(count), driver)
+	}
+	ch <- prometheus.MustNewConstMetric(m.inUse, prometheus.GaugeValue, float64(all), anyDriver)
+}
