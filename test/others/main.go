@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/others/report"
 )
@@ -26,6 +27,7 @@ func main() {
 	format := flag.String("o", "table", "what to print: table or json")
 	flag.StringVar(&r.focus, "focus", "", "run only the specs whose names match this regular expression")
 	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
+	flag.StringVar(&r.without, "without", "", "take away what kwok-dra does, to see which specs need it: devices or preparation")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, r, *name, *format)
@@ -47,8 +49,15 @@ func run(ctx context.Context, r *runner, name, format string) error {
 	if err != nil {
 		return err
 	}
+	versions, err := build.Versions{}.Resolve()
+	if err != nil {
+		return err
+	}
 	var results []*report.Suite
 	for _, s := range wanted {
+		if s, err = s.on(versions.Kubernetes).lacking(r.without); err != nil {
+			return err
+		}
 		results = append(results, r.run(ctx, s))
 		if ctx.Err() != nil {
 			return fmt.Errorf("run %s: interrupted", s.name)

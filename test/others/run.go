@@ -26,6 +26,8 @@ const endLimit = 20 * time.Second
 type runner struct {
 	// focus chooses specs, and logs is where to keep what they say.
 	focus, logs string
+	// without is what kwok-dra does not do, for specs to fail. Optional.
+	without string
 }
 
 type printer func(io.Writer, []*report.Suite) error

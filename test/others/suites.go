@@ -16,7 +16,7 @@ import (
 type suite struct {
 	name string
 	// tests are what is built and run, from the module as it was released. Where there are
-	// stories, only the module counts.
+	// stories, only the module counts. That of Kubernetes is of the cluster's version.
 	tests build.Tests
 	// stories are specs of ours, for a project whose own tests need containers.
 	stories []story
@@ -34,6 +34,8 @@ type suite struct {
 	// nodes are Ready. It may be nil.
 	install func(ctx context.Context, w *world) (*installation, error)
 	leftOut []leftOut
+	// leftOutSince are left out too, from minor versions of Kubernetes on.
+	leftOutSince map[int][]leftOut
 }
 
 // installation is what runs in a cluster for a suite.
