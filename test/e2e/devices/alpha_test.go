@@ -32,6 +32,7 @@ func TestAlpha(t *testing.T) {
 		"CompatibilityGroups":      testCompatibilityGroups,
 		"SkipNodeOperations":       testSkipNodeOperations,
 		"PartitionType":            testPartitionType,
+		"PoolStatus":               testPoolStatus,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

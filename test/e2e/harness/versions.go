@@ -7,21 +7,22 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 )
 
-// EveryFeature turns on all that ResourceSlices can have in the release.
+// EveryFeature turns on all that ResourceSlices can have in the release, and the status
+// of pools.
 func EveryFeature() cluster.Options {
 	options := AllFeatures(cluster.Options{})
 	if KubernetesMinor() < 36 {
 		return options
 	}
-	options.FeatureGates = map[string]bool{"DRAListTypeAttributes": true}
+	options.FeatureGates = map[string]bool{"DRAListTypeAttributes": true, "DRAResourcePoolStatus": true}
+	options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
 	if KubernetesMinor() > 36 {
 		for _, gate := range []string{
 			"DRANodeAllocatableResources", "DRADeviceCompatibilityGroups", "DRAOptionalNodeOperations",
-			"DRAPartitionableDevicesType", "DRAResourcePoolStatus", "DRAFractionalCapacityRange",
+			"DRAPartitionableDevicesType", "DRAFractionalCapacityRange",
 		} {
 			options.FeatureGates[gate] = true
 		}
-		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
 	}
 	return options
 }
