@@ -115,8 +115,8 @@ test-matrix: ## Run the tests on real clusters of every supported Kubernetes, an
 	@$(RUN) test ./tools/matrix
 
 .PHONY: test-others
-test-others: ## Run test suites of other projects, unmodified, on fake nodes (SUITE=kueue, ARGS='-o json').
-	@$(RUN) test/others . -suite '$(SUITE)' $(ARGS)
+test-others: ## Run test suites of other projects, unmodified, on fake nodes (SUITE=kueue, SRC=../perf-tests, ARGS='-o json').
+	@$(RUN) test/others . -suite '$(SUITE)' -src '$(abspath $(SRC))' $(ARGS)
 
 .PHONY: race
 race: ## Run the tests that need no cluster with the race detector (needs a C compiler).

@@ -103,6 +103,22 @@ func (p port) open() bool {
 	return true
 }
 
+// ComponentPIDs are the process numbers of all components, by their names, also of those
+// that have ended.
+func (r *runner) ComponentPIDs() (map[string]int, error) {
+	components, err := r.components()
+	if err != nil {
+		return nil, err
+	}
+	pids := map[string]int{}
+	for _, component := range components {
+		if pids[component.Name], err = r.pid(component.Name); err != nil {
+			return nil, err
+		}
+	}
+	return pids, nil
+}
+
 // ended says whether a component was started and does not run any more.
 func (r *runner) ended(name string) bool {
 	pid, err := r.pid(name)

@@ -24,13 +24,14 @@ var errFailed = errors.New("not all specs passed")
 func main() {
 	r := &runner{}
 	name := flag.String("suite", "", "the suite to run, default all: "+strings.Join(names(), ", "))
+	source := flag.String("src", "", "a checkout, for suites of which no module is published")
 	format := flag.String("o", "table", "what to print: table or json")
 	flag.StringVar(&r.focus, "focus", "", "run only the specs whose names match this regular expression")
 	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
 	flag.StringVar(&r.without, "without", "", "take away what kwok-dra does, to see which specs need it: devices or preparation")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, r, *name, *format)
+	err := run(ctx, r, selection{*name, *source}, *format)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "others:", err)
@@ -40,12 +41,12 @@ func main() {
 
 // run runs suites one after another. One that cannot even start is told like the
 // others.
-func run(ctx context.Context, r *runner, name, format string) error {
+func run(ctx context.Context, r *runner, wanted selection, format string) error {
 	printTo, ok := map[string]printer{"table": report.Table, "json": report.JSON}[format]
 	if !ok {
 		return fmt.Errorf("read -o %q: want table or json", format)
 	}
-	wanted, err := choose(name)
+	chosen, err := wanted.suites(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func run(ctx context.Context, r *runner, name, format string) error {
 		return err
 	}
 	var results []*report.Suite
-	for _, s := range wanted {
+	for _, s := range chosen {
 		if s, err = s.on(versions.Kubernetes).lacking(r.without); err != nil {
 			return err
 		}

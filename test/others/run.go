@@ -35,6 +35,13 @@ type printer func(io.Writer, []*report.Suite) error
 // run runs a suite. What keeps it from running is in the result.
 func (r *runner) run(ctx context.Context, s suite) *report.Suite {
 	result := &report.Suite{Name: s.name, Version: s.tests.Module.Version}
+	if s.origin != nil {
+		result.Version = s.checkout.Module.Version
+		if s.checkout.Dir == "" {
+			result.Skipped = s.origin.advice(s.name)
+			return result
+		}
+	}
 	err := r.play(ctx, s, result)
 	if err != nil {
 		result.Problem = err.Error()
@@ -44,7 +51,7 @@ func (r *runner) run(ctx context.Context, s suite) *report.Suite {
 }
 
 func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error {
-	specs, err := r.specs(ctx, s)
+	run, err := r.player(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -61,53 +68,79 @@ func (r *runner) play(ctx context.Context, s suite, result *report.Suite) error 
 	result.Kubernetes = strings.TrimPrefix(w.Versions().Kubernetes, "v")
 	result.Log = filepath.Join(r.logs, s.name+".log")
 	step := progress.Start(os.Stderr, fmt.Sprintf("Running %s %s, log %s", s.name, result.Version, result.Log))
-	result.Specs, err = specs(w, result.Log)
+	err = run(w, result)
 	step.Finish(err)
 	return errors.Join(err, w.keepLogs(r.logs, s.name), w.stop())
 }
 
-// specs builds what has the specs of a suite, and returns what runs them.
-func (r *runner) specs(ctx context.Context, s suite) (func(w *world, log string) ([]report.Spec, error), error) {
-	if s.stories != nil {
-		return func(w *world, log string) ([]report.Spec, error) { return r.tell(ctx, w, s.stories, log) }, nil
+// A player runs the specs of a suite, and writes into the result what came of them.
+type player func(w *world, result *report.Suite) error
+
+// player builds what has the specs of a suite, and returns what runs them.
+func (r *runner) player(ctx context.Context, s suite) (player, error) {
+	if s.load != nil {
+		return s.load(ctx, r, s)
 	}
-	program, err := build.EnsureTests(ctx, s.tests, os.Stderr)
-	return func(w *world, log string) ([]report.Spec, error) { return r.test(ctx, s, program, w.Kubeconfig(), log) }, err
+	if s.stories != nil {
+		return func(w *world, result *report.Suite) (err error) {
+			result.Specs, err = r.tell(ctx, w, s.stories, result.Log)
+			return err
+		}, nil
+	}
+	program, dir, err := s.build(ctx)
+	return func(w *world, result *report.Suite) (err error) {
+		result.Specs, err = r.test(ctx, s, program, dir, w.Kubeconfig(), result.Log)
+		return err
+	}, err
+}
+
+// build builds the tests of a suite, and returns the program and the folder of its package.
+func (s *suite) build(ctx context.Context) (program, dir string, err error) {
+	if program, err = build.EnsureTests(ctx, s.tests, os.Stderr); err != nil {
+		return "", "", err
+	}
+	source, err := gomod.Download(ctx, sidecar.Root(), s.tests.Module.String())
+	return program, filepath.Join(source.Dir, strings.TrimPrefix(s.tests.Package, s.tests.Module.Path)), err
 }
 
 // test runs the program as "go test" would, in the folder of its package.
-func (r *runner) test(ctx context.Context, s suite, program, kubeconfig, logFile string) ([]report.Spec, error) {
-	source, err := gomod.Download(ctx, sidecar.Root(), s.tests.Module.String())
-	if err != nil {
-		return nil, err
-	}
-	log, err := os.Create(logFile)
-	if err != nil {
-		return nil, fmt.Errorf("create log: %w", err)
-	}
-	defer func() { _ = log.Close() }()
+func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, logFile string) ([]report.Spec, error) {
 	reported := filepath.Join(r.logs, s.name+".json")
 	if err := os.Remove(reported); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove report of an earlier run: %w", err)
 	}
-	home, err := os.MkdirTemp("", "kwok-dra-others-")
-	if err != nil {
-		return nil, fmt.Errorf("create home directory: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(home) }()
 	cmd := exec.CommandContext(ctx, program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported,
 		"-ginkgo.skip="+s.without(), "-ginkgo.focus="+r.focus, "-ginkgo.label-filter="+s.label)
-	cmd.Dir = filepath.Join(source.Dir, strings.TrimPrefix(s.tests.Package, s.tests.Module.Path))
+	cmd.Dir = dir
+	if err := runAlone(cmd, logFile, "KUBECONFIG="+kubeconfig); err != nil {
+		return nil, err
+	}
+	return report.Read(reported, s.label)
+}
+
+// runAlone runs a program that has tests, with more variables and a home of its own. That
+// tests failed is for the report to say.
+func runAlone(cmd *exec.Cmd, logFile string, variables ...string) error {
+	log, err := os.Create(logFile)
+	if err != nil {
+		return fmt.Errorf("create log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	home, err := os.MkdirTemp("", "kwok-dra-others-")
+	if err != nil {
+		return fmt.Errorf("create home directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(home) }()
 	// What Helm and kubectl keep does not go into the user's home.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=")
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=")
+	cmd.Env = append(cmd.Env, variables...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own: what the tests have started ends with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = endLimit
-	// That specs failed is in the report.
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		return nil, fmt.Errorf("run tests: %w", err)
+		return fmt.Errorf("run tests: %w", err)
 	}
-	return report.Read(reported, s.label)
+	return nil
 }

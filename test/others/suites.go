@@ -18,11 +18,20 @@ type suite struct {
 	// tests are what is built and run, from the module as it was released. Where there are
 	// stories, only the module counts. That of Kubernetes is of the cluster's version.
 	tests build.Tests
+	// origin says that no module of the suite is published, and what is used instead: the
+	// checkout, when the user has named one. Both are empty for other suites.
+	origin   *origin
+	checkout build.Checkout
 	// stories are specs of ours, for a project whose own tests need containers.
 	stories []story
 	// label is what Ginkgo chooses the specs of the suite by, where the program has others
 	// too. Optional.
 	label string
+	// load builds a suite that is not of Ginkgo, and returns what runs it. It may be nil.
+	load func(ctx context.Context, r *runner, s suite) (player, error)
+	// complete is the Stage among the manifests by which Pods of Jobs end. By default they
+	// do at once.
+	complete string
 	// cluster says what cluster the project itself tests on.
 	cluster cluster.Options
 	// containerView says that the suite reads logs of containers, which then show what the
@@ -53,7 +62,10 @@ type leftOut struct {
 }
 
 // suites are all, in the order in which they run.
-var suites = []suite{draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA}
+var suites = []suite{
+	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
+	clusterLoader, clusterLoaderExtended,
+}
 
 func switchOn(names ...string) map[string]bool {
 	on := map[string]bool{}

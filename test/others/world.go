@@ -9,14 +9,16 @@ import (
 	"path/filepath"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // world is a cluster that has fake nodes only, with kwok-dra.
 type world struct {
 	*cluster.Cluster
-	// sidecar is the log of kwok-dra.
-	sidecar string
+	sidecar *sidecar.Process
+	// checkout is where the suite is from, if no module of it is published.
+	checkout build.Checkout
 	// installed is what runs there for the suite.
 	installed *installation
 }
@@ -25,9 +27,27 @@ type world struct {
 var stages = []string{
 	"node/fast/node-initialize.yaml",
 	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-	"pod/fast/pod-complete.yaml",
+	podComplete,
 	"pod/fast/pod-delete.yaml",
 }
+
+const podComplete = "pod/fast/pod-complete.yaml"
+
+// stageFiles are all Stages of a suite.
+func (s *suite) stageFiles(kwok string) []string {
+	var files []string
+	for _, stage := range stages {
+		if stage != podComplete || s.complete == "" {
+			files = append(files, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
+		}
+	}
+	if s.complete != "" {
+		files = append(files, filepath.Join(manifests(), s.complete))
+	}
+	return append(files, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
+}
+
+func manifests() string { return filepath.Join(sidecar.Root(), "test", "others", "manifests") }
 
 // startWorld starts the cluster of a suite, and returns when its nodes are ready.
 func startWorld(ctx context.Context, s suite) (*world, error) {
@@ -37,10 +57,7 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	}
 	options := s.cluster
 	options.Output = os.Stderr
-	for _, stage := range stages {
-		options.Config = append(options.Config, filepath.Join(kwok, "kustomize", "stage", filepath.FromSlash(stage)))
-	}
-	options.Config = append(options.Config, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
+	options.Config = s.stageFiles(kwok)
 	if s.containerView {
 		options.EnableCRDs = []string{"Logs", "Exec"}
 	}
@@ -48,7 +65,7 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Cluster: c, installed: &installation{}}
+	w := &world{Cluster: c, checkout: s.checkout, installed: &installation{}}
 	if err := w.furnish(ctx, s); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}
@@ -74,12 +91,11 @@ func (w *world) stop() error {
 
 // furnish starts kwok-dra, and makes the nodes and templates of a suite.
 func (w *world) furnish(ctx context.Context, s suite) error {
-	manifests := filepath.Join(sidecar.Root(), "test", "others", "manifests", s.name)
 	kubeconfig, err := sidecar.ServiceAccount(ctx, w.Cluster)
 	if err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "apply", "-k", manifests); err != nil {
+	if _, err := w.Kubectl(ctx, "apply", "-k", filepath.Join(manifests(), s.name)); err != nil {
 		return err
 	}
 	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}, s.sidecar...)
@@ -91,7 +107,7 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 	if err != nil {
 		return err
 	}
-	w.sidecar = process.Log
+	w.sidecar = process
 	nodes, err := w.Kubectl(ctx, "get", "nodes", "-o", "name")
 	if err != nil || nodes == "" {
 		return err
@@ -102,7 +118,7 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 
 // keepLogs copies the logs of kwok-dra and of what is installed, which go with the cluster.
 func (w *world) keepLogs(dir, suite string) error {
-	logs := map[string]string{"kwok-dra.log": w.sidecar}
+	logs := map[string]string{"kwok-dra.log": w.sidecar.Log}
 	maps.Copy(logs, w.installed.logs)
 	for name, file := range logs {
 		content, err := os.ReadFile(file)

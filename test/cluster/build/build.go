@@ -197,7 +197,7 @@ func makeUnit(ctx context.Context, cache string, u unit, p *progress.Step) error
 	}
 	defer guard.end()
 
-	w := workshop{dir: scratch, guard: guard}
+	w := workshop{dir: scratch, guard: guard, flags: "-mod=mod"}
 	made := filepath.Join(scratch, "bin")
 	if u.release != nil {
 		err = w.download(ctx, filepath.Join(cache, "downloads"), made, u, p)

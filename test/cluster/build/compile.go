@@ -23,11 +23,18 @@ import (
 type workshop struct {
 	dir   string
 	guard *guard
+	// flags are those of the go command.
+	flags string
 }
 
 // build puts the programs of u, built from its module, and its Stages into the
 // directory made.
 func (w workshop) build(ctx context.Context, made string, u unit, p *progress.Step) error {
+	if u.checkout != "" {
+		// It is somebody's: nothing is written there, and Git is not asked about it.
+		w.dir, w.flags = u.checkout, "-mod=readonly -buildvcs=false"
+		return w.compile(ctx, made, u, p)
+	}
 	source, err := w.writeModule(ctx, u)
 	if err != nil {
 		return err
@@ -135,7 +142,7 @@ func (w workshop) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	ours := []string{
 		"CGO_ENABLED=0",
 		// Never empty: an empty variable does not override "go env -w".
-		"GOFLAGS=-mod=mod",
+		"GOFLAGS=" + w.flags,
 		"GOWORK=off",
 		"GO111MODULE=on",
 		"GOOS=" + runtime.GOOS,

@@ -20,6 +20,8 @@ type unit struct {
 	ldflags  []string
 	// program is the name of the only program, where its package has another one.
 	program string
+	// checkout is the directory of the source, where no module of it is published.
+	checkout string
 	// others says that the program is none of a cluster.
 	others bool
 	// tests says that the program is the tests of the package, with these build tags.

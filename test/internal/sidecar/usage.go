@@ -23,6 +23,9 @@ func (p *Process) CPUTime() (time.Duration, error) {
 	return used, nil
 }
 
+// CPUTimeOf is the processor time that a process has taken so far. It is known on Linux only.
+func CPUTimeOf(pid int) (time.Duration, error) { return cpuTime(pid) }
+
 // ResidentMemory is how much memory the process has now, in bytes.
 func (p *Process) ResidentMemory() (int64, error) { return p.memory("VmRSS") }
 

@@ -33,12 +33,23 @@ type Spec struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Measure is a number that a suite has found.
+type Measure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
 // Suite is what came of a suite.
 type Suite struct {
 	Name       string `json:"suite"`
 	Version    string `json:"version"`
 	Kubernetes string `json:"kubernetes"`
 	Specs      []Spec `json:"specs"`
+	// Measures are what the suite has measured, if that is what it is for.
+	Measures []Measure `json:"measures,omitempty"`
+	// Skipped says how to get what the suite runs from, which is why it has not run.
+	Skipped string `json:"skipped,omitempty"`
 	// Problem is what kept it from running.
 	Problem string `json:"problem,omitempty"`
 	// Log is the file with all that the suite said.
@@ -56,8 +67,12 @@ func (s *Suite) Count(result Result) int {
 	return count
 }
 
-// Bad reports whether anything failed. Where nothing passed, nothing is proven.
+// Bad reports whether anything failed. Where nothing passed, nothing is proven, unless it
+// was not to run.
 func (s *Suite) Bad() bool {
+	if s.Skipped != "" {
+		return false
+	}
 	return s.Problem != "" || s.Count(Failed) > 0 || s.Count(Passed) == 0
 }
 

@@ -14,6 +14,9 @@ func Table(out io.Writer, suites []*Suite) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SUITE\tVERSION\tSPEC\tRESULT")
 	for _, s := range suites {
+		if s.Skipped != "" {
+			fmt.Fprintf(table, "%s\t\t\t%s\n", s.Name, Skipped)
+		}
 		for _, spec := range s.Specs {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Name, s.Version, spec.Name, spec.Result)
 		}
@@ -30,6 +33,10 @@ func Table(out io.Writer, suites []*Suite) error {
 // tell says why specs failed or were not run, and counts.
 func tell(out io.Writer, s *Suite) {
 	fmt.Fprintln(out)
+	if s.Skipped != "" {
+		fmt.Fprintf(out, "%s: %s, %s\n", s.Name, Skipped, s.Skipped)
+		return
+	}
 	var reasons []string
 	leftOut := map[string][]string{}
 	for _, spec := range s.Specs {
@@ -46,6 +53,9 @@ func tell(out io.Writer, s *Suite) {
 	}
 	for _, reason := range reasons {
 		fmt.Fprintf(out, "%s, since %s:\n  %s\n", LeftOut, reason, strings.Join(leftOut[reason], "\n  "))
+	}
+	for _, m := range s.Measures {
+		fmt.Fprintf(out, "%s: %g %s\n", m.Name, m.Value, m.Unit)
 	}
 	if s.Bad() && s.Log != "" {
 		fmt.Fprintf(out, "log: %s\n", s.Log)
