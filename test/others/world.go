@@ -72,14 +72,18 @@ func (w *world) stop() error {
 	return errors.Join(err, w.Stop())
 }
 
+// manifests is the folder of what a suite gets.
+func manifests(suite string) string {
+	return filepath.Join(sidecar.Root(), "test", "others", "manifests", suite)
+}
+
 // furnish starts kwok-dra, and makes the nodes and templates of a suite.
 func (w *world) furnish(ctx context.Context, s suite) error {
-	manifests := filepath.Join(sidecar.Root(), "test", "others", "manifests", s.name)
 	kubeconfig, err := sidecar.ServiceAccount(ctx, w.Cluster)
 	if err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "apply", "-k", manifests); err != nil {
+	if _, err := w.Kubectl(ctx, "apply", "-k", manifests(s.name)); err != nil {
 		return err
 	}
 	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}, s.sidecar...)
