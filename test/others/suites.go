@@ -51,7 +51,7 @@ type leftOut struct {
 }
 
 // suites are all, in the order in which they run.
-var suites = []suite{draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA}
+var suites = []suite{draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA, jobSet}
 
 func switchOn(names ...string) map[string]bool {
 	on := map[string]bool{}
