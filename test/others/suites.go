@@ -51,7 +51,10 @@ type leftOut struct {
 }
 
 // suites are all, in the order in which they run.
-var suites = []suite{draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA, jobSet}
+var suites = []suite{
+	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
+	kubeStateMetrics, jobSet, lws,
+}
 
 func switchOn(names ...string) map[string]bool {
 	on := map[string]bool{}
