@@ -51,8 +51,8 @@ type condition struct{ Type, Status string }
 type device struct{ Driver, Pool, Device string }
 
 // objects reads all objects of a resource in the namespace of stories.
-func (w *world) objects(ctx context.Context, resource string, arguments ...string) ([]object, error) {
-	said, err := w.Kubectl(ctx, append([]string{"-n", storyNamespace, "get", resource, "-o", "json"}, arguments...)...)
+func (w *world) objects(ctx context.Context, resource string) ([]object, error) {
+	said, err := w.Kubectl(ctx, "-n", storyNamespace, "get", resource, "-o", "json")
 	if err != nil {
 		return nil, err
 	}
