@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/mod/module"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
@@ -110,57 +109,24 @@ func (k kueue) apply(ctx context.Context) error {
 	if err := os.MkdirAll(k.certificates(), 0o700); err != nil {
 		return fmt.Errorf("create directory of Kueue: %w", err)
 	}
-	given, err := filepath.Rel(k.dir, k.given)
-	if err != nil {
-		return fmt.Errorf("find manifests of Kueue: %w", err)
-	}
-	changes, err := filepath.Rel(k.dir, filepath.Join(sidecar.Root(), "test", "others", "manifests", "kueue", "manager"))
-	if err != nil {
-		return fmt.Errorf("find changes of Kueue's manifests: %w", err)
-	}
-	files := map[string]any{
-		"kustomization.yaml": map[string]any{"resources": []string{given, "service.yaml"}, "components": []string{changes}},
-		"service.yaml":       kueueService(k.SparePort()),
-	}
-	for name, content := range files {
-		if err := k.write(name, content); err != nil {
-			return err
-		}
+	changes := filepath.Join(manifests("kueue"), "manager")
+	service := loopbackService(map[string]any{"name": "kueue", "namespace": kueueNamespace}, k.SparePort())
+	if err := writeKustomization(k.dir, k.given, changes, service); err != nil {
+		return err
 	}
 	// Not all of the definitions fit into the annotation of a client-side apply.
 	if _, err := k.Kubectl(ctx, "apply", "--server-side", "-k", k.dir); err != nil {
 		return err
 	}
-	_, err = k.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+	_, err := k.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
 	return err
-}
-
-// kueueService leads the API server to the webhooks of the process.
-func kueueService(port int) map[string]any {
-	return map[string]any{
-		"apiVersion": "v1",
-		"kind":       "Service",
-		"metadata":   map[string]any{"name": "kueue", "namespace": kueueNamespace},
-		"spec": map[string]any{
-			"type":         "ExternalName",
-			"externalName": "127.0.0.1",
-			"ports":        []map[string]any{{"port": port}},
-		},
-	}
 }
 
 // startManager starts the manager with the rights and the arguments that it has in its Pod.
 func (k kueue) startManager(ctx context.Context, program string) error {
-	given, err := os.ReadFile(filepath.Join(k.given, "controller_manager_config.yaml"))
-	if err != nil {
-		return fmt.Errorf("read configuration of Kueue: %w", err)
-	}
-	var configuration map[string]any
-	if err := yaml.Unmarshal(given, &configuration); err != nil {
-		return fmt.Errorf("read configuration of Kueue: %w", err)
-	}
-	merge(configuration, kueueProcess(k.SparePort(), k.certificates()))
-	if err := k.write("configuration.yaml", configuration); err != nil {
+	configuration := filepath.Join(k.dir, "configuration.yaml")
+	given := filepath.Join(k.given, "controller_manager_config.yaml")
+	if err := writeConfiguration(configuration, given, kueueProcess(k.SparePort(), k.certificates())); err != nil {
 		return err
 	}
 	kubeconfig, err := sidecar.Kubeconfig(ctx, k.Cluster, kueueNamespace, kueueManager)
@@ -168,7 +134,7 @@ func (k kueue) startManager(ctx context.Context, program string) error {
 		return err
 	}
 	return k.AddComponent(kueueManager, program, "--kubeconfig="+kubeconfig,
-		"--config="+filepath.Join(k.dir, "configuration.yaml"), "--zap-devel", "--zap-log-level=3")
+		"--config="+configuration, "--zap-devel", "--zap-log-level=3")
 }
 
 // kueueProcess is what the configuration of a manager that is a process has besides.
@@ -204,28 +170,4 @@ func (k kueue) mountCertificate(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (k kueue) write(name string, content any) error {
-	document, err := yaml.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("encode %s of Kueue: %w", name, err)
-	}
-	if err := os.WriteFile(filepath.Join(k.dir, name), document, 0o600); err != nil {
-		return fmt.Errorf("write %s of Kueue: %w", name, err)
-	}
-	return nil
-}
-
-// merge writes the values of one document into another, which keeps all else.
-func merge(into, from map[string]any) {
-	for key, value := range from {
-		part, ok := value.(map[string]any)
-		there, both := into[key].(map[string]any)
-		if ok && both {
-			merge(there, part)
-			continue
-		}
-		into[key] = value
-	}
 }

@@ -64,7 +64,7 @@ type leftOut struct {
 // suites are all, in the order in which they run.
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
-	clusterLoader, clusterLoaderExtended,
+	kubeStateMetrics, jobSet, lws, clusterLoader, clusterLoaderExtended,
 }
 
 func switchOn(names ...string) map[string]bool {

@@ -42,12 +42,10 @@ func (s *suite) stageFiles(kwok string) []string {
 		}
 	}
 	if s.complete != "" {
-		files = append(files, filepath.Join(manifests(), s.complete))
+		files = append(files, manifests(s.complete))
 	}
 	return append(files, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
 }
-
-func manifests() string { return filepath.Join(sidecar.Root(), "test", "others", "manifests") }
 
 // startWorld starts the cluster of a suite, and returns when its nodes are ready.
 func startWorld(ctx context.Context, s suite) (*world, error) {
@@ -89,13 +87,18 @@ func (w *world) stop() error {
 	return errors.Join(err, w.Stop())
 }
 
+// manifests is the folder of what a suite gets.
+func manifests(suite string) string {
+	return filepath.Join(sidecar.Root(), "test", "others", "manifests", suite)
+}
+
 // furnish starts kwok-dra, and makes the nodes and templates of a suite.
 func (w *world) furnish(ctx context.Context, s suite) error {
 	kubeconfig, err := sidecar.ServiceAccount(ctx, w.Cluster)
 	if err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "apply", "-k", filepath.Join(manifests(), s.name)); err != nil {
+	if _, err := w.Kubectl(ctx, "apply", "-k", manifests(s.name)); err != nil {
 		return err
 	}
 	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}, s.sidecar...)

@@ -59,11 +59,12 @@ func testsUnit(t Tests) unit {
 }
 
 func commandUnit(source module.Version, command string) unit {
+	program := baseName(command)
 	u := unit{
-		name:     path.Base(source.Path) + "-" + source.Version + "-" + path.Base(command),
+		name:     baseName(source.Path) + "-" + source.Version + "-" + program,
 		source:   source,
 		packages: []string{command},
-		program:  path.Base(command),
+		program:  program,
 		others:   true,
 		cpu:      240,
 	}
@@ -72,4 +73,13 @@ func commandUnit(source module.Version, command string) unit {
 		u.cpu = 600
 	}
 	return u
+}
+
+// baseName is the last element of a path that does not say the major version.
+func baseName(importPath string) string {
+	prefix, _, ok := module.SplitPathVersion(importPath)
+	if !ok {
+		prefix = importPath
+	}
+	return path.Base(prefix)
 }

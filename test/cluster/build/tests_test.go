@@ -54,3 +54,16 @@ func TestTestsUnit(t *testing.T) {
 	require.Equal(t, "kubernetes-v1.36.3-dra", u.name)
 	require.Equal(t, "v0.36.3", u.parts, "its staging modules are published under another version")
 }
+
+// TestCommandUnit: a major version is not what a program is called.
+func TestCommandUnit(t *testing.T) {
+	t.Parallel()
+	const metrics, trainer = "k8s.io/kube-state-metrics/v2", "github.com/kubeflow/trainer/v2"
+	u := commandUnit(module.Version{Path: metrics, Version: "v2.20.0"}, metrics)
+	require.Equal(t, "kube-state-metrics-v2.20.0-kube-state-metrics", u.name)
+	require.Equal(t, "kube-state-metrics", u.program)
+	require.Equal(t, []string{metrics}, u.packages)
+	u = commandUnit(module.Version{Path: trainer, Version: "v2.2.0"}, trainer+"/cmd/manager")
+	require.Equal(t, "trainer-v2.2.0-manager", u.name)
+	require.Equal(t, "manager", u.program)
+}

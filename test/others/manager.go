@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/mod/module"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// manager is the controller manager of another project. It runs as a process with the
+// rights of its ServiceAccount; the Pods of its Deployment are fake.
+type manager struct {
+	name   string
+	module module.Version
+	// command is its package, manifests a folder with a kustomization, and configuration a
+	// file: all are below the module.
+	command, manifests, configuration string
+	// namespace and account are of its ServiceAccount.
+	namespace, account string
+	// settings are what its configuration has besides, when it is a process that finds a
+	// certificate in a folder.
+	settings func(certificates string) map[string]any
+}
+
+// managerService is the Service by which the API server finds the webhooks of a manager.
+const managerService = "manager"
+
+// serveLimit bounds the wait until a manager serves its webhooks.
+const serveLimit = time.Minute
+
+// install builds the manager, and returns when it serves its webhooks.
+func (m manager) install(ctx context.Context, w *world) (*installation, error) {
+	program, err := build.EnsureCommand(ctx, m.module, m.module.Path+m.command, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	source, err := gomod.Download(ctx, sidecar.Root(), m.module.String())
+	if err != nil {
+		return nil, err
+	}
+	// Kustomize follows links before it looks for what is relative.
+	dir, err := filepath.EvalSymlinks(filepath.Dir(w.Kubeconfig()))
+	if err != nil {
+		return nil, fmt.Errorf("find directory of the cluster: %w", err)
+	}
+	p := managerProcess{manager: m, world: w, source: source.Dir, dir: filepath.Join(dir, m.name)}
+	step := progress.Start(os.Stderr, "Starting "+m.name+" "+m.module.Version)
+	err = p.start(ctx, program)
+	step.Finish(err)
+	return &installation{logs: map[string]string{"manager.log": p.log()}}, err
+}
+
+// managerProcess is a manager in a cluster.
+type managerProcess struct {
+	manager
+	*world
+	// source is the folder of its module, and dir has the files of the process.
+	source, dir string
+}
+
+func (p managerProcess) log() string { return filepath.Join(p.Logs(), p.name+".log") }
+
+// certificates is where the manager finds its certificate.
+func (p managerProcess) certificates() string { return filepath.Join(p.dir, "certificates") }
+
+func (p managerProcess) start(ctx context.Context, program string) error {
+	if err := os.MkdirAll(p.certificates(), 0o700); err != nil {
+		return fmt.Errorf("create directory of %s: %w", p.name, err)
+	}
+	made, err := newCertificate(managerService+"."+p.namespace+".svc", time.Now())
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"tls.crt": made.public, "tls.key": made.key} {
+		if err := os.WriteFile(filepath.Join(p.certificates(), name), content, 0o600); err != nil {
+			return fmt.Errorf("write certificate of %s: %w", p.name, err)
+		}
+	}
+	if err := p.apply(ctx, made); err != nil {
+		return err
+	}
+	if err := p.startProcess(ctx, program); err != nil {
+		return err
+	}
+	return p.await(ctx)
+}
+
+// apply applies the manifests of the project, with its webhooks at this machine.
+func (p managerProcess) apply(ctx context.Context, made certificate) error {
+	service := loopbackService(map[string]any{
+		"name":        managerService,
+		"namespace":   p.namespace,
+		"annotations": map[string]any{"certificate": base64.StdEncoding.EncodeToString(made.public)},
+	}, p.SparePort())
+	given := filepath.Join(p.source, filepath.FromSlash(p.manifests))
+	if err := writeKustomization(p.dir, given, manifests("manager"), service); err != nil {
+		return err
+	}
+	// Not all of the definitions fit into the annotation of a client-side apply.
+	if _, err := p.Kubectl(ctx, "apply", "--server-side", "-k", p.dir); err != nil {
+		return err
+	}
+	_, err := p.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+	return err
+}
+
+func (p managerProcess) startProcess(ctx context.Context, program string) error {
+	configuration := filepath.Join(p.dir, "configuration.yaml")
+	settings := managerSettings(p.SparePort(), p.namespace)
+	merge(settings, p.settings(p.certificates()))
+	if err := writeConfiguration(configuration, filepath.Join(p.source, filepath.FromSlash(p.configuration)), settings); err != nil {
+		return err
+	}
+	kubeconfig, err := sidecar.Kubeconfig(ctx, p.Cluster, p.namespace, p.account)
+	if err != nil {
+		return err
+	}
+	return p.AddComponent(p.name, program, "--kubeconfig="+kubeconfig, "--config="+configuration, "--zap-log-level=2")
+}
+
+// managerSettings are what the configurations of all managers call the same.
+func managerSettings(port int, namespace string) map[string]any {
+	return map[string]any{
+		"health":         map[string]any{"healthProbeBindAddress": "0"},
+		"metrics":        map[string]any{"bindAddress": "0"},
+		"webhook":        map[string]any{"host": "127.0.0.1", "port": port},
+		"leaderElection": map[string]any{"resourceNamespace": namespace},
+	}
+}
+
+// await returns when the manager serves its webhooks.
+func (p managerProcess) await(ctx context.Context) error {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.SparePort()))
+	err := until(ctx, serveLimit, func(ctx context.Context) error {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+	if err != nil {
+		log, _ := os.ReadFile(p.log())
+		return fmt.Errorf("wait for webhooks of %s: %w, its log:\n%s", p.name, err, log)
+	}
+	return nil
+}

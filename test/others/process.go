@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// What a manager needs when it is a process on this machine, and not in a Pod.
+
+// writeKustomization writes a kustomization into dir: the manifests of a project in the
+// folder given, a Service, and a component that leads the webhooks to the Service.
+func writeKustomization(dir, given, component string, service map[string]any) error {
+	resources, err := filepath.Rel(dir, given)
+	if err != nil {
+		return fmt.Errorf("find manifests: %w", err)
+	}
+	components, err := filepath.Rel(dir, component)
+	if err != nil {
+		return fmt.Errorf("find changes of manifests: %w", err)
+	}
+	if err := writeYAML(filepath.Join(dir, "service.yaml"), service); err != nil {
+		return err
+	}
+	return writeYAML(filepath.Join(dir, "kustomization.yaml"), map[string]any{
+		"resources":  []string{resources, "service.yaml"},
+		"components": []string{components},
+	})
+}
+
+// loopbackService leads the API server to the webhooks of a process.
+func loopbackService(metadata map[string]any, port int) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Service",
+		"metadata":   metadata,
+		"spec": map[string]any{
+			"type":         "ExternalName",
+			"externalName": "127.0.0.1",
+			"ports":        []map[string]any{{"port": port}},
+		},
+	}
+}
+
+// writeConfiguration writes the configuration in the file given, with settings.
+func writeConfiguration(file, given string, settings map[string]any) error {
+	content, err := os.ReadFile(given)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	var configuration map[string]any
+	if err := yaml.Unmarshal(content, &configuration); err != nil {
+		return fmt.Errorf("read configuration %s: %w", given, err)
+	}
+	merge(configuration, settings)
+	return writeYAML(file, configuration)
+}
+
+func writeYAML(file string, content any) error {
+	document, err := yaml.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", file, err)
+	}
+	if err := os.WriteFile(file, document, 0o600); err != nil {
+		return fmt.Errorf("write document: %w", err)
+	}
+	return nil
+}
+
+// merge writes the values of one document into another, which keeps all else.
+func merge(into, from map[string]any) {
+	for key, value := range from {
+		part, ok := value.(map[string]any)
+		there, both := into[key].(map[string]any)
+		if ok && both {
+			merge(there, part)
+			continue
+		}
+		into[key] = value
+	}
+}
