@@ -124,10 +124,11 @@ func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
 }
 
 // forgetPod drops the state of a Pod that is gone. It returns the state, and the drivers of claims
-// that are no longer prepared, or nil.
+// that are no longer prepared, or nil where none was.
 func (s *states) forgetPod(key types.NamespacedName) (forgotten *podState, asked sets.Set[string]) {
 	if state, known := s.pods.LoadAndDelete(key); known {
 		forgotten = state.(*podState)
+		s.noteFailure(forgotten.uid, "")
 		if len(forgotten.claims) > 0 {
 			asked = s.markUnprepared(forgotten)
 		}
