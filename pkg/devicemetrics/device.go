@@ -191,9 +191,11 @@ func (d *device) identify(key id, node string, published *resourcev1.Device) []l
 	d.board = boardOf(model)
 	index, instance := numbersOf(key.name)
 	labels := []label{
-		{"gpu", index}, {"UUID", uuid},
+		{"gpu", index},
+		{"UUID", uuid},
 		{"pci_bus_id", longBusID(attribute(published, key.driver, "resource.kubernetes.io/pciBusID"))},
-		{"device", "nvidia" + index}, {"modelName", model},
+		{"device", "nvidia" + index},
+		{"modelName", model},
 	}
 	if d.kind == nvidiaMIG {
 		labels[1].value = cmp.Or(attribute(published, key.driver, "parentUUID"), uuid)

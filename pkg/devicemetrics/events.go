@@ -42,7 +42,7 @@ func mistake(pod *corev1.Pod) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("Pod %s: %w; its devices are idle in that respect", observe.Key(pod), flat{err})
+	return fmt.Errorf("pod %s: %w; its devices are idle in that respect", observe.Key(pod), flat{err})
 }
 
 // flat has the messages of joined errors in one line.

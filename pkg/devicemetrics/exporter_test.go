@@ -263,7 +263,7 @@ func TestMistakesAreTold(t *testing.T) {
 		w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices), pod, allocated("a", "gpu.nvidia.com", "gpu-0", pod))
 		const percent = `must be a percentage from 0 to 100, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 75 or wave(20, 90, 5m)`
 		const memory = `must be a quantity or a percentage with its sign, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 40Gi, 50% or ramp(0, 60Gi, 10m)`
-		require.Equal(t, []string{`Warning InvalidUsage Pod default/p: annotation dra.kwok.x-k8s.io/usage-gpu "much": "much" is no percentage from 0 to 100: ` + percent +
+		require.Equal(t, []string{`Warning InvalidUsage pod default/p: annotation dra.kwok.x-k8s.io/usage-gpu "much": "much" is no percentage from 0 to 100: ` + percent +
 			`; annotation dra.kwok.x-k8s.io/usage-memory "0.5": "0.5" is less than a byte; as a part of the memory it is "50%": ` + memory + `; its devices are idle in that respect`}, w.took())
 		require.Equal(t, "0", w.scrape("/metrics/devices")[`DCGM_FI_DEV_GPU_UTIL{`+gpu0+ofPod+`}`])
 		apitest.Edit(w.Server, "default", "p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"new": "label"} })

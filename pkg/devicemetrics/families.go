@@ -99,8 +99,14 @@ var boards = []struct {
 	model string
 	board
 }{
-	{"GB200", board{1200, 2062}}, {"B200", board{1000, 1965}}, {"H200", board{700, 1980}}, {"H100", board{700, 1980}},
-	{"A100", board{400, 1410}}, {"L40S", board{350, 2520}}, {"L4", board{72, 2040}}, {"T4", board{70, 1590}},
+	{"GB200", board{1200, 2062}},
+	{"B200", board{1000, 1965}},
+	{"H200", board{700, 1980}},
+	{"H100", board{700, 1980}},
+	{"A100", board{400, 1410}},
+	{"L40S", board{350, 2520}},
+	{"L4", board{72, 2040}},
+	{"T4", board{70, 1590}},
 }
 
 func boardOf(model string) board {

@@ -144,10 +144,10 @@ func (c *command) overview(ctx context.Context) error {
 	if err := c.checkNodes(ctx, client, w); err != nil {
 		return err
 	}
-	if err := c.show(w); err != nil {
+	if err := c.show(ctx, w); err != nil {
 		return err
 	}
-	c.tellNothing(w)
+	c.tellNothing(ctx, w)
 	return nil
 }
 
@@ -172,8 +172,8 @@ func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w
 }
 
 // tellNothing tells the user why nothing is shown.
-func (c *command) tellNothing(w *world) {
-	shown := w.overview(&c.filter)
+func (c *command) tellNothing(ctx context.Context, w *world) {
+	shown := w.overview(ctx, &c.filter)
 	switch {
 	case len(w.slices) == 0:
 		c.streams.Tell("no driver has published a ResourceSlice\n")
@@ -184,11 +184,11 @@ func (c *command) tellNothing(w *world) {
 	}
 }
 
-func (c *command) show(w *world) error {
+func (c *command) show(ctx context.Context, w *world) error {
 	if c.asValue() {
-		return output.Value(c.streams.Out, c.output.Format, w.overview(&c.filter))
+		return output.Value(c.streams.Out, c.output.Format, w.overview(ctx, &c.filter))
 	}
-	return w.overview(&c.filter).print(c.streams.Out, c.output.Format, c.onTerminal() && os.Getenv("NO_COLOR") == "")
+	return w.overview(ctx, &c.filter).print(c.streams.Out, c.output.Format, c.onTerminal() && os.Getenv("NO_COLOR") == "")
 }
 
 func (c *command) asValue() bool {

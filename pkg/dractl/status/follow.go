@@ -41,7 +41,7 @@ func (c *command) follow(ctx context.Context, client kubernetes.Interface) error
 		synced = synced || live.synced()
 		if now := live.changes.Load(); synced && (first || now != shown) {
 			progress.Done()
-			if err := c.again(live.world(), first); err != nil {
+			if err := c.again(ctx, live.world(), first); err != nil {
 				return err
 			}
 			shown, first = now, false
@@ -59,7 +59,7 @@ func (c *command) follow(ctx context.Context, client kubernetes.Interface) error
 
 // again shows the overview in place of the one before, or below it if the output
 // is not a terminal.
-func (c *command) again(w *world, first bool) error {
+func (c *command) again(ctx context.Context, w *world, first bool) error {
 	var err error
 	switch {
 	case c.asValue():
@@ -76,7 +76,7 @@ func (c *command) again(w *world, first bool) error {
 			return err
 		}
 	}
-	return c.show(w)
+	return c.show(ctx, w)
 }
 
 // live keeps a world up to date.

@@ -67,7 +67,7 @@ nic               failing     25%      <none>    <none>   <none>   default/share
 	require.Contains(t, out.String(), "counter memory of gpu-0")
 
 	out.Reset()
-	require.NoError(t, w.overview(&filter{}).print(&out, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).print(&out, output.Table, false))
 	require.Contains(t, out.String(), `
 DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   BLOCKED   ALLOCATED   PREPARED   FAILING   TAINTED
 gpu.example.com   1       1       0            7         58%           1      3         2           0          1         0

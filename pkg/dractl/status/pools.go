@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -44,8 +45,8 @@ func (p *Pool) healthy() bool {
 
 // overview is what the filter chooses of a world. The totals are also of pools
 // without problems.
-func (w *world) overview(f *filter) *Overview {
-	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(f)}
+func (w *world) overview(ctx context.Context, f *filter) *Overview {
+	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(ctx, f)}
 	for _, item := range w.inventory().Items {
 		for i := range item.Pools {
 			if pool := summed(item.Node, &item.Pools[i]); f.chooses(pool.Node, pool.Driver) {

@@ -27,7 +27,7 @@ func TestOverview(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(fleet()...))
 	require.NoError(t, err)
 	var plain, coloured strings.Builder
-	require.NoError(t, w.overview(&filter{}).print(&plain, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).print(&plain, output.Table, false))
 	require.Equal(t, `Total of each driver:
 DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED
 gpu.example.com   2       3       1            6         50%           2      0           2          1         1
@@ -48,7 +48,7 @@ Other pools:
 NODE       DRIVER            POOL     GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
 <shared>   gpu.example.com   fabric   3            0%            1      0           0          0         0         1/1
 `, plain.String())
-	require.NoError(t, w.overview(&filter{}).print(&coloured, output.Table, true))
+	require.NoError(t, w.overview(t.Context(), &filter{}).print(&coloured, output.Table, true))
 	require.Contains(t, coloured.String(), "\x1b[31mb      gpu.example.com")
 	require.Equal(t, plain.String(), strings.NewReplacer(red, "", reset, "").Replace(coloured.String()), "colours move nothing")
 	require.Equal(t, 1, strings.Count(coloured.String(), red))
@@ -60,7 +60,7 @@ func TestOverviewAsValue(t *testing.T) {
 	require.NoError(t, err)
 	var out strings.Builder
 	c := &command{streams: cli.Streams{Out: &out}, output: output.Flag{Format: output.JSON}}
-	require.NoError(t, c.show(w))
+	require.NoError(t, c.show(t.Context(), w))
 	var shown struct {
 		Pools []struct {
 			Node    string
@@ -120,7 +120,7 @@ func TestFilter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shown := w.overview(&test.filter)
+			shown := w.overview(t.Context(), &test.filter)
 			var pools, totals, waiting []string
 			for _, pool := range shown.Pools {
 				pools = append(pools, pool.Node+"/"+pool.Driver)
@@ -158,7 +158,7 @@ func TestNothing(t *testing.T) {
 		require.NoError(t, err)
 		var errOut strings.Builder
 		c := &command{streams: cli.Streams{ErrOut: &errOut}, filter: test.filter}
-		c.tellNothing(w)
+		c.tellNothing(t.Context(), w)
 		require.Equal(t, want, errOut.String())
 	}
 }
@@ -240,13 +240,13 @@ func TestWaitingTogether(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(objects...))
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, w.overview(&filter{}).print(&out, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).print(&out, output.Table, false))
 	require.Equal(t, `Pods that wait:
 NAMESPACE   POD                   NODE     STATE         REASON
 default     3 Pods of Job train   <none>   Unscheduled   claim train-0-gpus-x7k20 does not exist
 `, out.String())
-	require.Len(t, w.overview(&filter{}).Waiting, 3, "programs get each")
-	require.Empty(t, w.overview(&filter{nodes: []string{"a"}}).Waiting)
+	require.Len(t, w.overview(t.Context(), &filter{}).Waiting, 3, "programs get each")
+	require.Empty(t, w.overview(t.Context(), &filter{nodes: []string{"a"}}).Waiting)
 }
 
 // TestPathWritten tells who last wrote the status of devices, and of which time nothing is known.

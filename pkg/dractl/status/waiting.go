@@ -28,13 +28,13 @@ type Waiting struct {
 }
 
 // waiting are the Pods that wait, and why, by what Pods, claims and events say.
-func (w *world) waiting(f *filter) []Waiting {
+func (w *world) waiting(ctx context.Context, f *filter) []Waiting {
 	known := why.NewCluster(w.claims, w.failures)
 	asked := slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool {
 		return hasStarted(pod) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
 	})
 	all := []Waiting{}
-	for _, a := range known.Waiting(context.Background(), asked) { // it asks nobody
+	for _, a := range known.Waiting(ctx, asked) {
 		all = append(all, Waiting{a.Namespace, a.Pod, a.Owner, a.Node, a.State, a.Reason, a})
 	}
 	slices.SortFunc(all, func(a, b Waiting) int {

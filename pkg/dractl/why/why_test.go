@@ -3,6 +3,7 @@ package why
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,10 +119,7 @@ spec:
 // cluster reads the scene.
 func (s *scene) cluster(t *testing.T) (*Cluster, []*corev1.Pod) {
 	t.Helper()
-	objects := s.others
-	for _, object := range []runtime.Object{s.pod, s.node} {
-		objects = append(objects, object)
-	}
+	objects := slices.Concat(s.others, []runtime.Object{s.pod, s.node})
 	if s.class != nil {
 		objects = append(objects, s.class)
 	}
@@ -159,7 +157,8 @@ func TestAnswer(t *testing.T) {
 		"template is missing": {func(s *scene) { s.pod.Spec.ResourceClaims[0] = fromTemplate }, Unscheduled, `claim gpu is not created yet from ResourceClaimTemplate one; resourceclaimtemplate "one" not found`, nil},
 		"gates": {
 			func(s *scene) { s.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a/b"}} },
-			Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; a node has what it asks for now", []string{"node n: the Pod would fit now"},
+			Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; a node has what it asks for now",
+			[]string{"node n: the Pod would fit now"},
 		},
 		"devices": {
 			func(s *scene) { s.claim.Spec.Devices.Requests[0].Exactly.Count = 3 },
@@ -200,29 +199,34 @@ func TestAnswer(t *testing.T) {
 		},
 		"no kwok-dra": {
 			func(s *scene) { s.bind() },
-			Preparing, "not prepared yet: c", []string{"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?"},
+			Preparing, "not prepared yet: c",
+			[]string{"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?"},
 		},
 		"no template": {
 			func(s *scene) { s.bind(); s.configuration = "" },
-			Preparing, "not prepared yet: c", []string{
+			Preparing, "not prepared yet: c",
+			[]string{
 				"no template names driver gpu.example.com, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f",
 				"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
 			},
 		},
 		"no slices": {
 			func(s *scene) { s.bind(); s.slice = nil; s.node.Labels["kind"] = "gpus" },
-			Preparing, "DRA driver gpu.example.com is not registered", []string{"template t does not select the node: kind is gpus, must be gpu (node n)"},
+			Preparing, "DRA driver gpu.example.com is not registered",
+			[]string{"template t does not select the node: kind is gpus, must be gpu (node n)"},
 		},
 		"nothing is published": {
 			func(s *scene) { s.bind(); s.slice = nil },
-			Preparing, "DRA driver gpu.example.com is not registered", []string{"driver gpu.example.com has published nothing on node n yet: events of the Node say what fails"},
+			Preparing, "DRA driver gpu.example.com is not registered",
+			[]string{"driver gpu.example.com has published nothing on node n yet: events of the Node say what fails"},
 		},
 		"plugin is gone": {
 			func(s *scene) {
 				s.bind()
 				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.PluginRegistered, Status: corev1.ConditionFalse, Reason: v1alpha1.PluginCrashed})
 			},
-			Preparing, "DRA driver gpu.example.com is not registered", []string{"node n: condition dra.kwok.x-k8s.io/PluginRegistered is False: PluginCrashed"},
+			Preparing, "DRA driver gpu.example.com is not registered",
+			[]string{"node n: condition dra.kwok.x-k8s.io/PluginRegistered is False: PluginCrashed"},
 		},
 		"node is not fake": {
 			func(s *scene) { s.bind(); s.node.Annotations = nil },
@@ -257,7 +261,8 @@ func TestAnswer(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "d-0", Labels: map[string]string{"app": "d"}}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "d"}}},
 				})
 			},
-			Preparing, "DRA driver gpu.example.com is not registered", []string{"template t needs a driver Pod on node n that is Ready, and this is not: d/d-0"},
+			Preparing, "DRA driver gpu.example.com is not registered",
+			[]string{"template t needs a driver Pod on node n that is Ready, and this is not: d/d-0"},
 		},
 		"reservation": {
 			func(s *scene) { s.bind(); s.claim.Status.ReservedFor = nil },
