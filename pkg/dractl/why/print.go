@@ -43,8 +43,11 @@ func (g *Group) print(out io.Writer, now time.Time) error {
 		return g.Answer.print(out, "", now)
 	}
 	title := g.Title() + " in namespace " + g.Namespace
-	if g.Owner != "" {
+	switch {
+	case g.Owner != "":
 		title += " (such as " + g.Pod + ")"
+	case len(g.Pods) <= shown:
+		title = "Pods " + title
 	}
 	return g.Answer.print(out, title, now)
 }

@@ -163,7 +163,7 @@ func testVariables(t *testing.T, s *samples) {
 // testShows has panels show what has happened, each series above 0.
 func testShows(t *testing.T, s *samples) {
 	want := map[string][]string{
-		"Devices by state":           {"free", "allocated", "prepared", "tainted"},
+		"Devices by state":           {"free", "failing", "prepared", "tainted"},
 		"Devices by driver":          {whole, torn, poorer},
 		"Publish failures":           {"annotation", "api"},
 		"Prepare failures":           {"simulated", "not_reserved"},

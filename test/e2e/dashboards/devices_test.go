@@ -57,9 +57,9 @@ func TestMetricsOfDevices(t *testing.T) {
 		return ""
 	})
 	for expression, want := range map[string]float64{
-		`DCGM_FI_DEV_FB_USED{pod="steady"}`: 40960,
-		`count(DCGM_FI_DEV_GPU_UTIL)`:       8,
-		`sum(DCGM_FI_DEV_XID_ERRORS)`:       0,
+		`DCGM_FI_DEV_FB_USED{pod="steady"}`:             40960,
+		`count(count by (UUID) (DCGM_FI_DEV_GPU_UTIL))`: 8,
+		`sum(DCGM_FI_DEV_XID_ERRORS)`:                   0,
 	} {
 		found := s.query(t, expression, s.now)
 		require.Len(t, found, 1, expression)
@@ -68,7 +68,7 @@ func TestMetricsOfDevices(t *testing.T) {
 	w.eventually(func() string {
 		events, err := w.cluster.Kubectl(t.Context(), "get", "events", "--field-selector", "reason=InvalidUsage", "-o", "jsonpath={.items[*].message}")
 		require.NoError(t, err)
-		if !strings.Contains(events, `Pod default/wrong: annotation dra.kwok.x-k8s.io/usage-gpu "much"`) {
+		if !strings.Contains(events, `pod default/wrong: annotation dra.kwok.x-k8s.io/usage-gpu "much"`) {
 			return "there is no event: " + events
 		}
 		return ""
