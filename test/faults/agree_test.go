@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -43,7 +44,11 @@ func sameDevices(ctx context.Context, processes []*sidecar.Process) error {
 	return nil
 }
 
-// devicesShown are the devices on the page of a sidecar.
+// triedBy is what only the sidecar knows that tries to prepare a claim: why that fails, and
+// so the state, which follows from it and from what else is shown.
+var triedBy = regexp.MustCompile(`"(failure|state)":"([^"\\]|\\.)*",?`)
+
+// devicesShown are the devices on the page of a sidecar, by what each one can know.
 func devicesShown(ctx context.Context, process *sidecar.Process) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, process.URL+"/api/devices", nil)
 	if err != nil {
@@ -58,7 +63,7 @@ func devicesShown(ctx context.Context, process *sidecar.Process) (string, error)
 	if err := json.NewDecoder(response.Body).Decode(&shown); err != nil {
 		return "", fmt.Errorf("read devices: %w", err)
 	}
-	return string(shown.Items), nil
+	return triedBy.ReplaceAllString(string(shown.Items), ""), nil
 }
 
 // counted holds the counters of a sidecar that was there all the time, and acted
