@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -96,6 +97,10 @@ func (r *runner) player(ctx context.Context, s suite) (player, error) {
 
 // build builds the tests of a suite, and returns the program and the folder of its package.
 func (s *suite) build(ctx context.Context) (program, dir string, err error) {
+	if s.origin != nil {
+		program, err = s.checkout.EnsureTests(ctx, s.tests.Package, os.Stderr)
+		return program, filepath.Join(s.checkout.Dir, strings.TrimPrefix(s.tests.Package, s.checkout.Module.Path)), err
+	}
 	if program, err = build.EnsureTests(ctx, s.tests, os.Stderr); err != nil {
 		return "", "", err
 	}
@@ -109,13 +114,18 @@ func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, lo
 	if err := os.Remove(reported); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove report of an earlier run: %w", err)
 	}
+	focus := r.focus
+	if focus == "" && s.specs != nil {
+		focus = s.specs.String()
+	}
 	cmd := exec.CommandContext(ctx, program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported,
-		"-ginkgo.skip="+s.without(), "-ginkgo.focus="+r.focus, "-ginkgo.label-filter="+s.label)
+		"-ginkgo.skip="+s.without(), "-ginkgo.focus="+focus, "-ginkgo.label-filter="+s.label)
 	cmd.Dir = dir
 	if err := runAlone(cmd, logFile, "KUBECONFIG="+kubeconfig); err != nil {
 		return nil, err
 	}
-	return report.Read(reported, s.label)
+	specs, err := report.Read(reported, s.label)
+	return slices.DeleteFunc(specs, s.foreign), err
 }
 
 // runAlone runs a program that has tests, with more variables and a home of its own. That

@@ -27,11 +27,16 @@ type suite struct {
 	// label is what Ginkgo chooses the specs of the suite by, where the program has others
 	// too. Optional.
 	label string
+	// specs matches the names of those that are the suite, where the program has others too.
+	// Optional.
+	specs *regexp.Regexp
 	// load builds a suite that is not of Ginkgo, and returns what runs it. It may be nil.
 	load func(ctx context.Context, r *runner, s suite) (player, error)
 	// complete is the Stage among the manifests by which Pods of Jobs end. By default they
 	// do at once.
 	complete string
+	// endless says that Pods of Jobs do not end.
+	endless bool
 	// cluster says what cluster the project itself tests on.
 	cluster cluster.Options
 	// containerView says that the suite reads logs of containers, which then show what the
@@ -65,6 +70,7 @@ type leftOut struct {
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
 	kubeStateMetrics, jobSet, lws, clusterLoader, clusterLoaderExtended,
+	kaiAllocate, kaiReclaim, kaiPreempt,
 }
 
 func switchOn(names ...string) map[string]bool {
@@ -73,6 +79,11 @@ func switchOn(names ...string) map[string]bool {
 		on[name] = true
 	}
 	return on
+}
+
+// foreign reports whether a spec was not run and is none of the suite.
+func (s *suite) foreign(spec report.Spec) bool {
+	return spec.Result == report.LeftOut && s.specs != nil && !s.specs.MatchString(spec.Name)
 }
 
 // without matches all that is left out of a suite.
