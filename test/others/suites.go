@@ -70,7 +70,7 @@ type leftOut struct {
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
 	kubeStateMetrics, jobSet, lws, clusterLoader, clusterLoaderExtended,
-	kaiAllocate, kaiReclaim, kaiPreempt,
+	kaiAllocate, kaiReclaim, kaiPreempt, volcano,
 }
 
 func switchOn(names ...string) map[string]bool {
