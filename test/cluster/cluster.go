@@ -120,7 +120,8 @@ func (c *Cluster) remove() error {
 func (c *Cluster) Versions() build.Versions { return c.programs.Versions }
 
 // SparePort is a port of loopback for a program that cannot choose a free one by itself.
-// It was free when Start started the cluster, and no other cluster takes it.
+// It was free when Start started the cluster, and no other cluster takes it. So is the next
+// one.
 func (c *Cluster) SparePort() int { return c.sparePort }
 
 // Binary is the path of one of the built programs, for example kubectl, or ""

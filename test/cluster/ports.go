@@ -18,8 +18,9 @@ const (
 	portsTo       = 32000
 	portsPerBlock = 10
 	portsUsed     = 6
-	// One more is for what is added to the cluster.
-	portsChecked = portsUsed + 1
+	// The others are for what is added to the cluster.
+	portsSpare   = 2
+	portsChecked = portsUsed + portsSpare
 )
 
 var errNoPorts = errors.New("all are in use")

@@ -12,7 +12,7 @@ import (
 var jobSetManager = manager{
 	name:          "jobset",
 	module:        module.Version{Path: "sigs.k8s.io/jobset", Version: "v0.12.0"},
-	manifests:     "config/default",
+	manifests:     []string{"config/default"},
 	configuration: "config/components/manager/controller_manager_config.yaml",
 	namespace:     "jobset-system",
 	account:       "jobset-controller-manager",

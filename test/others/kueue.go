@@ -111,7 +111,7 @@ func (k kueue) apply(ctx context.Context) error {
 	}
 	changes := filepath.Join(manifests("kueue"), "manager")
 	service := loopbackService(map[string]any{"name": "kueue", "namespace": kueueNamespace}, k.SparePort())
-	if err := writeKustomization(k.dir, k.given, changes, service); err != nil {
+	if err := (kustomization{dir: k.dir, given: []string{k.given}, component: changes, service: service}).write(); err != nil {
 		return err
 	}
 	// Not all of the definitions fit into the annotation of a client-side apply.

@@ -15,7 +15,7 @@ var lwsManager = manager{
 	name:          "lws",
 	module:        module.Version{Path: "sigs.k8s.io/lws", Version: "v0.9.0"},
 	command:       "/cmd",
-	manifests:     "config/default",
+	manifests:     []string{"config/default"},
 	configuration: "config/manager/controller_manager_config.yaml",
 	namespace:     "lws-system",
 	account:       "lws-controller-manager",

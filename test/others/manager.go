@@ -23,9 +23,14 @@ import (
 type manager struct {
 	name   string
 	module module.Version
-	// command is its package, manifests a folder with a kustomization, and configuration a
-	// file: all are below the module.
-	command, manifests, configuration string
+	// command is its package, and configuration a file: both are below the module.
+	command, configuration string
+	// manifests are folders with kustomizations below the module.
+	manifests []string
+	// bare says that the manifests are for any namespace, and make none.
+	bare bool
+	// second says that it takes the second spare port: another manager has the first one.
+	second bool
 	// namespace and account are of its ServiceAccount.
 	namespace, account string
 	// settings are what its configuration has besides, when it is a process that finds a
@@ -71,8 +76,19 @@ type managerProcess struct {
 
 func (p managerProcess) log() string { return filepath.Join(p.Logs(), p.name+".log") }
 
-// certificates is where the manager finds its certificate.
-func (p managerProcess) certificates() string { return filepath.Join(p.dir, "certificates") }
+// port is where the manager serves its webhooks.
+func (p managerProcess) port() int {
+	if p.second {
+		return p.SparePort() + 1
+	}
+	return p.SparePort()
+}
+
+// certificates is where the manager finds its certificate: by default there, below the folder
+// for temporary files.
+func (p managerProcess) certificates() string {
+	return filepath.Join(p.dir, "k8s-webhook-server", "serving-certs")
+}
 
 func (p managerProcess) start(ctx context.Context, program string) error {
 	if err := os.MkdirAll(p.certificates(), 0o700); err != nil {
@@ -102,9 +118,18 @@ func (p managerProcess) apply(ctx context.Context, made certificate) error {
 		"name":        managerService,
 		"namespace":   p.namespace,
 		"annotations": map[string]any{"certificate": base64.StdEncoding.EncodeToString(made.public)},
-	}, p.SparePort())
-	given := filepath.Join(p.source, filepath.FromSlash(p.manifests))
-	if err := writeKustomization(p.dir, given, manifests("manager"), service); err != nil {
+	}, p.port())
+	k := kustomization{dir: p.dir, component: manifests("manager"), service: service}
+	for _, folder := range p.manifests {
+		k.given = append(k.given, filepath.Join(p.source, filepath.FromSlash(folder)))
+	}
+	if p.bare {
+		k.namespace = p.namespace
+		if _, err := p.Kubectl(ctx, "create", "namespace", p.namespace); err != nil {
+			return err
+		}
+	}
+	if err := k.write(); err != nil {
 		return err
 	}
 	// Not all of the definitions fit into the annotation of a client-side apply.
@@ -117,7 +142,7 @@ func (p managerProcess) apply(ctx context.Context, made certificate) error {
 
 func (p managerProcess) startProcess(ctx context.Context, program string) error {
 	configuration := filepath.Join(p.dir, "configuration.yaml")
-	settings := managerSettings(p.SparePort(), p.namespace)
+	settings := managerSettings(p.port(), p.namespace)
 	merge(settings, p.settings(p.certificates()))
 	if err := writeConfiguration(configuration, filepath.Join(p.source, filepath.FromSlash(p.configuration)), settings); err != nil {
 		return err
@@ -126,7 +151,7 @@ func (p managerProcess) startProcess(ctx context.Context, program string) error 
 	if err != nil {
 		return err
 	}
-	return p.AddComponent(p.name, program, "--kubeconfig="+kubeconfig, "--config="+configuration, "--zap-log-level=2")
+	return p.AddComponent(p.name, "env", "TMPDIR="+p.dir, program, "--kubeconfig="+kubeconfig, "--config="+configuration, "--zap-log-level=2")
 }
 
 // managerSettings are what the configurations of all managers call the same.
@@ -141,7 +166,7 @@ func managerSettings(port int, namespace string) map[string]any {
 
 // await returns when the manager serves its webhooks.
 func (p managerProcess) await(ctx context.Context) error {
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.SparePort()))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port()))
 	err := until(ctx, serveLimit, func(ctx context.Context) error {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {

@@ -10,24 +10,38 @@ import (
 
 // What a manager needs when it is a process on this machine, and not in a Pod.
 
-// writeKustomization writes a kustomization into dir: the manifests of a project in the
-// folder given, a Service, and a component that leads the webhooks to the Service.
-func writeKustomization(dir, given, component string, service map[string]any) error {
-	resources, err := filepath.Rel(dir, given)
-	if err != nil {
-		return fmt.Errorf("find manifests: %w", err)
+// kustomization are the manifests of a project in the folders given, a Service, and a
+// component that leads the webhooks to the Service.
+type kustomization struct {
+	dir, component string
+	given          []string
+	service        map[string]any
+	// namespace is that of all objects. Optional.
+	namespace string
+}
+
+// write writes it into its folder.
+func (k kustomization) write() error {
+	resources := []string{"service.yaml"}
+	for _, folder := range k.given {
+		resource, err := filepath.Rel(k.dir, folder)
+		if err != nil {
+			return fmt.Errorf("find manifests: %w", err)
+		}
+		resources = append(resources, resource)
 	}
-	components, err := filepath.Rel(dir, component)
+	components, err := filepath.Rel(k.dir, k.component)
 	if err != nil {
 		return fmt.Errorf("find changes of manifests: %w", err)
 	}
-	if err := writeYAML(filepath.Join(dir, "service.yaml"), service); err != nil {
+	if err := writeYAML(filepath.Join(k.dir, "service.yaml"), k.service); err != nil {
 		return err
 	}
-	return writeYAML(filepath.Join(dir, "kustomization.yaml"), map[string]any{
-		"resources":  []string{resources, "service.yaml"},
-		"components": []string{components},
-	})
+	content := map[string]any{"resources": resources, "components": []string{components}}
+	if k.namespace != "" {
+		content["namespace"] = k.namespace
+	}
+	return writeYAML(filepath.Join(k.dir, "kustomization.yaml"), content)
 }
 
 // loopbackService leads the API server to the webhooks of a process.

@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWriteKustomization(t *testing.T) {
+func TestKustomization(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	service := loopbackService(map[string]any{"name": "manager"}, 1234)
-	require.NoError(t, writeKustomization(dir, filepath.Join(dir, "..", "given"), filepath.Join(dir, "changes"), service))
+	k := kustomization{dir: dir, given: []string{filepath.Join(dir, "..", "given")}, component: filepath.Join(dir, "changes"), service: service}
+	require.NoError(t, k.write())
 	written, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
 	require.NoError(t, err)
-	require.YAMLEq(t, "{resources: [../given, service.yaml], components: [changes]}", string(written))
+	require.YAMLEq(t, "{resources: [service.yaml, ../given], components: [changes]}", string(written))
 	written, err = os.ReadFile(filepath.Join(dir, "service.yaml"))
 	require.NoError(t, err)
 	require.YAMLEq(t, `

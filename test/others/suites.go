@@ -69,7 +69,7 @@ type leftOut struct {
 // suites are all, in the order in which they run.
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
-	kubeStateMetrics, jobSet, lws, clusterLoader, clusterLoaderExtended,
+	kubeStateMetrics, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
 	kaiAllocate, kaiReclaim, kaiPreempt, volcano,
 }
 
