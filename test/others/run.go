@@ -114,18 +114,28 @@ func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, lo
 	if err := os.Remove(reported); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove report of an earlier run: %w", err)
 	}
-	focus := r.focus
-	if focus == "" && s.specs != nil {
-		focus = s.specs.String()
-	}
-	cmd := exec.CommandContext(ctx, program, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported,
-		"-ginkgo.skip="+s.without(), "-ginkgo.focus="+focus, "-ginkgo.label-filter="+s.label)
+	cmd := exec.CommandContext(ctx, program, append(s.choice(r.focus), "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported)...)
 	cmd.Dir = dir
 	if err := runAlone(cmd, logFile, "KUBECONFIG="+kubeconfig); err != nil {
 		return nil, err
 	}
 	specs, err := report.Read(reported, s.label)
 	return slices.DeleteFunc(specs, s.foreign), err
+}
+
+// choice are the arguments that choose specs: those of the suite, or what the user asks for.
+// Ginkgo takes an empty expression for one that all names match.
+func (s *suite) choice(focus string) []string {
+	if focus == "" && s.specs != nil {
+		focus = s.specs.String()
+	}
+	var arguments []string
+	for name, value := range map[string]string{"focus": focus, "skip": s.without(), "label-filter": s.label} {
+		if value != "" {
+			arguments = append(arguments, "-ginkgo."+name+"="+value)
+		}
+	}
+	return arguments
 }
 
 // runAlone runs a program that has tests, with more variables and a home of its own. That
