@@ -39,6 +39,12 @@ type port struct {
 // log in Logs, can be stopped and started by its name, and ends with the cluster.
 // It runs in the directory of the caller, with KUBECONFIG set to Kubeconfig.
 func (r *runner) AddComponent(name, program string, args ...string) error {
+	return r.AddComponentWithEnv(nil, name, program, args...)
+}
+
+// AddComponentWithEnv is AddComponent with more variables, which come before others of the
+// same name.
+func (r *runner) AddComponentWithEnv(variables map[string]string, name, program string, args ...string) error {
 	if !simpleName.MatchString(name) {
 		return fmt.Errorf("add component %q: %w", name, errName)
 	}
@@ -64,6 +70,9 @@ func (r *runner) AddComponent(name, program string, args ...string) error {
 		Args:    args,
 		WorkDir: workDir,
 		Envs:    []env{{Name: "KUBECONFIG", Value: r.Kubeconfig()}},
+	}
+	for name, value := range variables {
+		added.Envs = append(added.Envs, env{Name: name, Value: value})
 	}
 	content, err := json.Marshal(added)
 	if err != nil {

@@ -87,8 +87,8 @@ func (w *world) startKAI(ctx context.Context, programs map[string]string) (logs 
 			return nil, err
 		}
 		// Not all of them have an argument for it.
-		arguments := append([]string{"KUBECONFIG=" + kubeconfig, programs[p.command]}, p.arguments...)
-		if err := w.AddComponent("kai-"+p.command, "env", arguments...); err != nil {
+		variables := map[string]string{"KUBECONFIG": kubeconfig}
+		if err := w.AddComponentWithEnv(variables, "kai-"+p.command, programs[p.command], p.arguments...); err != nil {
 			return nil, err
 		}
 		logs[p.command+".log"] = filepath.Join(w.Logs(), "kai-"+p.command+".log")

@@ -151,7 +151,8 @@ func (p managerProcess) startProcess(ctx context.Context, program string) error 
 	if err != nil {
 		return err
 	}
-	return p.AddComponent(p.name, "env", "TMPDIR="+p.dir, program, "--kubeconfig="+kubeconfig, "--config="+configuration, "--zap-log-level=2")
+	variables := map[string]string{"TMPDIR": p.dir}
+	return p.AddComponentWithEnv(variables, p.name, program, "--kubeconfig="+kubeconfig, "--config="+configuration, "--zap-log-level=2")
 }
 
 // managerSettings are what the configurations of all managers call the same.

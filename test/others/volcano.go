@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
@@ -25,7 +24,6 @@ var volcano = suite{
 		url:    "https://github.com/volcano-sh/volcano",
 		commit: "v1.15.1",
 	},
-	tests:   build.Tests{},
 	cluster: cluster.Options{FeatureGates: switchOn("DRAConsumableCapacity")},
 	endless: true,
 	install: installVolcano,
@@ -85,9 +83,9 @@ func (w *world) startVolcano(ctx context.Context, programs map[string]string, in
 			return err
 		}
 		// It has a socket for its own debugging.
-		arguments := append([]string{"DEBUG_SOCKET_DIR=" + filepath.Join(w.Logs(), "sockets"), programs[p.command],
-			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "-v=3"}, p.arguments...)
-		if err := w.AddComponent(p.account, "env", arguments...); err != nil {
+		variables := map[string]string{"DEBUG_SOCKET_DIR": filepath.Join(w.Logs(), "sockets")}
+		arguments := append([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "-v=3"}, p.arguments...)
+		if err := w.AddComponentWithEnv(variables, p.account, programs[p.command], arguments...); err != nil {
 			return err
 		}
 		installed.logs[p.command+".log"] = filepath.Join(w.Logs(), p.account+".log")
