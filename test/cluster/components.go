@@ -42,8 +42,8 @@ func (r *runner) AddComponent(name, program string, args ...string) error {
 	return r.AddComponentWithEnv(nil, name, program, args...)
 }
 
-// AddComponentWithEnv is AddComponent with more variables, which come before others of the
-// same name.
+// AddComponentWithEnv is AddComponent with environment variables, which override others of
+// the same name.
 func (r *runner) AddComponentWithEnv(variables map[string]string, name, program string, args ...string) error {
 	if !simpleName.MatchString(name) {
 		return fmt.Errorf("add component %q: %w", name, errName)

@@ -36,6 +36,10 @@ func kaiSuite(name, folder, specs string) suite {
 		cluster: cluster.Options{FeatureGates: switchOn("DRAExtendedResource")},
 		endless: true,
 		install: installKAI,
+		leftOut: []leftOut{{
+			regexp.MustCompile("preempts an extended-resource pod"),
+			"KAI's own fault: deallocateHandlerFn (pkg/scheduler/plugins/dynamicresources/dynamicresources.go) releases the claims in the spec of a victim, and not the one that was made for its extended resources",
+		}},
 	}
 }
 
