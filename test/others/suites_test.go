@@ -39,3 +39,17 @@ func TestExplain(t *testing.T) {
 	require.Empty(t, specs[3].Message)
 	require.Equal(t, "Webhooks|native CPU resources", suites[0].without())
 }
+
+func TestChoice(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, (&suite{}).choice(""), "an empty expression would match all names")
+	chosen, err := choose("kai-preempt")
+	require.NoError(t, err)
+	kai := &chosen[0]
+	require.ElementsMatch(t, []string{"-ginkgo.focus=" + kai.specs.String(), "-ginkgo.skip=preempts an extended-resource pod"}, kai.choice(""))
+	require.Contains(t, kai.choice("by name"), "-ginkgo.focus=by name")
+	const own, other = "preempt Distributed Jobs - DRA claims should preempt jobs", "Priority Preemption of device plugins"
+	require.False(t, kai.foreign(report.Spec{Name: own, Result: report.LeftOut}))
+	require.True(t, kai.foreign(report.Spec{Name: other, Result: report.LeftOut}))
+	require.False(t, kai.foreign(report.Spec{Name: other, Result: report.Failed}), "what fails is always told")
+}
