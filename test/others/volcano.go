@@ -109,26 +109,28 @@ func sharedGPUs(ctx context.Context, w *world) error {
 		if err := w.jobPhase(ctx, "shares", "Running"); err != nil {
 			return err
 		}
-		return until(ctx, seen, func(ctx context.Context) error {
-			claims, err := w.objects(ctx, "resourceclaims")
-			if err != nil {
-				return err
-			}
-			var ready, waiting int
-			for _, claim := range claims {
-				switch {
-				case claim.Status.Allocation == nil:
-					waiting++
-				case claim.ready(claim.Status.Allocation.Devices.Results[0]):
-					ready++
-				}
-			}
-			if ready != 4 || waiting != 1 {
-				return fmt.Errorf("count the claims with shares: want 4 prepared and 1 waiting, got %d and %d", ready, waiting)
-			}
-			return nil
-		})
+		return until(ctx, seen, w.cardsShared)
 	})
+}
+
+func (w *world) cardsShared(ctx context.Context) error {
+	claims, err := w.objects(ctx, "resourceclaims")
+	if err != nil {
+		return err
+	}
+	var ready, waiting int
+	for _, claim := range claims {
+		switch {
+		case claim.Status.Allocation == nil:
+			waiting++
+		case claim.ready(claim.Status.Allocation.Devices.Results[0]):
+			ready++
+		}
+	}
+	if ready != 4 || waiting != 1 {
+		return fmt.Errorf("count the claims with shares: want 4 prepared and 1 waiting, got %d and %d", ready, waiting)
+	}
+	return nil
 }
 
 // quotaOfGPUs has two Jobs in a queue that may have the GPUs of one of them.
