@@ -231,7 +231,8 @@ func (s *sidecar) run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.collectors()...)
-	site := &site{registry: registry, synced: s.store.Synced(), page: page.New(s.source()), profiling: s.options.Profiling, devices: s.deviceMetrics()}
+	page := page.New(s.source())
+	site := &site{registry: registry, synced: s.store.Synced(), page: page, profiling: s.options.Profiling, devices: s.deviceMetrics()}
 	for _, part := range s.parts {
 		site.synced = append(site.synced, part.synced...)
 		if part.check != nil {
@@ -251,6 +252,9 @@ func (s *sidecar) run(ctx context.Context) error {
 	running.Go(func() {
 		if cache.WaitFor(ctx, "", site.synced...) {
 			logger.Info("Ready")
+		}
+		if s.options.ServerAddress != "" {
+			page.Run(ctx)
 		}
 	})
 	for _, part := range s.parts {

@@ -79,8 +79,21 @@ const (
 // and "items" are only those that have changed or are new, "drivers" are all.
 // Without "since" in an answer, the revision was not known any more, and "items"
 // are all that there are.
+//
+// To see the fleet as it was in the last hour, ask for /api/devices?at=<time>, in the
+// form 2026-01-01T00:00:00Z. The answer has
+//
+//	"at": "2026-01-01T00:00:00Z"       // what it shows: later than what was asked for if only that is remembered
+//
+// and no revision. Of devices it has names, states and claims, and of claims namespaces,
+// names, prepared and adminAccess; all else of them is not remembered and left out. It is
+// 404 until the timeline has begun, which is when all caches are complete.
 func (f *feed) devices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
+	if at := r.URL.Query().Get("at"); at != "" {
+		f.past(w, r, at)
+		return
+	}
 	if since := r.URL.Query().Get("since"); since != "" {
 		f.follow(w, r, since)
 		return
@@ -112,8 +125,15 @@ func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
 
 func quoted(revision string) string { return `"` + revision + `"` }
 
-// write sends an answer. An error means that the client has gone.
 func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
+	if answer.Since == "" {
+		w.Header().Set("ETag", "W/"+quoted(answer.Revision))
+	}
+	send(w, r, answer)
+}
+
+// send sends JSON. An error means that the client has gone.
+func send(w http.ResponseWriter, r *http.Request, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -122,9 +142,6 @@ func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Vary", "Accept-Encoding")
-	if answer.Since == "" {
-		header.Set("ETag", "W/"+quoted(answer.Revision))
-	}
 	if len(body) < worthIt || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		_, _ = w.Write(body)
 		return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/timeline"
 )
 
 const (
@@ -45,6 +46,9 @@ type feed struct {
 	changes uint64
 	taken   time.Time
 	forget  *time.Timer
+	// timeline remembers inventories while it is running.
+	timeline timeline.Timeline
+	running  bool
 }
 
 // history is the last inventory, and at which revision each of its items last changed.
@@ -123,9 +127,18 @@ func (f *feed) parse(name string) (revision uint64, known bool) {
 func (f *feed) refresh() {
 	f.forget.Reset(keep)
 	if f.items == nil || time.Since(f.taken) >= interval && f.source.Changes() != f.changes {
-		f.changes, f.taken = f.source.Changes(), time.Now()
-		f.update(f.source.Take())
+		f.update(f.take())
 	}
+}
+
+// take takes an inventory.
+func (f *feed) take() *inventory.Inventory {
+	f.changes, f.taken = f.source.Changes(), time.Now()
+	now := f.source.Take()
+	if f.running {
+		f.timeline.Note(now, f.taken)
+	}
+	return now
 }
 
 // update compares with the last inventory. What has not changed is kept.

@@ -1,9 +1,10 @@
 // Package page serves a page that shows the state of each device, and the JSON
-// behind it. Without viewers it does nothing.
+// behind it. Without viewers it does nothing but remember what changes.
 package page
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -31,14 +32,26 @@ var types = map[string]string{
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// New serves the page at /, its parts under /page/ and its data at /api/devices.
-func New(source *inventory.Source) http.Handler {
-	return newFeed(source).handler()
+// Page serves the page at /, its parts under /page/ and its data under /api/.
+type Page struct {
+	http.Handler
+	feed *feed
 }
+
+// New makes a page.
+func New(source *inventory.Source) *Page {
+	feed := newFeed(source)
+	return &Page{feed.handler(), feed}
+}
+
+// Run remembers what changes, also while nobody looks, until ctx ends. All that the
+// source is made of must be known: what comes to be known later would be a change.
+func (p *Page) Run(ctx context.Context) { p.feed.run(ctx) }
 
 func (f *feed) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/devices", f.devices)
+	mux.HandleFunc("GET /api/timeline", f.report)
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))

@@ -55,7 +55,7 @@ type Change struct {
 // Report tells what has happened until now.
 func (t *Timeline) Report(now time.Time) *Report {
 	report := &Report{Begins: now.UTC(), Ends: now.UTC(), Buckets: []Bucket{}, Changes: []Change{}}
-	if t.begins.IsZero() {
+	if !t.Begun() {
 		return report
 	}
 	t.forget(now)

@@ -32,6 +32,9 @@ type Timeline struct {
 	size    int
 }
 
+// Begun reports whether there was an inventory.
+func (t *Timeline) Begun() bool { return !t.begins.IsZero() }
+
 // place is a pool, or a node on which nothing is published: it has no driver then.
 type place struct {
 	// id and node are those of the item.
@@ -64,7 +67,7 @@ func (t *Timeline) Note(now *inventory.Inventory, at time.Time) {
 	if at.Before(t.ends) {
 		at = t.ends
 	}
-	first := t.begins.IsZero()
+	first := !t.Begun()
 	if first {
 		t.begins = at
 	}
@@ -125,7 +128,7 @@ func (t *Timeline) forget(now time.Time) {
 		t.size -= c.size()
 	}
 	t.changes = slices.Delete(t.changes, 0, n)
-	if oldest := now.Add(-Length); t.begins.Before(oldest) && !t.begins.IsZero() {
+	if oldest := now.Add(-Length); t.Begun() && t.begins.Before(oldest) {
 		t.begins = oldest
 	}
 }
