@@ -4,10 +4,12 @@ import { Grid } from "./grid.js";
 import { locate, move, placeOf } from "./keys.js";
 import { arrange, bandAt } from "./layout.js";
 import { Model, nameOf, samePlace } from "./model.js";
+import { Timeline } from "./timeline.js";
 import { drawTotals, number } from "./totals.js";
 
 const $ = (id) => document.getElementById(id);
-const model = new Model();
+const live = new Model();
+let model = live; // or one of the fleet as it was
 const grid = new Grid($("grid"), $("canvas"));
 const details = new Details($("details"));
 const filters = { driver: $("driver"), node: $("node"), state: $("state") };
@@ -22,7 +24,19 @@ let told = null; // the place whose details are shown
 
 function take(answer) {
   loaded = true;
-  model.apply(answer);
+  live.apply(answer);
+  timeline.changed();
+  if (model === live) drawAll();
+}
+
+// goBack shows the fleet as it was, or as it is.
+function goBack(answer) {
+  model = answer ? new Model() : live;
+  if (answer) model.apply(answer);
+  drawAll();
+}
+
+function drawAll() {
   drawTotals($("totals"), model.drivers);
   drawDrivers(model.drivers.map((driver) => driver.name));
   draw();
@@ -172,6 +186,7 @@ $("grid").addEventListener("blur", drawDetails);
 
 // Start
 
+const timeline = new Timeline($("timeline"), $("then"), goBack);
 restore();
 filters.node.addEventListener("input", filtered);
 filters.driver.addEventListener("change", filtered);
