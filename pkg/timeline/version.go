@@ -67,10 +67,10 @@ func same(a, b *inventory.Device) bool {
 // list are the devices.
 func (v *version) list() []inventory.Device {
 	var devices []inventory.Device
-	for name := range strings.SplitSeq(v.names.Value(), between) {
-		if name != "" {
-			devices = append(devices, inventory.Device{Name: name})
-		}
+	names := v.names.Value()
+	for names != "" {
+		name, rest, _ := strings.Cut(names, between)
+		devices, names = append(devices, inventory.Device{Name: name}), rest
 	}
 	for i, device := range v.lines() {
 		devices[i].State, devices[i].Claims = device.State, device.Claims

@@ -14,6 +14,7 @@ export class Timeline {
   asking = false; // for the fleet of that time
   stale = true; // the report
   due = 0; // when the report is asked for again, even if nothing has changed
+  earliest = 0; // when it may be asked for again
 
   // show is called with an answer of api/devices?at, or with nothing to show the fleet
   // as it is.
@@ -39,8 +40,9 @@ export class Timeline {
   }
 
   async refresh() {
-    if (document.hidden || !(this.stale || Date.now() > this.due)) return;
-    this.due = Date.now() + 60_000; // and not again while this is under way
+    const began = Date.now();
+    if (document.hidden || began < this.earliest || !(this.stale || began > this.due)) return;
+    this.earliest = Infinity; // while this is under way
     this.stale = false;
     try {
       this.report = await get("api/timeline");
@@ -49,6 +51,7 @@ export class Timeline {
     } catch {
       this.stale = true; // the feed says so if kwok-dra does not answer
     }
+    this.earliest = Date.now() + 20 * (Date.now() - began); // a large fleet is asked for seldom
   }
 
   scrub() {
