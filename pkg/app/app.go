@@ -231,8 +231,8 @@ func (s *sidecar) run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.collectors()...)
-	page := page.New(s.source())
-	site := &site{registry: registry, synced: s.store.Synced(), page: page, profiling: s.options.Profiling, devices: s.deviceMetrics()}
+	served := page.New(s.source())
+	site := &site{registry: registry, synced: s.store.Synced(), page: served, profiling: s.options.Profiling, devices: s.deviceMetrics()}
 	for _, part := range s.parts {
 		site.synced = append(site.synced, part.synced...)
 		if part.check != nil {
@@ -254,7 +254,7 @@ func (s *sidecar) run(ctx context.Context) error {
 			logger.Info("Ready")
 		}
 		if s.options.ServerAddress != "" {
-			page.Run(ctx)
+			served.Run(ctx)
 		}
 	})
 	for _, part := range s.parts {

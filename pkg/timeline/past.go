@@ -41,7 +41,7 @@ func (p *past) next() *change {
 	return &p.timeline.changes[p.left-1]
 }
 
-// undo undoes the next change, and returns the usage of the pool before it and after it.
+// undo undoes the next change, and returns the pool before it and after it.
 func (p *past) undo(tell tell) (before, after *pool) {
 	c := p.next()
 	p.left--
