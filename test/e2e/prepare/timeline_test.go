@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // testTimeline has the sidecar tell what happened, and what was before that.
