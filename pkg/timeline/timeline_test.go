@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
@@ -48,6 +49,22 @@ func (f *fleet) allocate(node, driver, device string, claim inventory.Claim) {
 	f.allocations = append(f.allocations, inventory.Allocation{Driver: driver, Pool: node, Device: device, Claim: claim})
 }
 
+// share publishes a pool that nodes share. Claims share its device, and take some of it.
+func (f *fleet) share(pool string, consumed ...int64) {
+	device := resourcev1.Device{Name: "port", AllowMultipleAllocations: new(true), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+		"lanes": {Value: *resource.NewQuantity(10, resource.DecimalSI)},
+	}}
+	spec := &resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{device}}
+	f.slices = append(f.slices, inventory.Slice{
+		Driver: "a", Pool: pool, Name: "0", Generation: 1, Count: 2, Devices: inventory.NamesOf(spec.Devices), Sharing: inventory.SharingOf(spec),
+	})
+	for i, amount := range consumed {
+		claim := inventory.Claim{Name: fmt.Sprint("c", i), ShareID: fmt.Sprint(i)}
+		claim.Consumed = map[resourcev1.QualifiedName]resource.Quantity{"lanes": *resource.NewQuantity(amount, resource.DecimalSI)}
+		f.allocate(pool, "a", "port", claim)
+	}
+}
+
 // randomFleet has some nodes without devices, and a pool that nodes share.
 func randomFleet(random *rand.Rand) *fleet {
 	f := &fleet{}
@@ -62,9 +79,11 @@ func randomFleet(random *rand.Rand) *fleet {
 			}
 		}
 	}
-	if random.IntN(2) == 0 {
-		f.publish("", "a", 3)
-		f.slices[len(f.slices)-1].Pool = "shared"
+	if random.IntN(3) > 0 {
+		f.share("shared", 1+random.Int64N(3))
+		if random.IntN(2) > 0 {
+			f.slices = append(f.slices, inventory.Slice{Driver: "a", Pool: "shared", Name: "1", Generation: 1, Count: 2})
+		}
 	}
 	return f
 }
