@@ -49,8 +49,8 @@ func (f *fleet) allocate(node, driver, device string, claim inventory.Claim) {
 	f.allocations = append(f.allocations, inventory.Allocation{Driver: driver, Pool: node, Device: device, Claim: claim})
 }
 
-// share publishes a pool that nodes share. Claims share its device, and take some of it.
-func (f *fleet) share(pool string, consumed ...int64) {
+// share publishes a pool that nodes share. A claim takes some of its device.
+func (f *fleet) share(pool string, consumed int64) {
 	device := resourcev1.Device{Name: "port", AllowMultipleAllocations: new(true), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
 		"lanes": {Value: *resource.NewQuantity(10, resource.DecimalSI)},
 	}}
@@ -58,11 +58,8 @@ func (f *fleet) share(pool string, consumed ...int64) {
 	f.slices = append(f.slices, inventory.Slice{
 		Driver: "a", Pool: pool, Name: "0", Generation: 1, Count: 2, Devices: inventory.NamesOf(spec.Devices), Sharing: inventory.SharingOf(spec),
 	})
-	for i, amount := range consumed {
-		claim := inventory.Claim{Name: fmt.Sprint("c", i), ShareID: fmt.Sprint(i)}
-		claim.Consumed = map[resourcev1.QualifiedName]resource.Quantity{"lanes": *resource.NewQuantity(amount, resource.DecimalSI)}
-		f.allocate(pool, "a", "port", claim)
-	}
+	taken := map[resourcev1.QualifiedName]resource.Quantity{"lanes": *resource.NewQuantity(consumed, resource.DecimalSI)}
+	f.allocate(pool, "a", "port", inventory.Claim{Name: "c", ShareID: "1", Consumed: taken})
 }
 
 // randomFleet has some nodes without devices, and a pool that nodes share.
@@ -73,7 +70,8 @@ func randomFleet(random *rand.Rand) *fleet {
 		f.nodes = append(f.nodes, name)
 		for _, driver := range []string{"a", "b"}[:random.IntN(3)] {
 			f.publish(name, driver, random.IntN(5), []string{"gpu-0", "gpu-2"}[:random.IntN(3)]...)
-			f.slices[len(f.slices)-1].Count = 1 + random.Int64N(2)
+			last := &f.slices[len(f.slices)-1]
+			last.Count, last.Generation = 1+random.Int64N(2), 1+random.Int64N(2)
 			for d := range random.IntN(5) {
 				f.allocate(name, driver, fmt.Sprint("gpu-", d), randomClaim(random))
 			}
