@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 	"unique"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -57,12 +59,24 @@ func common(all map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, node st
 	kept := make(map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, len(all))
 	for name, value := range all {
 		last := string(name[strings.LastIndexByte(string(name), '/')+1:])
-		ofNode := node != "" && value.StringValue != nil && strings.Contains(*value.StringValue, node)
+		ofNode := value.StringValue != nil && names(*value.StringValue, node)
 		if !own[strings.ToLower(last)] && !ofNode {
 			kept[name] = value
 		}
 	}
 	return kept
+}
+
+// names reports whether a text has the name of a node in it, as a word.
+func names(text, node string) bool {
+	if node == "" {
+		return false
+	}
+	before, after, found := strings.Cut(text, node)
+	last, _ := utf8.DecodeLastRuneInString(before)
+	next, _ := utf8.DecodeRuneInString(after)
+	letter := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	return found && !letter(last) && !letter(next)
 }
 
 func amounts(all map[resourcev1.QualifiedName]resourcev1.DeviceCapacity) map[resourcev1.QualifiedName]resourcev1.DeviceCapacity {

@@ -16,7 +16,7 @@ func gpu(name, id string) resourcev1.Device {
 		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 			"uuid":                            {StringValue: &id},
 			"example.com/mac":                 {StringValue: &id},
-			"host":                            {StringValue: new("name-of-" + id)},
+			"host":                            {StringValue: new("name of " + id)},
 			"productName":                     {StringValue: new("Fast GPU")},
 			"driverVersion":                   {VersionValue: new("1.2.3")},
 			"resource.kubernetes.io/numaNode": {IntValue: new(int64(1))},
@@ -88,4 +88,12 @@ func TestParts(t *testing.T) {
 		}
 		require.Equal(t, test.want, wholes, name)
 	}
+}
+
+func TestNamesOfNodes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"n-1": true, "rack/n-1": true, "n-1.example.com": true, "n-10": false, "can-1": false, "n": false, "": false} {
+		require.Equal(t, want, names(text, "n-1"), text)
+	}
+	require.False(t, names("text", ""))
 }

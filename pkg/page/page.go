@@ -4,14 +4,18 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"iter"
 	"net/http"
 	"path"
 	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
@@ -31,14 +35,25 @@ var types = map[string]string{
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// New serves the page at /, its parts under /page/ and its data at /api/devices.
-func New(source *inventory.Source) http.Handler {
-	return newFeed(source).handler()
+// Options are what the page is made from. All are required.
+type Options struct {
+	Source *inventory.Source
+	// Labels are the fake nodes with their labels.
+	Labels iter.Seq2[string, map[string]string]
+	// Slice asks the API server for a slice.
+	Slice func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error)
 }
 
-func (f *feed) handler() http.Handler {
+// New serves the page at /, its parts under /page/ and its data under /api/.
+func New(o Options) http.Handler {
+	return newFeed(o.Source).handler(&o)
+}
+
+func (f *feed) handler(o *Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/devices", f.devices)
+	mux.HandleFunc("GET /api/device", o.device)
+	mux.HandleFunc("GET /api/labels", o.labels)
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))
