@@ -30,6 +30,8 @@ type Answer struct {
 	Since   string             `json:"since,omitempty"`
 	Drivers []inventory.Driver `json:"drivers"`
 	Items   []*inventory.Item  `json:"items"`
+	// Kinds are what the devices of items are, as far as the caller does not know it.
+	Kinds []*inventory.Kind `json:"kinds,omitempty"`
 	// Removed are the ids of items that are gone.
 	Removed []string `json:"removed,omitempty"`
 }
@@ -61,11 +63,18 @@ type history struct {
 	// items is nil where there is no inventory.
 	items   map[string]dated
 	removed map[string]uint64
+	kinds   map[string]datedKind
 }
 
 // dated is an item with the revision at which it last changed.
 type dated struct {
 	*inventory.Item
+	revision uint64
+}
+
+// datedKind is a kind with the revision at which there was a pool of it again.
+type datedKind struct {
+	*inventory.Kind
 	revision uint64
 }
 
@@ -109,6 +118,11 @@ func (f *feed) since(name string) *Answer {
 		}
 	}
 	slices.SortFunc(answer.Items, func(a, b *inventory.Item) int { return cmp.Compare(a.ID, b.ID) })
+	for _, kind := range f.kinds {
+		if !known || kind.revision > since {
+			answer.Kinds = append(answer.Kinds, kind.Kind)
+		}
+	}
 	return answer
 }
 
@@ -164,7 +178,14 @@ func (h *history) update(now *inventory.Inventory) {
 			h.revision = next
 		}
 	}
-	h.items, h.drivers = items, now.Drivers
+	kinds := make(map[string]datedKind, len(now.Kinds))
+	for id, kind := range now.Kinds {
+		kinds[id] = datedKind{kind, next}
+		if former, known := h.kinds[id]; known {
+			kinds[id] = former
+		}
+	}
+	h.items, h.kinds, h.drivers = items, kinds, now.Drivers
 	if len(h.removed) > maxRemoved {
 		h.oldest, h.removed = h.revision, map[string]uint64{}
 	}
@@ -174,5 +195,5 @@ func (h *history) update(now *inventory.Inventory) {
 func (f *feed) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.items, f.removed, f.drivers = nil, nil, nil
+	f.items, f.kinds, f.removed, f.drivers = nil, nil, nil, nil
 }

@@ -78,7 +78,7 @@ func (f *feed) remember() {
 // which is some 25,000 changes of a pool. While it has not begun, there are no buckets.
 func (f *feed) report(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
-	send(w, r, f.happened())
+	write(w, r, f.happened())
 }
 
 func (f *feed) happened() *timeline.Report {
@@ -107,7 +107,7 @@ func (f *feed) past(w http.ResponseWriter, r *http.Request, asked string) {
 		http.Error(w, "the timeline has not begun", http.StatusNotFound)
 		return
 	}
-	send(w, r, answer)
+	write(w, r, answer)
 }
 
 func (f *feed) then(at time.Time) *then {

@@ -48,7 +48,8 @@ func TestTimeline(t *testing.T) {
 		require.JSONEq(t, `[{"at": "`+at.Format(time.RFC3339)+`", "kind": "allocated", "node": "a", "driver": "d", "pool": "a", "device": "gpu-0", "claims": ["default/c"]}]`,
 			field(t, answer.Body.Bytes(), "changes"))
 		require.Equal(t, "5", field(t, answer.Body.Bytes(), "seconds"))
-		require.Equal(t, map[string]string{"node/a": "allocated"}, w.decode(w.get("/api/devices")).states())
+		now := w.decode(w.get("/api/devices"))
+		require.Equal(t, map[string]string{"node/a": "allocated"}, now.states())
 
 		then := w.get("/api/devices?at=" + before.UTC().Format(time.RFC3339))
 		require.JSONEq(t, `{
@@ -56,7 +57,7 @@ func TestTimeline(t *testing.T) {
 			"drivers": [{"name": "d", "pools": 1, "incompletePools": 0, "usage": {"used": 0, "total": 1},
 				"states": {"free": 1, "blocked": 0, "allocated": 0, "prepared": 0, "failing": 0, "tainted": 0}}],
 			"items": [{"id": "node/a", "node": "a", "pools": [{"driver": "d", "name": "a", "generation": 1, "slices": 1, "resourceSliceCount": 1,
-				"usage": {"used": 0, "total": 1}, "devices": [{"name": "gpu-0", "state": "free"}]}]}]
+				"usage": {"used": 0, "total": 1}, "kind": "`+now.Kinds[0].ID+`", "devices": [{"name": "gpu-0", "state": "free"}]}]}]
 		}`, then.Body.String())
 		require.Empty(t, then.Header().Get("ETag"))
 		require.Equal(t, http.StatusBadRequest, w.get("/api/devices?at=yesterday").Code)

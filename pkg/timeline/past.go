@@ -153,7 +153,7 @@ func (p *past) inventory() *inventory.Inventory {
 func (p *pool) published(where place) inventory.Pool {
 	return inventory.Pool{
 		Driver: where.driver, Name: where.pool, Generation: p.generation,
-		Slices: p.slices, SliceCount: p.count, Usage: p.usage, Devices: p.list,
+		Slices: p.slices, SliceCount: p.count, Usage: p.usage, Kind: p.kind, Devices: p.list,
 	}
 }
 

@@ -53,7 +53,7 @@ type change struct {
 
 // size is what a change takes of the memory.
 func (c *change) size() int {
-	const fixed, ofVersion = 24, 64
+	const fixed, ofVersion = 24, 80
 	if c.before == nil {
 		return fixed
 	}

@@ -18,6 +18,7 @@ type version struct {
 	// has: its index, its state and its claims. In a change that left the names as they
 	// were, it has a line for each device that differs.
 	devices                   string
+	kind                      string
 	usage                     inventory.Usage
 	generation, slices, count int64
 }
@@ -28,14 +29,14 @@ const between = " "
 func newVersion(pool *inventory.Pool) *version {
 	return &version{
 		names: unique.Make(string(appendNames(nil, pool.Devices))), devices: string(appendTaken(nil, pool.Devices)),
-		usage: pool.Usage, generation: pool.Generation, slices: pool.Slices, count: pool.SliceCount,
+		kind: pool.Kind, usage: pool.Usage, generation: pool.Generation, slices: pool.Slices, count: pool.SliceCount,
 	}
 }
 
 // says reports whether the version is what a pool is like.
 func (v *version) says(pool *inventory.Pool) bool {
 	var room [1 << 10]byte
-	return v.usage == pool.Usage && v.generation == pool.Generation && v.slices == pool.Slices && v.count == pool.SliceCount &&
+	return v.kind == pool.Kind && v.usage == pool.Usage && v.generation == pool.Generation && v.slices == pool.Slices && v.count == pool.SliceCount &&
 		string(appendTaken(room[:0], pool.Devices)) == v.devices && string(appendNames(room[:0], pool.Devices)) == v.names.Value()
 }
 

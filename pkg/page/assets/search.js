@@ -1,0 +1,140 @@
+// A search is terms, joined by blanks. A device is found if all of them are true of it.
+
+import { lastPart } from "./kinds.js";
+import { nameOf, states } from "./model.js";
+
+const claimsSay = (say) => (device) => (device.claims ?? []).flatMap(say);
+
+// What keys ask: of the pool with its item, of the device, or of what devices of the
+// kind are. Each returns a text, or several.
+const keys = {
+  state: { device: (device) => device.state },
+  driver: { pool: (item, pool) => pool?.driver },
+  node: { pool: nameOf },
+  pool: { pool: (item, pool) => pool?.name },
+  device: { device: (device) => device.name },
+  pod: { device: claimsSay((claim) => claim.pods ?? []) },
+  claim: { device: claimsSay((claim) => `${claim.namespace}/${claim.name}`) },
+  namespace: { device: claimsSay((claim) => claim.namespace) },
+  product: { kind: ({ product }) => product },
+  model: { kind: (described) => [described.product, ...factsOf(described, "model")] },
+  instance: { pool: (item, pool, instances) => instances?.get(item.node) },
+  taint: { device: (device) => (device.taints ?? []).map((taint) => `${taint.key}=${taint.value ?? ""}:${taint.effect}`) },
+  failure: { device: claimsSay((claim) => claim.failure ?? []) },
+  blocked: { device: (device) => device.blockedBy },
+};
+
+const word = {
+  pool: (item) => nameOf(item),
+  device: claimsSay((claim) => [claim.name, `${claim.namespace}/${claim.name}`, ...(claim.pods ?? [])]),
+  kind: ({ product }) => product,
+};
+
+// split divides a text at blanks that are not in quotes.
+function split(text) {
+  const terms = text.match(/(?:"[^"]*"|[^\s"])+|"[^"]*$/g) ?? [];
+  return terms.map((term) => {
+    const at = term.indexOf("=");
+    const bare = (part) => part.replaceAll('"', "").toLowerCase();
+    return at > 0 && !term.startsWith('"') ? { key: term.slice(0, at), value: bare(term.slice(at + 1)) } : { value: bare(term) };
+  });
+}
+
+// quoted is a value as it is written in a term.
+export function quoted(value) {
+  return /\s/.test(value) ? `"${value}"` : value;
+}
+
+// namesIn are the names of the attributes and capacities of kinds, with and without
+// their domains.
+function namesIn(kinds) {
+  const names = new Set();
+  for (const kind of new Set(kinds)) {
+    for (const { attributes = {}, capacity = {} } of kind.descriptions) {
+      for (const name of [...Object.keys(attributes), ...Object.keys(capacity)]) names.add(name).add(lastPart(name));
+    }
+  }
+  return names;
+}
+
+// factsOf are the values of the attributes and capacities that have a name, in lower case.
+function factsOf({ attributes = {}, capacity = {} }, asked) {
+  const is = ([name]) => name.toLowerCase() === asked || lastPart(name).toLowerCase() === asked;
+  return [...Object.entries(attributes), ...Object.entries(capacity)].filter(is).map(([, value]) => value);
+}
+
+export class Search {
+  // problem says what is wrong with the text. It is empty where nothing is.
+  problem = "";
+
+  constructor(text, kinds, instances) {
+    this.instances = instances;
+    this.terms = [];
+    if ((text.match(/"/g) ?? []).length % 2) this.problem = "A quote is not closed.";
+    for (const { key, value } of split(text)) {
+      const asks = key === undefined ? word : this.#asks(key, kinds);
+      if (asks) this.terms.push({ ...asks, value, ofKind: new Map() });
+    }
+  }
+
+  #asks(key, kinds) {
+    const asked = key.toLowerCase();
+    if (Object.hasOwn(keys, asked)) return keys[asked];
+    this.names ??= [...namesIn(kinds)].map((name) => name.toLowerCase());
+    if (this.names.includes(asked)) return { kind: (described) => factsOf(described, asked) };
+    this.problem = `"${key}" is neither an attribute or capacity that is searched, nor one of ${Object.keys(keys).join(", ")}.`;
+    return null;
+  }
+
+  // find returns for each pool of an item which devices are found: 1 for each that is, or
+  // nothing where all are. It returns nothing for an item without such devices.
+  find(item) {
+    if (this.terms.length === 0) return item.pools.map(() => undefined);
+    if (item.pools.length === 0) return this.terms.every((term) => this.#ofPool(term, item)) ? [] : null;
+    let any = false;
+    const found = item.pools.map((pool) => {
+      const marks = this.#marks(item, pool);
+      any ||= !marks || marks.includes(1);
+      return marks;
+    });
+    return any ? found : null;
+  }
+
+  #ofPool(term, item, pool) {
+    return term.pool !== undefined && says(term.pool(item, pool, this.instances), term.value);
+  }
+
+  #marks(item, pool) {
+    const terms = this.terms.filter((term) => !this.#ofPool(term, item, pool));
+    if (terms.length === 0) return undefined;
+    return Uint8Array.from(pool.devices, (device, i) => (terms.every((term) => this.#ofDevice(term, pool.kind, device, i)) ? 1 : 0));
+  }
+
+  #ofDevice(term, kind, device, i) {
+    if (term.device && says(term.device(device), term.value)) return true;
+    if (!term.kind) return false;
+    if (!term.ofKind.has(kind)) term.ofKind.set(kind, kind.wholes.map((_, at) => says(term.kind(kind.describe(at)), term.value)));
+    return term.ofKind.get(kind)[i];
+  }
+}
+
+// says reports whether a text, or one of several, has a part.
+function says(texts, part) {
+  if (Array.isArray(texts)) return texts.some((text) => says(text, part));
+  return texts !== undefined && texts.toLowerCase().includes(part);
+}
+
+// suggest completes the last term of a text.
+export function suggest(text, { kinds, drivers, instances }) {
+  const at = text.search(/\S*$/);
+  const [before, last] = [text.slice(0, at), text.slice(at)];
+  const [key, value] = last.split("=");
+  const values = {
+    state: () => states,
+    driver: () => drivers,
+    instance: () => [...new Set(instances?.values() ?? [])],
+    product: () => [...new Set([...kinds].flatMap((kind) => kind.descriptions.map(({ product }) => product).filter(Boolean)))],
+  };
+  const ends = value === undefined ? [...Object.keys(keys), ...namesIn(kinds)].map((name) => `${name}=`) : (values[key]?.() ?? []).map((one) => `${key}=${quoted(one)}`);
+  return [...new Set(ends)].filter((end) => end.toLowerCase().startsWith(last.toLowerCase())).slice(0, 20).map((end) => before + end);
+}
