@@ -125,7 +125,8 @@ function drawBand(element, band, layout, about) {
     drawHeading(element, band.heading);
     return;
   }
-  if (element.role === "row") element.replaceChildren();
+  if (element.role === "row") element.replaceChildren(); // it was a heading
+  element.removeAttribute("aria-rowindex");
   set(element, "role", "presentation");
   set(element, "className", "band");
   element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, ${layout.entryWidth}px))`;
@@ -168,7 +169,8 @@ function drawEntry(element, entry, layout, about) {
   element.setAttribute("aria-rowindex", entry.row);
   set(name, "textContent", text);
   set(name, "title", [text, what].filter(Boolean).join(": "));
-  set(name, "ariaLabel", [nameOf(entry.item), about(entry.item)].filter(Boolean).join(", "));
+  set(name, "role", entry.first ? "rowheader" : "presentation");
+  set(name, "ariaLabel", entry.first ? [text, what].filter(Boolean).join(", ") : null);
   set(info, "textContent", layout.tell ? what : "");
   set(info, "title", what);
   set(info, "hidden", layout.stacked ? !entry.first : layout.info === 0);
@@ -193,6 +195,7 @@ function drawLine(element, item, line, layout) {
   const [driver, cells] = element.children;
   const { pool, shape } = line;
   element.style.height = line.height === layout.row ? "" : `${line.height}px`;
+  element.classList.toggle("tall", line.height !== layout.row);
   set(driver, "hidden", layout.driver === 0);
   set(driver, "textContent", line.first ? pool.driver : "");
   set(driver, "title", pool.driver);

@@ -192,6 +192,7 @@ $("grid").addEventListener("blur", drawDetails);
 grid.about = about;
 fields.search.addEventListener("focus", suggestTerms);
 fields.search.addEventListener("input", suggestTerms);
+fields.by.addEventListener("change", suggestLabels);
 fields.label.addEventListener("focus", suggestLabels);
 addEventListener("hashchange", () => {
   query.restore();

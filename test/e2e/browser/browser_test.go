@@ -132,7 +132,7 @@ func (b *tab) set(id, value string) {
 	eval[bool](b, fmt.Sprintf(`(() => {
 		const field = document.getElementById(%q);
 		field.value = %q;
-		field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", {bubbles: true}));
+		for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, {bubbles: true}));
 		return true;
 	})()`, id, value))
 }
