@@ -65,7 +65,7 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	require.NoError(t, err)
 	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
-	b.wait(`document.getElementById("status").dataset.state === "live"`)
+	b.wait(`document.getElementById("status").dataset.state === "live" && document.getElementById("grid").ariaBusy === "false"`)
 	return b
 }
 
