@@ -1,7 +1,7 @@
 // The grid draws those bands of a layout that are to be seen, and no others.
 
 import { bandAt, columnsOf } from "./layout.js";
-import { letters, nameOf, percent, samePlace, states } from "./model.js";
+import { letters, nameOf, percent, samePlace } from "./model.js";
 
 const beyond = 300; // pixels that are drawn above and below
 
@@ -207,7 +207,7 @@ function drawLine(element, item, line, layout) {
 
 // drawBox draws a device: a cell, or a box with the cells of its parts in it.
 function drawBox(cells, i, item, line, box) {
-  const { pool, shape, found } = line;
+  const { pool, shape } = line;
   const indices = shape.order.slice(box.at, box.at + box.count);
   let element = cells.children[i];
   if (element.classList.contains("box") !== box.count > 1) {
@@ -216,17 +216,17 @@ function drawBox(cells, i, item, line, box) {
     element = other;
   }
   if (box.count === 1) {
-    drawCell(element, item, pool, indices[0], found);
+    drawCell(element, item, line, indices[0]);
     return;
   }
   const [head, parts] = element.children;
   const whole = pool.devices[indices[0]];
   set(element, "className", `box ${whole.state}`);
-  drawCell(head.firstElementChild, item, pool, indices[0], found);
+  drawCell(head.firstElementChild, item, line, indices[0]);
   set(head.lastElementChild, "textContent", whole.name);
   parts.style.gridTemplateColumns = `repeat(${columnsOf(box.count - 1)}, max-content)`;
-  const children = fit(parts, box.count - 1, () => make("span", "cell part", "gridcell"));
-  indices.slice(1).forEach((index, at) => drawCell(children[at], item, pool, index, found));
+  const children = fit(parts, box.count - 1, () => make("span", "cell", "gridcell"));
+  indices.slice(1).forEach((index, at) => drawCell(children[at], item, line, index, true));
 }
 
 function makeBox() {
@@ -239,15 +239,15 @@ function makeBox() {
   return box;
 }
 
-function drawCell(element, item, pool, index, found) {
+function drawCell(element, item, { pool, found }, index, part) {
   const device = pool.devices[index];
   const place = { id: item.id, driver: pool.driver, pool: pool.name, device: device.name };
   if (!samePlace(element.place, place)) {
     element.place = place;
     element.classList.remove("active", "chosen");
   }
-  for (const state of states) element.classList.toggle(state, state === device.state);
-  element.classList.toggle("other", found !== undefined && !found[index]);
+  const looks = `cell ${device.state}${part ? " part" : ""}${found && !found[index] ? " other" : ""}`;
+  if (element.looks !== looks) element.className = element.looks = looks;
   set(element, "textContent", letters[device.state]);
   set(element, "ariaLabel", described(device, pool.kind.describe(index)));
 }
