@@ -4,7 +4,92 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
 )
+
+// Description is what a device is.
+type Description struct {
+	// Whole is the device that this one is a part of.
+	Whole string `json:"whole,omitempty"`
+	// Product and Memory are those of the attributes and capacities that say so.
+	Product string `json:"product,omitempty"`
+	Memory  string `json:"memory,omitempty"`
+	// UUID, or what else tells the device from all others, is not known of a kind.
+	UUID       string            `json:"uuid,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Capacity   map[string]string `json:"capacity,omitempty"`
+}
+
+// What drivers call these attributes and capacities; the first that a device has counts.
+var (
+	uuids    = []string{"uuid", "serial", "deviceID", "deviceId", "resource.kubernetes.io/pciBusID", "pciAddress"}
+	products = []string{"productName", "model", "product", "deviceType", "type"}
+	memories = []string{"memory", "hbm", "memorySize"}
+)
+
+// Describe describes a device of a driver.
+func Describe(driver string, device *resourcev1.Device) Description {
+	d := description(driver, texts(device.Attributes, attributeText), texts(device.Capacity, capacityText))
+	d.UUID = first(uuids, driver, d.Attributes)
+	return d
+}
+
+func description(driver string, attributes, capacity map[string]string) Description {
+	return Description{Product: first(products, driver, attributes), Memory: first(memories, driver, capacity), Attributes: attributes, Capacity: capacity}
+}
+
+func texts[T any](values map[resourcev1.QualifiedName]T, show func(T) string) map[string]string {
+	all := make(map[string]string, len(values))
+	for name, value := range values {
+		all[string(name)] = show(value)
+	}
+	return all
+}
+
+// first finds the first of the names that there is, with the driver's domain or
+// without.
+func first(names []string, driver string, values map[string]string) string {
+	for _, name := range names {
+		for _, whole := range []string{name, driver + "/" + name} {
+			if value, found := values[whole]; found {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+func capacityText(c resourcev1.DeviceCapacity) string { return c.Value.String() }
+
+func attributeText(a resourcev1.DeviceAttribute) string {
+	switch {
+	case a.StringValue != nil:
+		return *a.StringValue
+	case a.VersionValue != nil:
+		return *a.VersionValue
+	case a.IntValue != nil:
+		return strconv.FormatInt(*a.IntValue, 10)
+	case a.BoolValue != nil:
+		return strconv.FormatBool(*a.BoolValue)
+	}
+	return listText(a)
+}
+
+// listText is an attribute with several values.
+func listText(a resourcev1.DeviceAttribute) string {
+	all := slices.Concat(a.StringValues, a.VersionValues)
+	for _, value := range a.IntValues {
+		all = append(all, fmt.Sprint(value))
+	}
+	for _, value := range a.BoolValues {
+		all = append(all, fmt.Sprint(value))
+	}
+	return strings.Join(all, ", ")
+}
 
 // seed is that of a process, of which ids are.
 var seed = maphash.MakeSeed()
@@ -32,10 +117,10 @@ func (k *Kind) describe() []Description {
 	all := make([]Description, len(k.free))
 	begin := 0
 	for i, end := range k.ends {
-		for j, device := range k.keys[i].facts.decode() {
-			all[begin+j] = Describe(k.keys[i].driver, &device)
-			all[begin+j].UUID = "" // what is kept has none
-		}
+		key := &k.keys[i]
+		key.facts.each(func(device int, attributes, capacity map[string]string) {
+			all[begin+device] = description(key.driver, attributes, capacity)
+		})
 		begin = end
 	}
 	for i := range all {

@@ -1,7 +1,7 @@
 package inventory
 
 import (
-	"fmt"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,58 +13,41 @@ import (
 
 // Facts are the attributes and capacities of a slice's devices, without what is of one
 // device alone, such as a UUID. So slices of all nodes of a kind say the same, and each
-// is kept once, encoded.
+// is kept once, encoded: for each device the attributes and then the capacities, as how
+// many there are, and their names and values, each with its length before it.
 type Facts struct {
 	encoded unique.Handle[string]
 }
 
-// What drivers call these attributes; the first that a device has counts.
-var (
-	uuids    = []string{"uuid", "serial", "deviceID", "deviceId", "resource.kubernetes.io/pciBusID", "pciAddress"}
-	products = []string{"productName", "model", "product", "deviceType", "type"}
-	memories = []string{"memory", "hbm", "memorySize"}
-)
-
-// own are the last parts of the names, in lower case, of attributes that each device has
-// a value of its own of.
+// own are the last parts of the names of attributes that each device has a value of its
+// own of.
 var own = map[string]bool{
-	"uuid": true, "parentuuid": true, "serial": true, "serialnumber": true, "sn": true, "guid": true, "nodeguid": true,
-	"mac": true, "macaddress": true, "hardwareaddress": true, "ipv4": true, "ipv6": true, "ip": true,
+	"uuid": true, "UUID": true, "parentUUID": true, "serial": true, "serialNumber": true, "SN": true, "guid": true, "nodeGUID": true,
+	"mac": true, "macAddress": true, "hardwareAddress": true, "ip": true, "ipv4": true, "ipv6": true,
 }
 
 // FactsOf keeps the facts of the devices of a slice.
 func FactsOf(spec *resourcev1.ResourceSliceSpec) Facts {
-	kept := resourcev1.ResourceSliceSpec{Devices: make([]resourcev1.Device, len(spec.Devices))}
-	node, some := "", false
+	node := ""
 	if spec.NodeName != nil {
 		node = *spec.NodeName
 	}
+	common := func(name resourcev1.QualifiedName, a resourcev1.DeviceAttribute) bool {
+		return !own[string(name[strings.LastIndexByte(string(name), '/')+1:])] && (a.StringValue == nil || !names(*a.StringValue, node))
+	}
+	all := func(resourcev1.QualifiedName, resourcev1.DeviceCapacity) bool { return true }
+	data := make([]byte, 0, 256*len(spec.Devices))
+	some := false
 	for i := range spec.Devices {
 		device := &spec.Devices[i]
-		kept.Devices[i] = resourcev1.Device{Attributes: common(device.Attributes, node), Capacity: amounts(device.Capacity)}
-		some = some || len(kept.Devices[i].Attributes)+len(kept.Devices[i].Capacity) > 0
+		data = appendTexts(data, device.Attributes, common, attributeText)
+		data = appendTexts(data, device.Capacity, all, capacityText)
+		some = some || len(device.Attributes)+len(device.Capacity) > 0
 	}
 	if !some {
 		return Facts{}
 	}
-	data, err := kept.Marshal()
-	if err != nil {
-		panic(fmt.Sprintf("encode what was decoded: %v", err))
-	}
 	return Facts{unique.Make(string(data))}
-}
-
-// common are the attributes without those of one device alone.
-func common(all map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, node string) map[resourcev1.QualifiedName]resourcev1.DeviceAttribute {
-	kept := make(map[resourcev1.QualifiedName]resourcev1.DeviceAttribute, len(all))
-	for name, value := range all {
-		last := string(name[strings.LastIndexByte(string(name), '/')+1:])
-		ofNode := value.StringValue != nil && names(*value.StringValue, node)
-		if !own[strings.ToLower(last)] && !ofNode {
-			kept[name] = value
-		}
-	}
-	return kept
 }
 
 // names reports whether a text has the name of a node in it, as a word.
@@ -79,101 +62,51 @@ func names(text, node string) bool {
 	return found && !letter(last) && !letter(next)
 }
 
-func amounts(all map[resourcev1.QualifiedName]resourcev1.DeviceCapacity) map[resourcev1.QualifiedName]resourcev1.DeviceCapacity {
-	kept := make(map[resourcev1.QualifiedName]resourcev1.DeviceCapacity, len(all))
-	for name, offered := range all {
-		kept[name] = resourcev1.DeviceCapacity{Value: offered.Value}
-	}
-	return kept
-}
-
-// decode returns devices without names, or none where there are no facts.
-func (f Facts) decode() []resourcev1.Device {
-	if f == (Facts{}) {
-		return nil
-	}
-	spec := &resourcev1.ResourceSliceSpec{}
-	if err := spec.Unmarshal([]byte(f.encoded.Value())); err != nil {
-		panic(fmt.Sprintf("decode what was encoded: %v", err))
-	}
-	return spec.Devices
-}
-
-// Description is what a device is.
-type Description struct {
-	// Whole is the device that this one is a part of.
-	Whole string `json:"whole,omitempty"`
-	// Product and Memory are those of the attributes and capacities that say so.
-	Product string `json:"product,omitempty"`
-	Memory  string `json:"memory,omitempty"`
-	// UUID, or what else tells the device from all others, is only there where the whole
-	// device is known.
-	UUID       string            `json:"uuid,omitempty"`
-	Attributes map[string]string `json:"attributes,omitempty"`
-	Capacity   map[string]string `json:"capacity,omitempty"`
-}
-
-// Describe describes a device of a driver.
-func Describe(driver string, device *resourcev1.Device) Description {
-	d := Description{
-		UUID:    first(uuids, driver, device.Attributes, attributeText),
-		Product: first(products, driver, device.Attributes, attributeText),
-		Memory:  first(memories, driver, device.Capacity, capacityText),
-	}
-	if len(device.Attributes) > 0 {
-		d.Attributes = texts(device.Attributes, attributeText)
-	}
-	if len(device.Capacity) > 0 {
-		d.Capacity = texts(device.Capacity, capacityText)
-	}
-	return d
-}
-
-func texts[T any](values map[resourcev1.QualifiedName]T, show func(T) string) map[string]string {
-	all := make(map[string]string, len(values))
+func appendTexts[T any](data []byte, values map[resourcev1.QualifiedName]T, keep func(resourcev1.QualifiedName, T) bool, show func(T) string) []byte {
+	kept := make([]resourcev1.QualifiedName, 0, len(values))
 	for name, value := range values {
-		all[string(name)] = show(value)
-	}
-	return all
-}
-
-// first finds the first of the names that there is, with the driver's domain or
-// without.
-func first[T any](names []string, driver string, values map[resourcev1.QualifiedName]T, show func(T) string) string {
-	for _, name := range names {
-		for _, whole := range []string{name, driver + "/" + name} {
-			if value, found := values[resourcev1.QualifiedName(whole)]; found {
-				return show(value)
-			}
+		if keep(name, value) {
+			kept = append(kept, name)
 		}
 	}
-	return ""
+	slices.Sort(kept)
+	data = binary.AppendUvarint(data, uint64(len(kept)))
+	for _, name := range kept {
+		data = appendText(appendText(data, string(name)), show(values[name]))
+	}
+	return data
 }
 
-func capacityText(c resourcev1.DeviceCapacity) string { return c.Value.String() }
-
-func attributeText(a resourcev1.DeviceAttribute) string {
-	switch {
-	case a.StringValue != nil:
-		return *a.StringValue
-	case a.VersionValue != nil:
-		return *a.VersionValue
-	case a.IntValue != nil:
-		return fmt.Sprint(*a.IntValue)
-	case a.BoolValue != nil:
-		return fmt.Sprint(*a.BoolValue)
-	}
-	return listText(a)
+func appendText(data []byte, text string) []byte {
+	return append(binary.AppendUvarint(data, uint64(len(text))), text...)
 }
 
-// listText is an attribute with several values.
-func listText(a resourcev1.DeviceAttribute) string {
-	all := slices.Concat(a.StringValues, a.VersionValues)
-	for _, value := range a.IntValues {
-		all = append(all, fmt.Sprint(value))
+// each calls do with the attributes and capacities of each device.
+func (f Facts) each(do func(device int, attributes, capacity map[string]string)) {
+	if f == (Facts{}) {
+		return
 	}
-	for _, value := range a.BoolValues {
-		all = append(all, fmt.Sprint(value))
+	data := []byte(f.encoded.Value())
+	number := func() int {
+		n, size := binary.Uvarint(data)
+		data = data[size:]
+		return int(n)
 	}
-	return strings.Join(all, ", ")
+	text := func() string {
+		n := number()
+		defer func() { data = data[n:] }()
+		return string(data[:n])
+	}
+	texts := func() map[string]string {
+		all := map[string]string{}
+		for range number() {
+			name := text()
+			all[name] = text()
+		}
+		return all
+	}
+	for device := 0; len(data) > 0; device++ {
+		attributes := texts()
+		do(device, attributes, texts())
+	}
 }

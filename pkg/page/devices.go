@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// look is how often a request that waits looks for a change, which costs next to nothing.
+	look = 100 * time.Millisecond
 	// patience is how long a request waits for a change.
 	patience = 25 * time.Second
 	// worthIt is the size from which on an answer is compressed.
@@ -120,7 +122,7 @@ func (f *feed) devices(w http.ResponseWriter, r *http.Request) {
 // follow answers when there is something new.
 func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
 	var answer *Answer
-	err := wait.PollUntilContextTimeout(r.Context(), interval, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(r.Context(), look, patience, true, func(context.Context) (bool, error) {
 		answer = f.since(since)
 		return answer != nil, nil
 	})

@@ -1,7 +1,7 @@
 // The grid draws those bands of a layout that are to be seen, and no others.
 
 import { bandAt, columnsOf } from "./layout.js";
-import { letters, nameOf, percent, samePlace, states } from "./model.js";
+import { letters, nameOf, percent, samePlace } from "./model.js";
 
 const beyond = 300; // pixels that are drawn above and below
 
@@ -125,7 +125,8 @@ function drawBand(element, band, layout, about) {
     drawHeading(element, band.heading);
     return;
   }
-  if (element.role === "row") element.replaceChildren();
+  if (element.role === "row") element.replaceChildren(); // it was a heading
+  element.removeAttribute("aria-rowindex");
   set(element, "role", "presentation");
   set(element, "className", "band");
   element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, ${layout.entryWidth}px))`;
@@ -168,7 +169,8 @@ function drawEntry(element, entry, layout, about) {
   element.setAttribute("aria-rowindex", entry.row);
   set(name, "textContent", text);
   set(name, "title", [text, what].filter(Boolean).join(": "));
-  set(name, "ariaLabel", [nameOf(entry.item), about(entry.item)].filter(Boolean).join(", "));
+  set(name, "role", entry.first ? "rowheader" : "presentation");
+  set(name, "ariaLabel", entry.first ? [text, what].filter(Boolean).join(", ") : null);
   set(info, "textContent", layout.tell ? what : "");
   set(info, "title", what);
   set(info, "hidden", layout.stacked ? !entry.first : layout.info === 0);
@@ -193,6 +195,7 @@ function drawLine(element, item, line, layout) {
   const [driver, cells] = element.children;
   const { pool, shape } = line;
   element.style.height = line.height === layout.row ? "" : `${line.height}px`;
+  element.classList.toggle("tall", line.height !== layout.row);
   set(driver, "hidden", layout.driver === 0);
   set(driver, "textContent", line.first ? pool.driver : "");
   set(driver, "title", pool.driver);
@@ -204,7 +207,7 @@ function drawLine(element, item, line, layout) {
 
 // drawBox draws a device: a cell, or a box with the cells of its parts in it.
 function drawBox(cells, i, item, line, box) {
-  const { pool, shape, found } = line;
+  const { pool, shape } = line;
   const indices = shape.order.slice(box.at, box.at + box.count);
   let element = cells.children[i];
   if (element.classList.contains("box") !== box.count > 1) {
@@ -213,17 +216,17 @@ function drawBox(cells, i, item, line, box) {
     element = other;
   }
   if (box.count === 1) {
-    drawCell(element, item, pool, indices[0], found);
+    drawCell(element, item, line, indices[0]);
     return;
   }
   const [head, parts] = element.children;
   const whole = pool.devices[indices[0]];
   set(element, "className", `box ${whole.state}`);
-  drawCell(head.firstElementChild, item, pool, indices[0], found);
+  drawCell(head.firstElementChild, item, line, indices[0]);
   set(head.lastElementChild, "textContent", whole.name);
   parts.style.gridTemplateColumns = `repeat(${columnsOf(box.count - 1)}, max-content)`;
-  const children = fit(parts, box.count - 1, () => make("span", "cell part", "gridcell"));
-  indices.slice(1).forEach((index, at) => drawCell(children[at], item, pool, index, found));
+  const children = fit(parts, box.count - 1, () => make("span", "cell", "gridcell"));
+  indices.slice(1).forEach((index, at) => drawCell(children[at], item, line, index, true));
 }
 
 function makeBox() {
@@ -236,15 +239,15 @@ function makeBox() {
   return box;
 }
 
-function drawCell(element, item, pool, index, found) {
+function drawCell(element, item, { pool, found }, index, part) {
   const device = pool.devices[index];
   const place = { id: item.id, driver: pool.driver, pool: pool.name, device: device.name };
   if (!samePlace(element.place, place)) {
     element.place = place;
     element.classList.remove("active", "chosen");
   }
-  for (const state of states) element.classList.toggle(state, state === device.state);
-  element.classList.toggle("other", found !== undefined && !found[index]);
+  const looks = `cell ${device.state}${part ? " part" : ""}${found && !found[index] ? " other" : ""}`;
+  if (element.looks !== looks) element.className = element.looks = looks;
   set(element, "textContent", letters[device.state]);
   set(element, "ariaLabel", described(device, pool.kind.describe(index)));
 }

@@ -1,6 +1,7 @@
 // Groups divide what is selected into sections with headings: nodes by a label or by
 // what they have, or their devices by an attribute.
 
+import { amountOf } from "./kinds.js";
 import { compare, nameOf, percent, productsOf } from "./model.js";
 import { number } from "./totals.js";
 
@@ -26,10 +27,16 @@ export function group(selected, grouping, labels) {
   const titles = {
     label: (item) => titled(grouping.label, labels, [grouping.label], item),
     rack: (item) => titled("rack", labels, racks, item),
-    profile: (item) => productsOf(item) || [...new Set(item.pools.map((pool) => pool.driver))].join(" + ") || null,
+    profile: (item) => profileOf(item) || [...new Set(item.pools.map((pool) => pool.driver))].join(" + ") || null,
   };
   if (grouping.by in titles && (grouping.by !== "label" || grouping.label)) return sections(byTitle(selected, titles[grouping.by]));
   return byKind(selected);
+}
+
+// profileOf tells hardware that is divided from what is not.
+function profileOf(item) {
+  const products = productsOf(item);
+  return products && item.pools.some((pool) => pool.kind.shape.divided) ? `${products}, divided` : products;
 }
 
 function titled(name, labels, asked, item) {
@@ -96,18 +103,22 @@ function detailOf(selected) {
   return [...counts, plural(devices, "device"), `${percent(usage.total ? usage.used / usage.total : 0)} taken`].join(", ");
 }
 
-// usageOf is how many devices of a part of a pool are taken, of those that claims have or
-// could have. What the blocked ones lack, others have taken.
+// usageOf counts whole devices in a part of a pool. Of one that is not taken as a whole,
+// as much is taken as its parts have of its memory.
 function usageOf({ pool, shape }) {
-  const usage = { used: 0, total: 0 };
-  for (const i of shape.order) {
-    const device = pool.devices[i];
-    if (device.state === "blocked") continue;
-    usage.total++;
-    if (device.shared) usage.used += device.used ?? 0;
-    else if (device.claims?.some((claim) => !claim.adminAccess)) usage.used++;
+  let used = 0;
+  for (const { at, count } of shape.boxes) {
+    const [whole, ...parts] = shape.order.slice(at, at + count);
+    const memory = amountOf(pool.kind.describe(whole).memory);
+    const ofPart = (i) => (amountOf(pool.kind.describe(i).memory) / memory || 1) * takenOf(pool.devices[i]);
+    used += takenOf(pool.devices[whole]) || Math.min(1, parts.reduce((sum, i) => sum + ofPart(i), 0));
   }
-  return usage;
+  return { used, total: shape.boxes.length };
+}
+
+function takenOf(device) {
+  if (device.shared) return device.used ?? 0;
+  return device.claims?.some((claim) => !claim.adminAccess) ? 1 : 0;
 }
 
 // plural is a number of things.

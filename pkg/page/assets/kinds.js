@@ -5,12 +5,17 @@ const units = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
 // shortAmount is an amount of memory as people say it: 81152Mi are 79.3Gi.
 export function shortAmount(text) {
-  const [, digits, unit] = /^(\d+)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text) ?? [];
-  if (digits === undefined) return text;
-  let amount = Number(digits);
-  let at = units.indexOf(unit ?? "");
+  let amount = amountOf(text);
+  if (Number.isNaN(amount)) return text;
+  let at = 0;
   for (; amount >= 1024 && at < units.length - 1; at++) amount /= 1024;
   return Math.round(amount * 10) / 10 + units[at];
+}
+
+// amountOf is a quantity in bytes, as Kubernetes writes it with units of 1024.
+export function amountOf(text) {
+  const [, digits, unit] = /^(\d+)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text) ?? [];
+  return digits === undefined ? NaN : Number(digits) * 1024 ** units.indexOf(unit ?? "");
 }
 
 // lastPart is the name of an attribute without its domain.

@@ -3,10 +3,11 @@
 const pause = 2000; // milliseconds between two questions, while a fleet grows
 
 export class Labels {
+  waiting = 0; // questions without an answer yet
   #known = new Map(); // the values of a label, by node
   #due = new Map();
 
-  // changed is called when there are other values.
+  // changed is called when there is an answer.
   constructor(changed) {
     this.changed = changed;
   }
@@ -29,10 +30,10 @@ export class Labels {
 
   async #ask(name) {
     this.#due.delete(name);
+    this.waiting++;
     const { values } = (await ask(`api/labels?name=${encodeURIComponent(name)}`)) ?? {};
-    if (!values) return;
-    const byNode = new Map(Object.entries(values).flatMap(([value, nodes]) => nodes.map((node) => [node, value])));
-    this.#known.set(name, byNode);
+    this.waiting--;
+    if (values) this.#known.set(name, new Map(Object.entries(values).flatMap(([value, nodes]) => nodes.map((node) => [node, value]))));
     this.changed();
   }
 

@@ -53,7 +53,8 @@ function infoWidth(shown, about, character) {
 
 // driverWidth is 0 where there is only one driver, which needs no telling.
 function driverWidth(shown, character) {
-  const drivers = new Set(shown.flatMap(({ pools }) => pools.map(({ pool }) => pool.driver)));
+  const drivers = new Set();
+  for (const { pools } of shown) for (const { pool } of pools) drivers.add(pool.driver);
   if (drivers.size < 2) return 0;
   return Math.ceil(Math.min(26, longest([...drivers])) * character * 0.95) + 16;
 }
@@ -99,14 +100,17 @@ function place(stack, { item, pools }, { cells, fit }, size) {
 
 // linesOf divides pools into lines that are no wider than that.
 function linesOf(pools, width, size) {
-  return pools.flatMap(({ pool, shape, found }) => pack(shape, width, size).map((line, i) => ({ ...line, pool, shape, found, first: i === 0 })));
+  const lines = [];
+  for (const { pool, shape, found } of pools) {
+    for (const { from, to, height } of pack(shape, width, size)) lines.push({ pool, shape, found, from, to, height, first: from === 0 });
+  }
+  return lines;
 }
 
 // pack divides a shape into lines. All pools of a kind are divided alike, so the last
 // result is kept.
 function pack(shape, width, size) {
-  const key = `${width} ${size.step}`;
-  if (shape.packed?.key === key) return shape.packed.lines;
+  if (shape.packed?.width === width && shape.packed.step === size.step) return shape.packed.lines;
   const lines = [{ from: 0, to: 0, height: size.row }];
   let x = 0;
   for (const { at, count } of shape.boxes) {
@@ -120,7 +124,7 @@ function pack(shape, width, size) {
     line.height = Math.max(line.height, box.height);
     x += box.width;
   }
-  shape.packed = { key, lines };
+  shape.packed = { width, step: size.step, lines };
   return lines;
 }
 

@@ -105,6 +105,7 @@ function draw() {
   for (const { heading } of sections) if (heading?.key !== undefined) heading.closed = query.closed.has(heading.key);
   const room = { width: $("canvas").clientWidth, height: $("grid").clientHeight - 20, character: characterWidth, about };
   grid.show(arrange(sections, room));
+  $("grid").ariaBusy = String(labels.waiting > 0);
   drawShown(selected, search.terms.length > 0);
 }
 
@@ -205,8 +206,10 @@ $("grid").addEventListener("blur", drawDetails);
 
 const timeline = new Timeline($("timeline"), $("then"), goBack);
 grid.about = about;
+labels.get(instanceType); // which is needed as soon as there are devices
 fields.search.addEventListener("focus", suggestTerms);
 fields.search.addEventListener("input", suggestTerms);
+fields.by.addEventListener("change", suggestLabels);
 fields.label.addEventListener("focus", suggestLabels);
 addEventListener("hashchange", () => {
   query.restore();

@@ -3,31 +3,31 @@
 import { lastPart } from "./kinds.js";
 import { nameOf, states } from "./model.js";
 
-const claimsSay = (say) => (device) => (device.claims ?? []).flatMap(say);
+const claims = (is) => (device, has) => device.claims?.some((claim) => is(claim, has)) ?? false;
 
 // What keys ask: of the pool with its item, of the device, or of what devices of the
-// kind are. Each returns a text, or several.
+// kind are. Each is true if has is true of a text.
 const keys = {
-  state: { device: (device) => device.state },
-  driver: { pool: (item, pool) => pool?.driver },
-  node: { pool: nameOf },
-  pool: { pool: (item, pool) => pool?.name },
-  device: { device: (device) => device.name },
-  pod: { device: claimsSay((claim) => claim.pods ?? []) },
-  claim: { device: claimsSay((claim) => `${claim.namespace}/${claim.name}`) },
-  namespace: { device: claimsSay((claim) => claim.namespace) },
-  product: { kind: ({ product }) => product },
-  model: { kind: (described) => [described.product, ...factsOf(described, "model")] },
-  instance: { pool: (item, pool, instances) => instances?.get(item.node) },
-  taint: { device: (device) => (device.taints ?? []).map((taint) => `${taint.key}=${taint.value ?? ""}:${taint.effect}`) },
-  failure: { device: claimsSay((claim) => claim.failure ?? []) },
-  blocked: { device: (device) => device.blockedBy },
+  state: { device: (device, has) => has(device.state) },
+  driver: { pool: (item, pool, has) => has(pool?.driver) },
+  node: { pool: (item, pool, has) => has(nameOf(item)) },
+  pool: { pool: (item, pool, has) => has(pool?.name) },
+  device: { device: (device, has) => has(device.name) },
+  pod: { device: claims((claim, has) => claim.pods?.some(has)) },
+  claim: { device: claims((claim, has) => has(`${claim.namespace}/${claim.name}`)) },
+  namespace: { device: claims((claim, has) => has(claim.namespace)) },
+  product: { kind: ({ product }, has) => has(product) },
+  model: { kind: (described, has) => has(described.product) || factsOf(described, "model").some(has) },
+  instance: { pool: (item, pool, has, instances) => has(instances?.get(item.node)) },
+  taint: { device: (device, has) => device.taints?.some((taint) => has(`${taint.key}=${taint.value ?? ""}:${taint.effect}`)) ?? false },
+  failure: { device: claims((claim, has) => has(claim.failure)) },
+  blocked: { device: (device, has) => has(device.blockedBy) },
 };
 
 const word = {
-  pool: (item) => nameOf(item),
-  device: claimsSay((claim) => [claim.name, `${claim.namespace}/${claim.name}`, ...(claim.pods ?? [])]),
-  kind: ({ product }) => product,
+  pool: keys.node.pool,
+  device: claims((claim, has) => has(`${claim.namespace}/${claim.name}`) || claim.pods?.some(has)),
+  kind: keys.product.kind,
 };
 
 // split divides a text at blanks that are not in quotes.
@@ -73,7 +73,8 @@ export class Search {
     if ((text.match(/"/g) ?? []).length % 2) this.problem = "A quote is not closed.";
     for (const { key, value } of split(text)) {
       const asks = key === undefined ? word : this.#asks(key, kinds);
-      if (asks) this.terms.push({ ...asks, value, ofKind: new Map() });
+      const has = (text) => text !== undefined && text.toLowerCase().includes(value);
+      if (asks) this.terms.push({ ...asks, has, ofKind: new Map() });
     }
   }
 
@@ -81,7 +82,7 @@ export class Search {
     const asked = key.toLowerCase();
     if (Object.hasOwn(keys, asked)) return keys[asked];
     this.names ??= [...namesIn(kinds)].map((name) => name.toLowerCase());
-    if (this.names.includes(asked)) return { kind: (described) => factsOf(described, asked) };
+    if (this.names.includes(asked)) return { kind: (described, has) => factsOf(described, asked).some(has) };
     this.problem = `"${key}" is neither an attribute or capacity that is searched, nor one of ${Object.keys(keys).join(", ")}.`;
     return null;
   }
@@ -101,27 +102,28 @@ export class Search {
   }
 
   #ofPool(term, item, pool) {
-    return term.pool !== undefined && says(term.pool(item, pool, this.instances), term.value);
+    return term.pool !== undefined && term.pool(item, pool, term.has, this.instances);
   }
 
   #marks(item, pool) {
     const terms = this.terms.filter((term) => !this.#ofPool(term, item, pool));
     if (terms.length === 0) return undefined;
-    return Uint8Array.from(pool.devices, (device, i) => (terms.every((term) => this.#ofDevice(term, pool.kind, device, i)) ? 1 : 0));
+    const marks = new Uint8Array(pool.devices.length).fill(1);
+    for (const term of terms) {
+      const ofKind = this.#ofKind(term, pool.kind);
+      for (let i = 0; i < marks.length; i++) {
+        if (marks[i] && !ofKind?.[i] && !term.device?.(pool.devices[i], term.has)) marks[i] = 0;
+      }
+    }
+    return marks;
   }
 
-  #ofDevice(term, kind, device, i) {
-    if (term.device && says(term.device(device), term.value)) return true;
-    if (!term.kind) return false;
-    if (!term.ofKind.has(kind)) term.ofKind.set(kind, kind.wholes.map((_, at) => says(term.kind(kind.describe(at)), term.value)));
-    return term.ofKind.get(kind)[i];
+  // ofKind says once for all pools of a kind of which devices a term is true.
+  #ofKind(term, kind) {
+    if (!term.kind) return undefined;
+    if (!term.ofKind.has(kind)) term.ofKind.set(kind, kind.wholes.map((_, i) => term.kind(kind.describe(i), term.has)));
+    return term.ofKind.get(kind);
   }
-}
-
-// says reports whether a text, or one of several, has a part.
-function says(texts, part) {
-  if (Array.isArray(texts)) return texts.some((text) => says(text, part));
-  return texts !== undefined && texts.toLowerCase().includes(part);
 }
 
 // suggest completes the last term of a text.

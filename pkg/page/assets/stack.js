@@ -14,19 +14,23 @@ export class Stack {
   }
 
   #tallness({ entries, heading }) {
-    if (heading) return this.size.row + this.size.gap;
-    const heights = entries.map((entry) => this.#entryHeight(entry));
-    const several = entries.some((entry) => entry.lines.length > 1 || entry.lines[0]?.height > this.size.row);
-    return Math.max(...heights) + this.size.gap * (several ? 3 : 1);
+    const { row, gap } = this.size;
+    if (heading) return row + gap;
+    let most = 0;
+    for (const entry of entries) most = Math.max(most, this.#entryHeight(entry));
+    return most + gap * (most > row ? 3 : 1);
   }
 
   #entryHeight({ lines, first }) {
-    const above = this.size.stacked && first ? this.size.row : 0;
-    return above + (lines.length ? lines.reduce((sum, line) => sum + line.height, 0) : this.size.row);
+    const { row, stacked } = this.size;
+    let height = stacked && first ? row : 0;
+    for (const line of lines) height += line.height;
+    return lines.length ? height : height + row;
   }
 
   #push(band) {
-    this.bands.push({ top: this.height(), ...band });
+    band.top = this.height();
+    this.bands.push(band);
   }
 
   heading(heading) {
