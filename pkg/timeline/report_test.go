@@ -22,8 +22,15 @@ func TestReport(t *testing.T) {
 		gone    bool
 		claims  []inventory.Claim
 	}{
-		{gone: true}, {}, {claims: []inventory.Claim{claim}}, {claims: []inventory.Claim{failing}}, {claims: []inventory.Claim{prepared}},
-		{claims: []inventory.Claim{{Name: "other", Prepared: true}}}, {tainted: []string{"gpu-0"}}, {}, {gone: true},
+		{gone: true},
+		{},
+		{claims: []inventory.Claim{claim}},
+		{claims: []inventory.Claim{failing}},
+		{claims: []inventory.Claim{prepared}},
+		{claims: []inventory.Claim{{Name: "other", Prepared: true}}},
+		{tainted: []string{"gpu-0"}},
+		{},
+		{gone: true},
 	} {
 		f := &fleet{nodes: []string{"n"}}
 		if !step.gone {
