@@ -1,12 +1,14 @@
 package inventory
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	resourcev1 "k8s.io/api/resource/v1"
 )
@@ -91,17 +93,25 @@ func listText(a resourcev1.DeviceAttribute) string {
 	return strings.Join(all, ", ")
 }
 
-// seed is that of a process, of which ids are.
-var seed = maphash.MakeSeed()
-
 // identify gives the kind its id, a hash of all that pools of the kind have in common.
 func (k *Kind) identify() {
-	var sum maphash.Hash
-	sum.SetSeed(seed)
-	for _, key := range k.keys {
-		maphash.WriteComparable(&sum, key)
+	sum := sha256.New()
+	for i := range k.keys {
+		for _, text := range k.keys[i].texts() {
+			fmt.Fprintf(sum, "%d %s", len(text), text)
+		}
 	}
-	k.id = fmt.Sprintf("%x", sum.Sum64())
+	k.id = hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+func (k *kindKey) texts() []string {
+	texts := []string{k.driver, "", "", ""}
+	for i, kept := range []unique.Handle[string]{k.devices.joined, k.sharing.encoded, k.facts.encoded} {
+		if kept != (unique.Handle[string]{}) {
+			texts[i+1] = kept.Value()
+		}
+	}
+	return texts
 }
 
 // MarshalJSON implements json.Marshaler: the id, and what the devices are, in their

@@ -41,7 +41,7 @@ func TestFacts(t *testing.T) {
 	plain := resourcev1.Device{Name: "plain"}
 	got := fixed(nil, []Slice{described("n-0", gpu("a", "n-0"), plain), described("n-1", gpu("a", "n-1"), plain)}).Take()
 	require.Equal(t, got.Items[0].Pools[0].Kind, got.Items[1].Pools[0].Kind)
-	require.NotEqual(t, got.Items[0].Pools[0].Kind, "")
+	require.NotEmpty(t, got.Items[0].Pools[0].Kind)
 	require.Len(t, got.Kinds, 1)
 	kind := got.Items[0].Pools[0].Kind
 	encoded, err := json.Marshal(got.Kinds[kind])

@@ -13,7 +13,7 @@ import (
 // pools of a fleet are of a few kinds, and pools of which nothing is taken or tainted
 // share their devices.
 type Kind struct {
-	// id is the same in each inventory of a process.
+	// id is the same in each inventory, whoever takes it.
 	id string
 	// slices are those of one pool of the kind, until it is complete.
 	slices []*Slice

@@ -57,7 +57,7 @@ const (
 //	    }]
 //	  }],
 //	  "kinds": [{                      // what devices are, once for all pools of a kind
-//	    "id": "1f3a",                  // opaque, and of one process
+//	    "id": "1f3a",                  // opaque
 //	    "devices": [{                  // in the order of the devices of these pools
 //	      "whole": "gpu-0",            // the device that this one is a part of, absent where it is none
 //	      "product": "NVIDIA H100 80GB HBM3", "memory": "80Gi",   // absent where no attribute or capacity says so
