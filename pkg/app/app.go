@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -217,6 +218,17 @@ func (s *sidecar) source() *inventory.Source {
 	}
 }
 
+// page is what the page is made from.
+func (s *sidecar) page() page.Options {
+	return page.Options{
+		Source: s.source(),
+		Labels: s.caches.Nodes.Labels,
+		Slice: func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
+			return s.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
+		},
+	}
+}
+
 // deviceMetrics serves what devices do, or is nil.
 func (s *sidecar) deviceMetrics() http.Handler {
 	if !s.options.MetricsDevices {
@@ -231,7 +243,8 @@ func (s *sidecar) run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.collectors()...)
-	site := &site{registry: registry, synced: s.store.Synced(), page: page.New(s.source()), profiling: s.options.Profiling, devices: s.deviceMetrics()}
+	served := page.New(s.page())
+	site := &site{registry: registry, synced: s.store.Synced(), page: served, profiling: s.options.Profiling, devices: s.deviceMetrics()}
 	for _, part := range s.parts {
 		site.synced = append(site.synced, part.synced...)
 		if part.check != nil {
@@ -251,6 +264,9 @@ func (s *sidecar) run(ctx context.Context) error {
 	running.Go(func() {
 		if cache.WaitFor(ctx, "", site.synced...) {
 			logger.Info("Ready")
+		}
+		if s.options.ServerAddress != "" {
+			served.Run(ctx)
 		}
 	})
 	for _, part := range s.parts {

@@ -152,7 +152,7 @@ func TestServerLetsThePageWait(t *testing.T) {
 		Changes:     func() uint64 { return 0 },
 	}
 	synctest.Test(t, func(t *testing.T) {
-		client := listen(t, page.New(source)).dial(t, "")
+		client := listen(t, page.New(page.Options{Source: source})).dial(t, "")
 		answers := bufio.NewReader(client)
 		get := func(path string) *http.Response {
 			_, err := io.WriteString(client, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -13,7 +13,7 @@ func (i *Item) Equal(other *Item) bool {
 }
 
 func (p Pool) equal(other Pool) bool {
-	return p.Driver == other.Driver && p.Name == other.Name && p.Generation == other.Generation &&
+	return p.Driver == other.Driver && p.Kind == other.Kind && p.Name == other.Name && p.Generation == other.Generation &&
 		p.Slices == other.Slices && p.SliceCount == other.SliceCount && p.Usage == other.Usage && slices.EqualFunc(p.Devices, other.Devices, Device.equal)
 }
 

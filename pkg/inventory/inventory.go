@@ -16,6 +16,8 @@ import (
 type Inventory struct {
 	Drivers []Driver `json:"drivers"`
 	Items   []*Item  `json:"items"`
+	// Kinds are those of the pools, by their ids.
+	Kinds map[string]*Kind `json:"-"`
 }
 
 // Item is a node with its pools, or a pool that nodes share.
@@ -35,10 +37,12 @@ type Pool struct {
 	Generation int64  `json:"generation"`
 	// Slices are those that there are, and SliceCount how many there are to be. The
 	// scheduler allocates nothing from a pool that has not as many.
-	Slices     int64    `json:"slices"`
-	SliceCount int64    `json:"resourceSliceCount"`
-	Usage      Usage    `json:"usage"`
-	Devices    []Device `json:"devices"`
+	Slices     int64 `json:"slices"`
+	SliceCount int64 `json:"resourceSliceCount"`
+	Usage      Usage `json:"usage"`
+	// Kind is the id of a kind. Pools of one kind have the same devices in the same order.
+	Kind    string   `json:"kind"`
+	Devices []Device `json:"devices"`
 }
 
 // Complete reports whether all slices of the pool are there.

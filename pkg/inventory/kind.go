@@ -9,11 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// kind is what pools with the same devices in the same slices have in common. Most
+// Kind is what pools with the same devices in the same slices have in common. Most
 // pools of a fleet are of a few kinds, and pools of which nothing is taken or tainted
 // share their devices.
-type kind struct {
+type Kind struct {
+	// id is the same in each inventory, whoever takes it.
+	id string
+	// slices are those of one pool of the kind, until it is complete.
 	slices []*Slice
+	// keys say of each slice what is in it.
+	keys []kindKey
 	// free are the devices while nothing is taken, and ends where those of each slice end.
 	free []Device
 	ends []int
@@ -25,13 +30,18 @@ type kind struct {
 	draws    []draw
 	// sets is how many counter sets there are. The first of them is 0.
 	sets int
+	// wholes are the devices, by their indices, that others are parts of, or -1. They are
+	// empty where nothing is a part.
+	wholes []int
 }
 
 // kindKey is a kind by the slices before its last, and the last.
 type kindKey struct {
-	before  *kind
+	before  *Kind
+	driver  string
 	devices Names
 	sharing Sharing
+	facts   Facts
 }
 
 // counter is a counter of a set.
@@ -75,38 +85,43 @@ type capacity struct {
 }
 
 // kindOf is the kind of the pool that has the slices.
-func (t *taker) kindOf(members []*Slice) *kind {
-	var k *kind
+func (t *taker) kindOf(members []*Slice) *Kind {
+	var k *Kind
 	for i, slice := range members {
-		key := kindKey{k, slice.Devices, slice.Sharing}
+		key := kindKey{k, slice.Driver, slice.Devices, slice.Sharing, slice.Facts}
 		next := t.kinds[key]
 		if next == nil {
-			next = &kind{slices: members[:i+1]}
+			next = &Kind{slices: members[:i+1]}
 			t.kinds[key] = next
 		}
 		k = next
 	}
 	if k.free == nil {
 		k.complete(&t.left)
+		t.used[k.id] = k
 	}
 	return k
 }
 
-func (k *kind) complete(left *left) {
+func (k *Kind) complete(left *left) {
 	k.free = []Device{}
 	for _, slice := range k.slices {
 		for _, name := range slice.Devices.List() {
 			k.free = append(k.free, Device{Name: name})
 		}
 		k.ends = append(k.ends, len(k.free))
+		k.keys = append(k.keys, kindKey{driver: slice.Driver, devices: slice.Devices, sharing: slice.Sharing, facts: slice.Facts})
 	}
 	k.share()
+	k.nest()
+	k.identify()
+	k.slices = nil
 	k.total = left.judge(k, k.free).Total
 }
 
 // devices are those of a pool of the kind, with the claims that have them and the
 // taints of the pool's slices.
-func (k *kind) devices(claims map[string][]Claim, members []*Slice) []Device {
+func (k *Kind) devices(claims map[string][]Claim, members []*Slice) []Device {
 	devices := make([]Device, len(k.free))
 	for i := range devices {
 		devices[i] = Device{Name: k.free[i].Name, Shared: k.free[i].Shared, Claims: claims[k.free[i].Name]}
@@ -124,7 +139,7 @@ func (k *kind) devices(claims map[string][]Claim, members []*Slice) []Device {
 }
 
 // share learns what the devices have to share.
-func (k *kind) share() {
+func (k *Kind) share() {
 	var sharing []resourcev1.Device
 	known := map[string]map[string]int{} // the counters of each set
 	sets := map[string]int{}
@@ -154,7 +169,7 @@ func (k *kind) share() {
 }
 
 // addSet adds a counter set, and returns its counters.
-func (k *kind) addSet(set *resourcev1.CounterSet) map[string]int {
+func (k *Kind) addSet(set *resourcev1.CounterSet) map[string]int {
 	known := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(set.Counters)) {
 		known[name] = len(k.counters)

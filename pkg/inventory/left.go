@@ -27,7 +27,7 @@ type compatible struct {
 
 // judge sets what the claims and taints make of the devices of a pool, and says
 // how much of it is taken.
-func (l *left) judge(k *kind, devices []Device) Usage {
+func (l *left) judge(k *Kind, devices []Device) Usage {
 	if k.draws == nil {
 		return judgeWhole(devices)
 	}
@@ -60,7 +60,7 @@ func judgeWhole(devices []Device) Usage {
 }
 
 // take takes what devices with claims consume of the counters.
-func (l *left) take(k *kind, devices []Device) {
+func (l *left) take(k *Kind, devices []Device) {
 	l.counters, l.groups, l.exceeded = l.counters[:0], l.groups[:0], ""
 	for i := range k.counters {
 		l.counters = append(l.counters, k.counters[i].total)
@@ -89,7 +89,7 @@ func (l *left) take(k *kind, devices []Device) {
 
 // lacks names what a device lacks that no claim has, or is empty. Where more is taken of
 // a counter than there is, the scheduler gives no device that consumes any.
-func (l *left) lacks(k *kind, draws *draw) string {
+func (l *left) lacks(k *Kind, draws *draw) string {
 	if len(draws.groups) > 0 && l.exceeded != "" {
 		return l.exceeded
 	}
@@ -162,7 +162,7 @@ func taken(rest, total resource.Quantity) float64 {
 }
 
 // usage is how much of a pool is taken. Sets on which no device draws do not count.
-func (l *left) usage(k *kind, devices []Device) Usage {
+func (l *left) usage(k *Kind, devices []Device) Usage {
 	var usage Usage
 	drawn := make([]bool, k.sets)
 	for i := range devices {
@@ -191,7 +191,7 @@ func (l *left) usage(k *kind, devices []Device) Usage {
 }
 
 // setUsed is how much of a counter set is taken, from 0 to 1.
-func (l *left) setUsed(k *kind, set int) float64 {
+func (l *left) setUsed(k *Kind, set int) float64 {
 	most := 0.0
 	for i := range k.counters {
 		switch c := &k.counters[i]; {

@@ -32,6 +32,8 @@ type Slice struct {
 	Devices           Names
 	// Sharing is what devices have to share.
 	Sharing Sharing
+	// Facts are what devices are.
+	Facts Facts
 	// Taints are by device.
 	Taints map[string][]Taint
 }

@@ -10,7 +10,7 @@ import (
 
 // Take takes an inventory. The result is shared and must not be changed.
 func (s *Source) Take() *Inventory {
-	t := taker{claims: claimsOf(s.Allocations()), kinds: map[kindKey]*kind{}}
+	t := taker{claims: claimsOf(s.Allocations()), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{}}
 	items := map[string]*Item{}
 	for _, name := range s.Nodes() {
 		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
@@ -30,7 +30,7 @@ func (s *Source) Take() *Inventory {
 	}
 	sorted := slices.AppendSeq(make([]*Item, 0, len(items)), maps.Values(items))
 	slices.SortFunc(sorted, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
-	return &Inventory{Drivers: drivers, Items: sorted}
+	return &Inventory{Drivers: drivers, Items: sorted, Kinds: t.used}
 }
 
 func nodeID(name string) string { return "node/" + name }
@@ -91,8 +91,10 @@ func claimsOf(all []Allocation) map[poolKey]map[string][]Claim {
 // taker takes one inventory.
 type taker struct {
 	claims map[poolKey]map[string][]Claim
-	kinds  map[kindKey]*kind
-	left   left
+	kinds  map[kindKey]*Kind
+	// used are the kinds of pools, by their ids.
+	used map[string]*Kind
+	left left
 }
 
 func (t *taker) pool(members []*Slice) Pool {
@@ -104,6 +106,7 @@ func (t *taker) pool(members []*Slice) Pool {
 		SliceCount: members[0].Count,
 	}
 	kind := t.kindOf(members)
+	pool.Kind = kind.id
 	claims := t.claims[poolKey{pool.Driver, pool.Name}]
 	if len(claims) == 0 && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
 		pool.Devices, pool.Usage = kind.free, Usage{Total: kind.total}

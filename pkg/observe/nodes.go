@@ -73,6 +73,15 @@ func (n *Nodes) Has(name string) bool {
 	return known != nil && known.fake
 }
 
+// Labels are the fake nodes with their labels. Each node is decoded for that.
+func (n *Nodes) Labels(yield func(node string, labels map[string]string) bool) {
+	for known := range n.All() {
+		if known.fake && !yield(known.Name, known.Decode().Labels) {
+			return
+		}
+	}
+}
+
 // Fake reports whether kwok manages the node.
 func (n *Nodes) Fake(node *corev1.Node) bool {
 	return n.managed.Matches(node)

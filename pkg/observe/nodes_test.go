@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -187,4 +189,19 @@ func TestOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		labelled := func(name string, labels map[string]string) *corev1.Node {
+			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}}}
+		}
+		other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: map[string]string{"zone": "a"}}}
+		w := watch(t, &lifecycle.ManagedNodes{}, labelled("a", map[string]string{"zone": "b"}), labelled("b", nil), other)
+		require.Equal(t, map[string]map[string]string{"a": {"zone": "b"}, "b": nil}, maps.Collect(iter.Seq2[string, map[string]string](w.Labels)))
+		for range w.Labels {
+			break
+		}
+	})
 }

@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// look is how often a request that waits looks for a change, which costs next to nothing.
+	look = 100 * time.Millisecond
 	// patience is how long a request waits for a change.
 	patience = 25 * time.Second
 	// worthIt is the size from which on an answer is compressed.
@@ -35,6 +37,7 @@ const (
 //	      "driver": "gpu.nvidia.com", "name": "h100-0", "generation": 1,
 //	      "slices": 1, "resourceSliceCount": 1,   // where they differ, the pool is incomplete
 //	      "usage": {"used": 1, "total": 8},
+//	      "kind": "1f3a",            // what the devices are, below
 //	      "devices": [{                // in the order of the slices
 //	        "name": "gpu-0",
 //	        "state": "prepared",       // the first that is true of tainted, failing, prepared, allocated, blocked, free
@@ -51,6 +54,15 @@ const (
 //	        }],
 //	        "taints": [{"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]
 //	      }]
+//	    }]
+//	  }],
+//	  "kinds": [{                      // what devices are, once for all pools of a kind
+//	    "id": "1f3a",                  // opaque
+//	    "devices": [{                  // in the order of the devices of these pools
+//	      "whole": "gpu-0",            // the device that this one is a part of, absent where it is none
+//	      "product": "NVIDIA H100 80GB HBM3", "memory": "80Gi",   // absent where no attribute or capacity says so
+//	      "attributes": {"productName": "NVIDIA H100 80GB HBM3"}, // without what is of one device alone, such as a UUID
+//	      "capacity": {"memory": "80Gi"}
 //	    }]
 //	  }]
 //	}
@@ -76,11 +88,25 @@ const (
 //	"since": "x1-6",                   // the revision that was asked for
 //	"removed": ["node/h100-1"]         // ids of items that are gone, absent where none are
 //
-// and "items" are only those that have changed or are new, "drivers" are all.
+// and "items" are only those that have changed or are new, "kinds" those that are new,
+// and "drivers" are all.
 // Without "since" in an answer, the revision was not known any more, and "items"
 // are all that there are.
+//
+// To see the fleet as it was in the last hour, ask for /api/devices?at=<time>, in the
+// form 2026-01-01T00:00:00Z. The answer has
+//
+//	"at": "2026-01-01T00:00:00Z"       // what it shows: later than what was asked for if only that is remembered
+//
+// and no revision. Of devices it has names, states and claims, and of claims namespaces,
+// names, prepared and adminAccess; all else of them is not remembered and left out. Kinds
+// are those of an answer of now, as far as there still are such pools. It is 404 until the timeline has begun, which is when all caches are complete.
 func (f *feed) devices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
+	if at := r.URL.Query().Get("at"); at != "" {
+		f.past(w, r, at)
+		return
+	}
 	if since := r.URL.Query().Get("since"); since != "" {
 		f.follow(w, r, since)
 		return
@@ -90,19 +116,19 @@ func (f *feed) devices(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	write(w, r, f.since(""))
+	tell(w, r, f.since(""))
 }
 
 // follow answers when there is something new.
 func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
 	var answer *Answer
-	err := wait.PollUntilContextTimeout(r.Context(), interval, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(r.Context(), look, patience, true, func(context.Context) (bool, error) {
 		answer = f.since(since)
 		return answer != nil, nil
 	})
 	switch {
 	case err == nil:
-		write(w, r, answer)
+		tell(w, r, answer)
 	case r.Context().Err() != nil:
 		http.Error(w, "kwok-dra ends", http.StatusServiceUnavailable)
 	default:
@@ -112,8 +138,16 @@ func (f *feed) follow(w http.ResponseWriter, r *http.Request, since string) {
 
 func quoted(revision string) string { return `"` + revision + `"` }
 
+// tell sends an answer.
+func tell(w http.ResponseWriter, r *http.Request, answer *Answer) {
+	if answer.Since == "" {
+		w.Header().Set("ETag", "W/"+quoted(answer.Revision))
+	}
+	write(w, r, answer)
+}
+
 // write sends an answer. An error means that the client has gone.
-func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
+func write(w http.ResponseWriter, r *http.Request, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -122,9 +156,6 @@ func write(w http.ResponseWriter, r *http.Request, answer *Answer) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Vary", "Accept-Encoding")
-	if answer.Since == "" {
-		header.Set("ETag", "W/"+quoted(answer.Revision))
-	}
 	if len(body) < worthIt || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		_, _ = w.Write(body)
 		return

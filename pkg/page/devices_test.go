@@ -18,19 +18,21 @@ func TestDevices(t *testing.T) {
 		w.allocate("b", "c")
 		response := w.get("/api/devices")
 		revision := w.feed.current()
+		kind := w.decode(w.get("/api/devices")).Kinds[0].ID
 		require.Equal(t, `W/"`+revision+`"`, response.Header().Get("ETag"))
 		require.JSONEq(t, `{
 			"revision": "`+revision+`",
 			"drivers": [{"name": "d", "pools": 2, "incompletePools": 0, "usage": {"used": 1, "total": 2},
 				"states": {"free": 1, "blocked": 0, "allocated": 1, "prepared": 0, "failing": 0, "tainted": 0}}],
 			"items": [
-				{"id": "node/a", "node": "a", "pools": [{"driver": "d", "name": "a", "generation": 1, "slices": 1, "resourceSliceCount": 1, "usage": {"used": 0, "total": 1}, "devices": [
+				{"id": "node/a", "node": "a", "pools": [{"driver": "d", "name": "a", "generation": 1, "slices": 1, "resourceSliceCount": 1, "usage": {"used": 0, "total": 1}, "kind": "`+kind+`", "devices": [
 					{"name": "gpu-0", "state": "free"}
 				]}]},
-				{"id": "node/b", "node": "b", "pools": [{"driver": "d", "name": "b", "generation": 1, "slices": 1, "resourceSliceCount": 1, "usage": {"used": 1, "total": 1}, "devices": [
+				{"id": "node/b", "node": "b", "pools": [{"driver": "d", "name": "b", "generation": 1, "slices": 1, "resourceSliceCount": 1, "usage": {"used": 1, "total": 1}, "kind": "`+kind+`", "devices": [
 					{"name": "gpu-0", "state": "allocated", "claims": [{"namespace": "default", "name": "c", "prepared": false}]}
 				]}]}
-			]
+			],
+			"kinds": [{"id": "`+kind+`", "devices": [{}]}]
 		}`, response.Body.String())
 	})
 }
@@ -62,9 +64,9 @@ func TestChangesComeOneByOne(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
 		all := w.decode(w.get("/api/devices"))
 		require.Empty(t, all.Since)
-		time.AfterFunc(10*time.Second+interval/2, func() { w.allocate("b", "x") })
+		time.AfterFunc(10*time.Second-look/2, func() { w.allocate("b", "x") })
 		answer, took := w.since(all.Revision)
-		require.Equal(t, 11*time.Second, took)
+		require.Equal(t, 10*time.Second, took, "at once, after it was quiet")
 		require.Equal(t, all.Revision, answer.Since)
 		require.Equal(t, map[string]string{"node/b": "allocated"}, answer.states())
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/timeline"
 )
 
 const (
@@ -29,6 +30,8 @@ type Answer struct {
 	Since   string             `json:"since,omitempty"`
 	Drivers []inventory.Driver `json:"drivers"`
 	Items   []*inventory.Item  `json:"items"`
+	// Kinds are what the devices of items are, as far as the caller does not know it.
+	Kinds []*inventory.Kind `json:"kinds,omitempty"`
 	// Removed are the ids of items that are gone.
 	Removed []string `json:"removed,omitempty"`
 }
@@ -45,6 +48,9 @@ type feed struct {
 	changes uint64
 	taken   time.Time
 	forget  *time.Timer
+	// timeline remembers inventories while it is running.
+	timeline timeline.Timeline
+	running  bool
 }
 
 // history is the last inventory, and at which revision each of its items last changed.
@@ -57,11 +63,18 @@ type history struct {
 	// items is nil where there is no inventory.
 	items   map[string]dated
 	removed map[string]uint64
+	kinds   map[string]datedKind
 }
 
 // dated is an item with the revision at which it last changed.
 type dated struct {
 	*inventory.Item
+	revision uint64
+}
+
+// datedKind is a kind with the revision at which there was a pool of it again.
+type datedKind struct {
+	*inventory.Kind
 	revision uint64
 }
 
@@ -105,6 +118,11 @@ func (f *feed) since(name string) *Answer {
 		}
 	}
 	slices.SortFunc(answer.Items, func(a, b *inventory.Item) int { return cmp.Compare(a.ID, b.ID) })
+	for _, kind := range f.kinds {
+		if !known || kind.revision > since {
+			answer.Kinds = append(answer.Kinds, kind.Kind)
+		}
+	}
 	return answer
 }
 
@@ -123,9 +141,18 @@ func (f *feed) parse(name string) (revision uint64, known bool) {
 func (f *feed) refresh() {
 	f.forget.Reset(keep)
 	if f.items == nil || time.Since(f.taken) >= interval && f.source.Changes() != f.changes {
-		f.changes, f.taken = f.source.Changes(), time.Now()
-		f.update(f.source.Take())
+		f.update(f.take())
 	}
+}
+
+// take takes an inventory.
+func (f *feed) take() *inventory.Inventory {
+	f.changes, f.taken = f.source.Changes(), time.Now()
+	now := f.source.Take()
+	if f.running {
+		f.timeline.Note(now, f.taken)
+	}
+	return now
 }
 
 // update compares with the last inventory. What has not changed is kept.
@@ -151,7 +178,14 @@ func (h *history) update(now *inventory.Inventory) {
 			h.revision = next
 		}
 	}
-	h.items, h.drivers = items, now.Drivers
+	kinds := make(map[string]datedKind, len(now.Kinds))
+	for id, kind := range now.Kinds {
+		kinds[id] = datedKind{kind, next}
+		if former, known := h.kinds[id]; known {
+			kinds[id] = former
+		}
+	}
+	h.items, h.kinds, h.drivers = items, kinds, now.Drivers
 	if len(h.removed) > maxRemoved {
 		h.oldest, h.removed = h.revision, map[string]uint64{}
 	}
@@ -161,5 +195,5 @@ func (h *history) update(now *inventory.Inventory) {
 func (f *feed) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.items, f.removed, f.drivers = nil, nil, nil
+	f.items, f.kinds, f.removed, f.drivers = nil, nil, nil, nil
 }

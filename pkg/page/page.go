@@ -1,17 +1,21 @@
 // Package page serves a page that shows the state of each device, and the JSON
-// behind it. Without viewers it does nothing.
+// behind it. Without viewers it does nothing but remember what changes.
 package page
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"iter"
 	"net/http"
 	"path"
 	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
@@ -31,14 +35,37 @@ var types = map[string]string{
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// New serves the page at /, its parts under /page/ and its data at /api/devices.
-func New(source *inventory.Source) http.Handler {
-	return newFeed(source).handler()
+// Options are what the page is made from. All are required.
+type Options struct {
+	Source *inventory.Source
+	// Labels are the fake nodes with their labels.
+	Labels iter.Seq2[string, map[string]string]
+	// Slice asks the API server for a slice.
+	Slice func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error)
 }
 
-func (f *feed) handler() http.Handler {
+// Page serves the page at /, its parts under /page/ and its data under /api/.
+type Page struct {
+	http.Handler
+	feed *feed
+}
+
+// New makes a page.
+func New(o Options) *Page {
+	feed := newFeed(o.Source)
+	return &Page{feed.handler(&o), feed}
+}
+
+// Run remembers what changes, also while nobody looks, until ctx ends. All that the
+// source is made of must be known: what comes to be known later would be a change.
+func (p *Page) Run(ctx context.Context) { p.feed.run(ctx) }
+
+func (f *feed) handler(o *Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/devices", f.devices)
+	mux.HandleFunc("GET /api/timeline", f.report)
+	mux.HandleFunc("GET /api/device", o.device)
+	mux.HandleFunc("GET /api/labels", o.labels)
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))

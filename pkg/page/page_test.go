@@ -69,7 +69,7 @@ func TestReferences(t *testing.T) {
 	defer w.feed.forget.Stop()
 	named := regexp.MustCompile(`(?:src|href)="([^"]+)"|from "\./([^"]+)"`)
 	seen := 0
-	for _, path := range []string{"/", "/page/main.js", "/page/grid.js", "/page/keys.js", "/page/details.js", "/page/totals.js", "/page/layout.js"} {
+	for _, path := range []string{"/", "/page/main.js", "/page/grid.js", "/page/keys.js", "/page/details.js", "/page/totals.js", "/page/layout.js", "/page/timeline.js"} {
 		for _, match := range named.FindAllStringSubmatch(w.get(path).Body.String(), -1) {
 			reference := match[1]
 			if match[2] != "" {

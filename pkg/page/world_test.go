@@ -4,11 +4,13 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
@@ -30,14 +33,16 @@ type world struct {
 	mu    sync.Mutex
 	nodes []string
 	// claims are by node.
-	claims  map[string]inventory.Claim
-	changes uint64
-	takes   int
+	claims map[string]inventory.Claim
+	// products are by node.
+	products map[string]string
+	changes  uint64
+	takes    int
 }
 
 func newWorld(t *testing.T, nodes ...string) *world {
 	t.Helper()
-	w := &world{t: t, nodes: nodes, claims: map[string]inventory.Claim{}}
+	w := &world{t: t, nodes: nodes, claims: map[string]inventory.Claim{}, products: map[string]string{}}
 	source := &inventory.Source{
 		Nodes:       locked(w, func() []string { w.takes++; return w.nodes }),
 		Slices:      locked(w, w.slices),
@@ -45,7 +50,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		Changes:     locked(w, func() uint64 { return w.changes }),
 	}
 	w.feed = newFeed(source)
-	w.handler = w.feed.handler()
+	w.handler = w.feed.handler(&Options{Source: source, Labels: w.labels, Slice: w.slice})
 	return w
 }
 
@@ -74,12 +79,45 @@ func (w *world) taken() int {
 }
 
 func (w *world) slices() []inventory.Slice {
-	names := inventory.NamesOf([]resourcev1.Device{{Name: "gpu-0"}})
 	var all []inventory.Slice
 	for _, node := range w.nodes {
-		all = append(all, inventory.Slice{Node: node, Driver: "d", Pool: node, Generation: 1, Count: 1, Devices: names})
+		spec := w.spec(node)
+		all = append(all, inventory.Slice{
+			Node: node, Driver: "d", Pool: node, Name: "slice-" + node, Generation: 1, Count: 1,
+			Devices: inventory.NamesOf(spec.Devices), Facts: inventory.FactsOf(spec),
+		})
 	}
 	return all
+}
+
+// spec is what the API server has.
+func (w *world) spec(node string) *resourcev1.ResourceSliceSpec {
+	gpu := resourcev1.Device{Name: "gpu-0"}
+	if product := w.products[node]; product != "" {
+		gpu.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"productName": {StringValue: &product}, "uuid": {StringValue: new("GPU-" + node)}}
+	}
+	return &resourcev1.ResourceSliceSpec{Driver: "d", NodeName: &node, Devices: []resourcev1.Device{gpu}}
+}
+
+// slice answers as the API server does, which does not know the node "lost" any more.
+func (w *world) slice(_ context.Context, name string) (*resourcev1.ResourceSlice, error) {
+	node := strings.TrimPrefix(name, "slice-")
+	switch node {
+	case "lost":
+		return nil, apierrors.NewNotFound(resourcev1.Resource("resourceslices"), name)
+	case "down":
+		return nil, errors.New("connection refused")
+	}
+	return &resourcev1.ResourceSlice{Spec: *w.spec(node)}, nil
+}
+
+// labels are those of the nodes: a zone, and their names.
+func (w *world) labels(yield func(string, map[string]string) bool) {
+	for _, node := range w.nodes {
+		if !yield(node, map[string]string{"zone": "z", "name": node}) {
+			return
+		}
+	}
 }
 
 func (w *world) allocations() []inventory.Allocation {
@@ -124,9 +162,11 @@ type decoded struct {
 	Items           []struct {
 		ID    string
 		Pools []struct {
+			Kind    string
 			Devices []struct{ Name, State string }
 		}
 	}
+	Kinds   []struct{ ID string }
 	Removed []string
 }
 

@@ -34,13 +34,6 @@ type Device struct {
 	Taints  []inventory.Taint `json:"taints,omitempty"`
 }
 
-// What drivers call these attributes; the first that a device has is shown.
-var (
-	uuids    = []string{"uuid", "serial", "deviceID", "deviceId", "resource.kubernetes.io/pciBusID", "pciAddress"}
-	products = []string{"productName", "model", "product", "deviceType", "type"}
-	memories = []string{"memory", "hbm", "memorySize"}
-)
-
 // devices are those of a node's own pools, by driver, pool and name.
 func (w *world) devices(node string) []Device {
 	published := map[string]*resourcev1.Device{}
@@ -50,16 +43,16 @@ func (w *world) devices(node string) []Device {
 		}
 	}
 	devices := []Device{}
-	for _, item := range w.inventory().Items {
+	taken := w.inventory()
+	for _, item := range taken.Items {
 		if item.Node != node {
 			continue
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			wholes := w.wholes(pool)
 			for j := range pool.Devices {
 				shown := deviceOf(pool, &pool.Devices[j])
-				shown.Whole = wholes[shown.Name]
+				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
 				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)])
 				devices = append(devices, shown)
 			}
@@ -84,34 +77,8 @@ func id(driver, pool string, generation int64, device string) string {
 }
 
 func (d *Device) describe(published *resourcev1.Device) {
-	d.UUID = first(uuids, d.Driver, published.Attributes, text)
-	d.Product = first(products, d.Driver, published.Attributes, text)
-	d.Memory = first(memories, d.Driver, published.Capacity, func(c resourcev1.DeviceCapacity) string { return c.Value.String() })
-}
-
-// first finds the first of the names that there is, with the driver's domain or
-// without.
-func first[T any](names []string, driver string, values map[resourcev1.QualifiedName]T, show func(T) string) string {
-	for _, name := range names {
-		for _, whole := range []string{name, driver + "/" + name} {
-			if value, found := values[resourcev1.QualifiedName(whole)]; found {
-				return show(value)
-			}
-		}
-	}
-	return ""
-}
-
-func text(a resourcev1.DeviceAttribute) string {
-	switch {
-	case a.StringValue != nil:
-		return *a.StringValue
-	case a.VersionValue != nil:
-		return *a.VersionValue
-	case a.IntValue != nil:
-		return fmt.Sprint(*a.IntValue)
-	}
-	return ""
+	known := inventory.Describe(d.Driver, published)
+	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
 }
 
 // printDevices prints devices as a table, with the parts of a device below it.

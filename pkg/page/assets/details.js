@@ -1,39 +1,93 @@
 // The details of one device, beside its cell.
 
+import { commandsFor, copy } from "./commands.js";
 import { taintText } from "./grid.js";
+import { shortAmount } from "./kinds.js";
+import { ask } from "./labels.js";
 import { letters, percent } from "./model.js";
 
 const most = 12; // claims that are listed
 
 export class Details {
-  constructor(element) {
+  #shown = "";
+  #asked = "";
+  #facts = null; // what the API server says of the device whose details are kept
+
+  // search is called with what is to be searched, drawn when the card has another size.
+  constructor(element, { search, drawn }) {
     this.element = element;
+    this.search = search;
+    this.drawn = drawn;
   }
 
-  // show fills the card; kept is one that stays until it is closed.
-  show({ item, pool, device }, kept) {
+  // show fills the card; kept is one that stays until it is closed. What is shown already
+  // is left alone, so that a selection and the focus stay. Of the past no more is known.
+  show(found, kept, past) {
+    const { item, pool, device, index } = found;
+    const described = pool.kind.describe(index);
+    if (kept && !past) this.#ask(found);
+    const facts = kept && this.#facts ? { ...described, ...this.#facts } : described;
+    const shown = JSON.stringify([item.id, pool.slices, device, facts, kept]);
+    this.element.hidden = false;
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    const parts = [title(device), this.#list(found, facts, kept)];
+    if (kept) parts.push(...factLists(facts), commandList(found));
+    this.element.replaceChildren(...parts);
+    this.element.classList.toggle("kept", kept);
+    this.element.setAttribute("aria-label", `Device ${device.name}`);
+  }
+
+  // ask asks once for what the feed does not say.
+  async #ask({ item, pool, device }) {
+    const query = new URLSearchParams({ driver: pool.driver, pool: pool.name, device: device.name });
+    const asked = `${item.id} ${pool.generation} ${query}`;
+    if (asked === this.#asked) return;
+    this.#asked = asked;
+    this.#facts = null;
+    const facts = await ask(`api/device?${query}`);
+    if (asked !== this.#asked) return;
+    this.#facts = facts;
+    this.drawn();
+  }
+
+  #list({ item, pool, device }, facts, kept) {
     const list = document.createElement("dl");
     const say = (term, text, className) => list.append(text_("dt", term), text_("dd", text, className));
-    if (item.node !== undefined) say("Node", item.node);
+    const link = (term, text, search) => (kept ? list.append(text_("dt", term), this.#link(text, search)) : say(term, text));
+    if (item.node !== undefined) link("Node", item.node, `node=${item.node}`);
     say("Pool", pool.name);
     say("Driver", pool.driver);
+    if (facts.whole) say("Part of", facts.whole);
+    if (facts.product) say("Product", facts.memory ? `${facts.product}, ${shortAmount(facts.memory)}` : facts.product);
+    if (facts.uuid) say("UUID", facts.uuid);
     if (pool.slices !== pool.resourceSliceCount) say("Incomplete", `${pool.slices} of ${pool.resourceSliceCount} slices`, "warn");
     if (device.shared) say("Shared", `${percent(device.used ?? 0)} taken`);
     if (device.blockedBy) say("Blocked by", device.blockedBy);
-    for (const claim of (device.claims ?? []).slice(0, most)) sayClaim(say, claim);
+    for (const claim of (device.claims ?? []).slice(0, most)) sayClaim(say, link, claim);
     const left = (device.claims?.length ?? 0) - most;
     if (left > 0) say("", `and ${left} more claims`);
     for (const taint of device.taints ?? []) {
       say("Taint", taintText(taint));
       say("since", new Date(taint.timeAdded).toLocaleString());
     }
-    this.element.replaceChildren(title(device), list);
-    this.element.classList.toggle("kept", kept);
-    this.element.hidden = false;
+    return list;
+  }
+
+  // link is a text that, clicked, is searched.
+  #link(text, search) {
+    const value = document.createElement("dd");
+    const button = text_("button", text, "link");
+    button.title = `Search ${search}`;
+    button.addEventListener("click", () => this.search(search));
+    value.append(button);
+    return value;
   }
 
   hide() {
     this.element.hidden = true;
+    this.#shown = this.#asked = "";
+    this.#facts = null;
   }
 
   // place puts the card below a cell, or above it where there is no room.
@@ -43,6 +97,7 @@ export class Details {
       return;
     }
     const at = cell.getBoundingClientRect();
+    this.element.style.left = "8px"; // where it is as wide as it can be
     const { offsetWidth: width, offsetHeight: height } = this.element;
     const below = at.bottom + 8;
     const top = below + height <= innerHeight - 8 ? below : Math.max(8, at.top - 8 - height);
@@ -53,16 +108,17 @@ export class Details {
   }
 }
 
-function sayClaim(say, claim) {
+function sayClaim(say, link, claim) {
   const words = [claim.prepared ? "prepared" : "allocated"];
   if (claim.adminAccess) words.push("admin access");
   if (claim.shareID) words.push(`share ${claim.shareID}`);
-  say("Claim", `${claim.namespace}/${claim.name}`);
+  const name = `${claim.namespace}/${claim.name}`;
+  link("Claim", name, `claim=${name}`);
   say("", words.join(", "));
   const taken = Object.entries(claim.consumedCapacity ?? {}).map(([name, amount]) => `${name} ${amount}`);
   if (taken.length) say("takes", taken.join(", "));
   if (claim.failure) say("Failure", claim.failure, "warn");
-  if (claim.pods) say(claim.pods.length > 1 ? "Pods" : "Pod", claim.pods.join(", "));
+  for (const pod of claim.pods ?? []) link("Pod", pod, `pod=${pod} namespace=${claim.namespace}`);
 }
 
 function title(device) {
@@ -71,6 +127,32 @@ function title(device) {
   cell.ariaHidden = "true";
   heading.append(cell, text_("span", device.name), text_("span", device.state, "state"));
   return heading;
+}
+
+function factLists({ attributes = {}, capacity = {} }) {
+  return [["Attributes", attributes], ["Capacity", capacity]].flatMap(([heading, facts]) => {
+    const names = Object.keys(facts).sort();
+    if (names.length === 0) return [];
+    const list = document.createElement("dl");
+    for (const name of names) list.append(text_("dt", name), text_("dd", facts[name]));
+    return [text_("h3", heading), list];
+  });
+}
+
+function commandList(found) {
+  const list = text_("ul", "", "commands");
+  for (const { about, text } of commandsFor(found)) {
+    const entry = document.createElement("li");
+    const button = text_("button", "Copy");
+    button.ariaLabel = `Copy: ${about}`;
+    button.addEventListener("click", async () => {
+      button.textContent = (await copy(text)) ? "Copied" : "Select it by hand";
+      button.ariaLabel = `${button.textContent}: ${about}`;
+    });
+    entry.append(text_("span", about, "about"), text_("code", text), button);
+    list.append(entry);
+  }
+  return list;
 }
 
 function text_(tag, text, className = "") {

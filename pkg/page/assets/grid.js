@@ -1,6 +1,6 @@
 // The grid draws those bands of a layout that are to be seen, and no others.
 
-import { bandAt } from "./layout.js";
+import { bandAt, columnsOf } from "./layout.js";
 import { letters, nameOf, percent, samePlace } from "./model.js";
 
 const beyond = 300; // pixels that are drawn above and below
@@ -15,14 +15,19 @@ export class Grid {
     grid.addEventListener("scroll", () => this.draw(), { passive: true });
   }
 
+  // about says what a node is.
+  about = () => "";
+
   // show draws another layout.
   show(layout) {
     this.layout = layout;
     this.grid.classList.toggle("roomy", Boolean(layout.roomy));
-    this.grid.setAttribute("aria-rowcount", layout.count);
+    this.grid.classList.toggle("stacked", Boolean(layout.stacked));
+    this.grid.setAttribute("aria-rowcount", layout.rows);
     this.canvas.style.height = `${layout.height}px`;
     this.canvas.style.setProperty("--name", `${layout.name}px`);
     this.canvas.style.setProperty("--driver", `${layout.driver}px`);
+    this.canvas.style.setProperty("--info", `${layout.info}px`);
     this.draw(true);
   }
 
@@ -44,7 +49,7 @@ export class Grid {
         element = this.canvas.appendChild(make("div", "band", "presentation"));
         this.drawn.set(index, element);
       }
-      drawBand(element, bands[index], this.layout);
+      drawBand(element, bands[index], this.layout, this.about);
     }
     this.mark();
     this.ondraw?.();
@@ -76,7 +81,7 @@ export class Grid {
   cellOf(place) {
     if (!place) return null;
     for (const element of this.drawn.values()) {
-      for (const cell of element.querySelectorAll(".cells > .cell")) {
+      for (const cell of element.querySelectorAll(".cells .cell")) {
         if (samePlace(cell.place, place)) return cell;
       }
     }
@@ -87,7 +92,7 @@ export class Grid {
   reveal(index) {
     const band = this.layout.bands[index];
     const top = band.top + this.canvas.offsetTop;
-    const bottom = top + this.layout.row * 2;
+    const bottom = top + Math.max(this.layout.row * 2, ...band.entries.flatMap(({ lines }) => lines.map(({ height }) => height)));
     if (top - this.layout.row < this.grid.scrollTop) this.grid.scrollTop = top - this.layout.row;
     else if (bottom > this.grid.scrollTop + this.grid.clientHeight) this.grid.scrollTop = bottom - this.grid.clientHeight;
     this.draw();
@@ -114,33 +119,64 @@ function fit(element, count, create) {
   return element.children;
 }
 
-function drawBand(element, band, layout) {
+function drawBand(element, band, layout, about) {
   element.style.top = `${band.top}px`;
   if (band.heading) {
-    set(element, "className", "band heading");
-    if (element.firstElementChild || element.textContent !== band.heading) element.textContent = band.heading;
+    drawHeading(element, band.heading);
     return;
   }
-  if (!element.firstElementChild) element.textContent = "";
+  if (element.role === "row") element.replaceChildren(); // it was a heading
+  element.removeAttribute("aria-rowindex");
+  set(element, "role", "presentation");
   set(element, "className", "band");
   element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, ${layout.entryWidth}px))`;
   const children = fit(element, band.entries.length, makeEntry);
-  band.entries.forEach((entry, i) => drawEntry(children[i], entry, layout));
+  band.entries.forEach((entry, i) => drawEntry(children[i], entry, layout, about));
+}
+
+// drawHeading draws the heading of a section; one of a group closes and opens it.
+function drawHeading(element, { text, key, detail, closed, row }) {
+  set(element, "role", "row");
+  set(element, "className", "band heading");
+  element.setAttribute("aria-rowindex", row);
+  const cell = make("span", "title", "gridcell");
+  if (key === undefined) {
+    cell.textContent = text;
+    element.replaceChildren(cell);
+    return;
+  }
+  if (element.firstElementChild?.firstElementChild?.localName !== "button") {
+    cell.append(make("button", "", ""), make("span", "detail"));
+    element.replaceChildren(cell);
+  }
+  const [button, count] = element.firstElementChild.children;
+  set(button, "textContent", text);
+  set(button, "ariaExpanded", String(!closed));
+  button.group = key;
+  set(count, "textContent", detail);
 }
 
 function makeEntry() {
   const entry = make("div", "entry", "row");
-  entry.append(make("span", "name", "rowheader"), make("div", "lines", "presentation"));
+  entry.append(make("span", "name", "rowheader"), make("span", "info", "presentation"), make("div", "lines", "presentation"));
   return entry;
 }
 
-function drawEntry(element, entry, layout) {
-  const [name, lines] = element.children;
+function drawEntry(element, entry, layout, about) {
+  const [name, info, lines] = element.children;
   const text = entry.first ? nameOf(entry.item) : "";
+  const what = entry.first ? about(entry.item) : "";
+  element.setAttribute("aria-rowindex", entry.row);
   set(name, "textContent", text);
-  set(name, "title", text);
+  set(name, "title", [text, what].filter(Boolean).join(": "));
+  set(name, "role", entry.first ? "rowheader" : "presentation");
+  set(name, "ariaLabel", entry.first ? [text, what].filter(Boolean).join(", ") : null);
+  set(info, "textContent", layout.tell ? what : "");
+  set(info, "title", what);
+  set(info, "hidden", layout.stacked ? !entry.first : layout.info === 0);
+  set(name, "hidden", layout.stacked && !entry.first);
   if (entry.lines.length === 0) {
-    lines.replaceChildren(make("span", "line nothing"));
+    lines.replaceChildren(make("span", "line nothing", "gridcell"));
     lines.firstChild.textContent = "no devices";
     return;
   }
@@ -157,30 +193,69 @@ function makeLine() {
 
 function drawLine(element, item, line, layout) {
   const [driver, cells] = element.children;
-  const { pool } = line;
+  const { pool, shape } = line;
+  element.style.height = line.height === layout.row ? "" : `${line.height}px`;
+  element.classList.toggle("tall", line.height !== layout.row);
   set(driver, "hidden", layout.driver === 0);
   set(driver, "textContent", line.first ? pool.driver : "");
   set(driver, "title", pool.driver);
   element.classList.toggle("incomplete", pool.slices !== pool.resourceSliceCount);
-  const children = fit(cells, line.to - line.from, () => make("span", "cell", "gridcell"));
-  for (let i = line.from; i < line.to; i++) drawCell(children[i - line.from], item, pool, pool.devices[i]);
+  const boxes = shape.boxes.filter((box) => box.at >= line.from && box.at < line.to);
+  fit(cells, boxes.length, () => make("span", "cell", "gridcell"));
+  boxes.forEach((box, i) => drawBox(cells, i, item, line, box));
 }
 
-function drawCell(element, item, pool, device) {
+// drawBox draws a device: a cell, or a box with the cells of its parts in it.
+function drawBox(cells, i, item, line, box) {
+  const { pool, shape } = line;
+  const indices = shape.order.slice(box.at, box.at + box.count);
+  let element = cells.children[i];
+  if (element.classList.contains("box") !== box.count > 1) {
+    const other = box.count > 1 ? makeBox() : make("span", "cell", "gridcell");
+    element.replaceWith(other);
+    element = other;
+  }
+  if (box.count === 1) {
+    drawCell(element, item, line, indices[0]);
+    return;
+  }
+  const [head, parts] = element.children;
+  const whole = pool.devices[indices[0]];
+  set(element, "className", `box ${whole.state}`);
+  drawCell(head.firstElementChild, item, line, indices[0]);
+  set(head.lastElementChild, "textContent", whole.name);
+  parts.style.gridTemplateColumns = `repeat(${columnsOf(box.count - 1)}, max-content)`;
+  const children = fit(parts, box.count - 1, () => make("span", "cell", "gridcell"));
+  indices.slice(1).forEach((index, at) => drawCell(children[at], item, line, index, true));
+}
+
+function makeBox() {
+  const box = make("span", "box", "presentation");
+  const head = make("span", "head", "presentation");
+  const label = make("span", "label", "presentation");
+  label.ariaHidden = "true";
+  head.append(make("span", "cell", "gridcell"), label);
+  box.append(head, make("span", "parts", "presentation"));
+  return box;
+}
+
+function drawCell(element, item, { pool, found }, index, part) {
+  const device = pool.devices[index];
   const place = { id: item.id, driver: pool.driver, pool: pool.name, device: device.name };
   if (!samePlace(element.place, place)) {
     element.place = place;
     element.classList.remove("active", "chosen");
   }
-  const className = `cell ${device.state}`;
-  if (!element.className.startsWith(className)) element.className = className;
+  const looks = `cell ${device.state}${part ? " part" : ""}${found && !found[index] ? " other" : ""}`;
+  if (element.looks !== looks) element.className = element.looks = looks;
   set(element, "textContent", letters[device.state]);
-  set(element, "ariaLabel", described(device));
+  set(element, "ariaLabel", described(device, pool.kind.describe(index)));
 }
 
 // described says all that matters of a device in a line.
-function described(device) {
+function described(device, { whole }) {
   const words = [`${device.name}: ${device.state}`];
+  if (whole) words.push(`part of ${whole}`);
   if (device.shared) words.push(`${percent(device.used ?? 0)} taken`);
   if (device.blockedBy) words.push(`blocked by ${device.blockedBy}`);
   for (const claim of device.claims ?? []) {

@@ -2,7 +2,8 @@
 
 import { samePlace } from "./model.js";
 
-// A cursor is where a cell is in a layout: band, entry, line, cell.
+// A cursor is where a cell is in a layout: band, entry, line, cell. The parts of a device
+// come after it.
 
 // locate finds a place in a layout.
 export function locate(layout, place) {
@@ -23,8 +24,8 @@ export function locate(layout, place) {
 // placeOf is what is there.
 export function placeOf(layout, { b, e, l, c }) {
   const { item, lines } = layout.bands[b].entries[e];
-  const { pool, from } = lines[l];
-  return { id: item.id, driver: pool.driver, pool: pool.name, device: pool.devices[from + c].name };
+  const { pool, shape, from } = lines[l];
+  return { id: item.id, driver: pool.driver, pool: pool.name, device: pool.devices[shape.order[from + c]].name };
 }
 
 // move returns where a key leads, or nothing where the key is not for us or leads
@@ -43,7 +44,7 @@ const moves = {
   PageDown: (layout, at, page) => fall(layout, at, 1, page),
   PageUp: (layout, at, page) => fall(layout, at, -1, page),
   Home: (layout) => step(layout, { b: 0, e: -1, l: 0, c: 0 }, 1),
-  End: (layout) => lastOf(layout, step(layout, { b: layout.bands.length, e: 0, l: 0, c: 0 }, -1)),
+  End: (layout) => lastOf(layout, step(layout, { b: layout.bands.length, e: 0, l: Infinity, c: 0 }, -1)),
 };
 
 function length(layout, { b, e, l }) {

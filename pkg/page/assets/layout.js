@@ -2,39 +2,59 @@
 // known heights, one below the other, with one or several entries side by side.
 
 import { nameOf } from "./model.js";
+import { Stack } from "./stack.js";
 
 const narrowest = 4; // cells in a line
 const widest = 32; // where several nodes are side by side
 const tall = 6; // lines, from which on an entry has bands of its own
+const small = 640; // pixels of width, below which names stand above devices
+const told = 300; // items, up to which it is told what they are
 
 const sizes = {
-  dense: { step: 18, row: 22, gap: 2 },
-  roomy: { step: 30, row: 34, gap: 4 },
+  dense: { cell: 16, step: 18, row: 22, gap: 2, part: 13 },
+  roomy: { cell: 26, step: 30, row: 34, gap: 4, part: 19 },
 };
 
-// arrange lays selected items out in a width: one below the other where all of
-// them fit into the height so, and larger if they still do, or else side by side.
-export function arrange(selected, { width, height, character }) {
+// arrange lays sections out in a width: one item below the other where all of them fit
+// into the height so, and larger if they still do, or else side by side. About says what
+// an item is.
+export function arrange(sections, { width, height, character, about }) {
+  const shown = sections.flatMap(({ heading, selected }) => (heading?.closed ? [] : selected));
+  const tell = shown.length <= told;
+  const stacked = width < small && tell;
   const most = Math.floor(width / 3);
   const names = {
-    name: Math.min(most, nameWidth(selected, character)),
-    driver: Math.min(most, driverWidth(selected, character)),
+    name: stacked ? width : Math.min(most, nameWidth(shown, character)),
+    driver: Math.min(most, driverWidth(shown, character)),
+    info: tell && !stacked ? Math.min(most, infoWidth(shown, about, character)) : 0,
   };
   for (const size of [sizes.roomy, sizes.dense]) {
-    if (selected.length * size.row > height) continue;
-    const below = arrangeIn(selected, { ...size, ...names, width, columns: 1 });
-    if (below.height <= height) return { ...below, roomy: size === sizes.roomy };
+    if (shown.length * size.row > height) continue;
+    const below = arrangeIn(sections, shown, { ...size, ...names, width, stacked, tell, columns: 1 });
+    const roomy = size === sizes.roomy;
+    if (below.height <= height && !(roomy && isBroken(below))) return { ...below, roomy };
   }
-  return arrangeIn(selected, { ...sizes.dense, ...names, width });
+  return arrangeIn(sections, shown, { ...sizes.dense, ...names, width, stacked, tell, columns: stacked ? 1 : undefined });
 }
 
-function nameWidth(selected, character) {
-  return Math.ceil((Math.min(32, longest(selected.map(({ item }) => nameOf(item)))) + 0.5) * character) + 12;
+// isBroken reports whether devices with parts are not all in one line.
+function isBroken({ bands }) {
+  return bands.some(({ entries }) => entries.some(({ lines }) => lines.some(({ shape, first }) => shape.divided && !first)));
+}
+
+function nameWidth(shown, character) {
+  return Math.ceil((Math.min(32, longest(shown.map(({ item }) => nameOf(item)))) + 0.5) * character) + 12;
+}
+
+function infoWidth(shown, about, character) {
+  const length = shown.reduce((most, { item }) => Math.max(most, about(item).length), 0);
+  return length && Math.ceil(Math.min(64, length) * character * 0.86) + 16;
 }
 
 // driverWidth is 0 where there is only one driver, which needs no telling.
-function driverWidth(selected, character) {
-  const drivers = new Set(selected.flatMap(({ pools }) => pools.map((pool) => pool.driver)));
+function driverWidth(shown, character) {
+  const drivers = new Set();
+  for (const { pools } of shown) for (const { pool } of pools) drivers.add(pool.driver);
   if (drivers.size < 2) return 0;
   return Math.ceil(Math.min(26, longest([...drivers])) * character * 0.95) + 16;
 }
@@ -43,83 +63,82 @@ function longest(texts) {
   return texts.reduce((most, text) => Math.max(most, text.length), 1);
 }
 
-function arrangeIn(selected, size) {
-  const rest = size.width - size.name - size.driver;
-  const fit = Math.max(narrowest, Math.floor(rest / size.step));
-  const most = longest(selected.flatMap(({ item, pools }) => (item.node === undefined ? [] : pools.map((pool) => pool.devices))));
-  const perLine = size.columns ? fit : Math.min(fit, widest, Math.max(most, narrowest));
-  const entryWidth = size.name + size.driver + perLine * size.step + 24;
+function arrangeIn(sections, shown, size) {
+  const before = size.driver + size.info + (size.stacked ? 0 : size.name);
+  const fit = Math.max(narrowest * size.step, size.width - before);
+  const cells = size.columns ? fit : Math.min(fit, cellsWidth(shown, size));
+  const entryWidth = before + cells + 24;
   const columns = size.columns ?? Math.max(1, Math.floor((size.width + 24) / entryWidth));
-  const stack = new Stack(size);
-  const shared = selected.filter(({ item }) => item.node === undefined);
-  const nodes = selected.filter(({ item }) => item.node !== undefined);
-  if (shared.length && nodes.length) stack.heading("Pools that nodes share");
-  for (const one of shared) stack.alone(one, fit);
-  if (shared.length && nodes.length) stack.heading("Nodes");
-  for (const one of nodes) {
-    const lines = linesOf(one.pools, perLine);
-    if (lines.length > tall && fit > perLine) stack.alone(one, fit);
-    else if (lines.length > tall) stack.apart(one, lines);
-    else stack.beside(one, lines, columns);
+  const stack = new Stack(size, columns);
+  for (const { heading, selected } of sections) {
+    if (heading) stack.heading(heading);
+    if (heading?.closed) continue;
+    for (const one of selected) place(stack, one, { cells, fit }, size);
   }
-  return { ...size, columns, entryWidth, bands: stack.bands, height: stack.height() };
+  return { ...size, columns, entryWidth, bands: stack.bands, rows: stack.rows, height: stack.height() };
 }
 
-// linesOf divides pools into lines of at most so many devices.
-function linesOf(pools, perLine) {
+// cellsWidth is what the widest node needs.
+function cellsWidth(shown, size) {
+  let most = narrowest * size.step;
+  for (const { item, pools } of shown) {
+    if (item.node === undefined) continue;
+    for (const { shape } of pools) most = Math.max(most, shape.divided ? Infinity : Math.min(widest, shape.boxes.length) * size.step);
+  }
+  return most;
+}
+
+function place(stack, { item, pools }, { cells, fit }, size) {
+  if (item.node === undefined) {
+    stack.apart(item, linesOf(pools, fit, size));
+    return;
+  }
+  const lines = linesOf(pools, cells, size);
+  if (lines.length <= tall) stack.beside(item, lines);
+  else stack.apart(item, fit > cells ? linesOf(pools, fit, size) : lines);
+}
+
+// linesOf divides pools into lines that are no wider than that.
+function linesOf(pools, width, size) {
   const lines = [];
-  for (const pool of pools) {
-    let from = 0;
-    do {
-      lines.push({ pool, from, to: Math.min(from + perLine, pool.devices.length), first: from === 0 });
-      from += perLine;
-    } while (from < pool.devices.length);
+  for (const { pool, shape, found } of pools) {
+    for (const { from, to, height } of pack(shape, width, size)) lines.push({ pool, shape, found, from, to, height, first: from === 0 });
   }
   return lines;
 }
 
-// Stack puts bands below one another.
-class Stack {
-  bands = [];
-  constructor(size) {
-    this.size = size;
+// pack divides a shape into lines. All pools of a kind are divided alike, so the last
+// result is kept.
+function pack(shape, width, size) {
+  if (shape.packed?.width === width && shape.packed.step === size.step) return shape.packed.lines;
+  const lines = [{ from: 0, to: 0, height: size.row }];
+  let x = 0;
+  for (const { at, count } of shape.boxes) {
+    const box = count > 1 ? boxOf(count - 1, size) : { width: size.step, height: size.row };
+    if (x > 0 && x + box.width > width) {
+      lines.push({ from: at, to: at, height: size.row });
+      x = 0;
+    }
+    const line = lines.at(-1);
+    line.to = at + count;
+    line.height = Math.max(line.height, box.height);
+    x += box.width;
   }
+  shape.packed = { width, step: size.step, lines };
+  return lines;
+}
 
-  height() {
-    const last = this.bands.at(-1);
-    return last ? last.top + this.tallness(last) : 0;
-  }
+// columnsOf is how many parts are beside one another in their whole.
+export function columnsOf(parts) {
+  return Math.max(2, Math.ceil(Math.sqrt(parts * 1.6)));
+}
 
-  tallness(band) {
-    const lines = band.entries.reduce((most, entry) => Math.max(most, entry.lines.length), 1);
-    return lines * this.size.row + this.size.gap * (lines > 1 ? 3 : 1);
-  }
-
-  push(band) {
-    this.bands.push({ top: this.height(), ...band });
-  }
-
-  heading(text) {
-    this.push({ heading: text, entries: [] });
-  }
-
-  // beside puts an entry beside the last one, as long as there is a column left.
-  beside({ item }, lines, columns) {
-    const entry = { item, lines, first: true };
-    const last = this.bands.at(-1);
-    if (last?.open && last.entries.length < columns) last.entries.push(entry);
-    else this.push({ entries: [entry], open: true });
-  }
-
-  // alone gives an entry all of the width.
-  alone({ item, pools }, fit) {
-    this.apart({ item }, linesOf(pools, fit));
-  }
-
-  // apart gives each line of an entry a band, since there may be hundreds.
-  apart({ item }, lines) {
-    lines.forEach((line, i) => this.push({ entries: [{ item, lines: [line], first: i === 0 }], wide: true }));
-  }
+function boxOf(parts, size) {
+  const columns = columnsOf(parts);
+  return {
+    width: columns * size.part + 5 + size.step - size.cell,
+    height: Math.ceil(parts / columns) * size.part + size.cell + 7 + size.row - size.cell,
+  };
 }
 
 // bandAt is the index of the band at a height.

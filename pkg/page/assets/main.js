@@ -1,30 +1,49 @@
 import { Details } from "./details.js";
 import { follow } from "./feed.js";
 import { Grid } from "./grid.js";
+import { group, labelsOf, plural } from "./groups.js";
 import { locate, move, placeOf } from "./keys.js";
+import { Labels } from "./labels.js";
 import { arrange, bandAt } from "./layout.js";
-import { Model, nameOf, samePlace } from "./model.js";
+import { Model, productsOf, samePlace } from "./model.js";
+import { Query } from "./query.js";
+import { Search } from "./search.js";
+import { Timeline } from "./timeline.js";
 import { drawTotals, number } from "./totals.js";
 
 const $ = (id) => document.getElementById(id);
-const model = new Model();
+const instanceType = "node.kubernetes.io/instance-type";
+const live = new Model();
+let model = live; // or one of the fleet as it was
 const grid = new Grid($("grid"), $("canvas"));
-const details = new Details($("details"));
-const filters = { driver: $("driver"), node: $("node"), state: $("state") };
+const labels = new Labels(() => draw());
+const details = new Details($("details"), { search: searchFor, drawn: () => drawDetails() });
+const fields = { search: $("search"), terms: $("terms"), problem: $("problem"), by: $("group"), label: $("label"), labels: $("labels") };
+const query = new Query(fields, asked);
 
 let loaded = false;
 let kept = null; // the place whose details stay
 let active = null; // the place where the keyboard is
 let hovered = null;
-let told = null; // the place whose details are shown
 
 // Data
 
 function take(answer) {
   loaded = true;
-  model.apply(answer);
+  if (live.apply(answer)) labels.refresh();
+  timeline.changed();
+  if (model === live) drawAll();
+}
+
+// goBack shows the fleet as it was, or as it is. What devices are is known from now.
+function goBack(answer) {
+  model = answer ? new Model(live.kinds) : live;
+  if (answer) model.apply({ ...answer, since: "" });
+  drawAll();
+}
+
+function drawAll() {
   drawTotals($("totals"), model.drivers);
-  drawDrivers(model.drivers.map((driver) => driver.name));
   draw();
 }
 
@@ -37,34 +56,25 @@ function tell(state) {
   status.textContent = words[state];
 }
 
-// Filters
+// Search and groups
 
-function filter() {
-  return { driver: filters.driver.value, node: filters.node.value, state: filters.state.value };
-}
-
-// drawDrivers keeps a chosen driver, also while it has no pools.
-function drawDrivers(names) {
-  const { driver } = filters;
-  if (driver.value && !names.includes(driver.value)) names.push(driver.value);
-  const listed = [...driver.options].slice(1).map((option) => option.value);
-  if (listed.join() === names.join()) return;
-  const chosen = driver.value;
-  driver.replaceChildren(driver.options[0], ...names.map((name) => new Option(name, name)));
-  driver.value = chosen;
-}
-
-function restore() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  if (asked.get("driver")) filters.driver.append(new Option(asked.get("driver"), asked.get("driver")));
-  for (const [name, field] of Object.entries(filters)) field.value = asked.get(name) ?? "";
-}
-
-function filtered() {
-  const asked = Object.entries(filter()).filter(([, value]) => value);
-  history.replaceState(null, "", asked.length ? "#" + new URLSearchParams(asked) : location.pathname);
+function asked() {
   $("grid").scrollTop = 0;
   draw();
+}
+
+// searchFor is for links: what they name takes the place of the search.
+function searchFor(text) {
+  choose({ kept: null, hovered: null });
+  query.set(text);
+}
+
+async function suggestLabels() {
+  query.suggestLabels(await labels.names());
+}
+
+function suggestTerms() {
+  query.suggestTerms({ kinds: [...model.kinds.values()], drivers: model.drivers.map(({ name }) => name), instances: labels.get(instanceType) });
 }
 
 // Drawing
@@ -80,24 +90,39 @@ const characterWidth = (() => {
   return width;
 })();
 
-function draw() {
-  const selected = model.select(filter());
-  const room = { width: $("canvas").clientWidth, height: $("grid").clientHeight - 20, character: characterWidth };
-  grid.show({ ...arrange(selected, room), count: selected.length });
-  drawShown(selected);
+// about says what a node is.
+function about(item) {
+  return [productsOf(item), labels.get(instanceType).get(item.node)].filter(Boolean).join(" · ");
 }
 
-function drawShown(selected) {
+function draw() {
+  if (!loaded) return;
+  const search = new Search(query.text, model.kinds.values(), labels.get(instanceType));
+  query.tell(search.problem);
+  const selected = model.select(search);
+  for (const label of labelsOf(query.grouping)) labels.get(label);
+  const sections = group(selected, query.grouping, labels);
+  for (const { heading } of sections) if (heading?.key !== undefined) heading.closed = query.closed.has(heading.key);
+  const room = { width: $("canvas").clientWidth, height: $("grid").clientHeight - 20, character: characterWidth, about };
+  grid.show(arrange(sections, room));
+  $("grid").ariaBusy = String(labels.waiting > 0);
+  drawShown(selected, search.terms.length > 0);
+}
+
+function drawShown(selected, searched) {
   const nodes = selected.filter(({ item }) => item.node !== undefined).length;
   const pools = selected.length - nodes;
-  const devices = selected.reduce((n, { pools }) => n + pools.reduce((m, pool) => m + pool.devices.length, 0), 0);
-  const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
+  let [devices, found] = [0, 0];
+  for (const part of selected.flatMap(({ pools }) => pools)) {
+    devices += part.pool.devices.length;
+    found += part.found ? part.found.reduce((n, one) => n + one, 0) : part.pool.devices.length;
+  }
   const parts = [plural(nodes, "node")];
   if (pools) parts.push(plural(pools, "shared pool"));
-  parts.push(plural(devices, "device"));
-  $("shown").textContent = loaded ? parts.join(", ") : "";
-  $("empty").hidden = !loaded || selected.length > 0;
-  $("empty").textContent = model.ids.length ? "No node is like that." : "No fake node is there, and no device is published.";
+  parts.push(searched ? `${number(found)} of ${plural(devices, "device")} found` : plural(devices, "device"));
+  $("shown").textContent = parts.join(", ");
+  $("empty").hidden = selected.length > 0;
+  $("empty").textContent = model.ids.length ? "No device is like that." : "No fake node is there, and no device is published.";
 }
 
 // Details
@@ -109,17 +134,17 @@ function drawDetails() {
   const place = kept ?? hovered ?? focused;
   const found = place && model.find(place);
   if (!found) {
-    told = null;
     details.hide();
     return;
   }
-  told = place;
-  details.show(found, kept !== null);
+  details.show(found, kept !== null, model !== live);
   details.place(grid.cellOf(place));
 }
 
 function choose(change) {
+  const focused = $("details").contains(document.activeElement);
   ({ active, kept, hovered } = { active, kept, hovered, ...change });
+  if (focused && !kept) $("grid").focus();
   grid.choose(active, kept);
   drawDetails();
 }
@@ -139,6 +164,12 @@ $("canvas").addEventListener("pointerover", (event) => {
 });
 $("canvas").addEventListener("pointerleave", () => choose({ hovered: null }));
 $("canvas").addEventListener("click", (event) => {
+  const { group } = event.target;
+  if (group !== undefined) {
+    query.toggle(group);
+    draw();
+    return;
+  }
   const place = cellAt(event);
   choose({ kept: place && !samePlace(place, kept) ? place : null, active: place ?? active });
 });
@@ -149,9 +180,10 @@ document.addEventListener("pointerdown", (event) => {
 // Keys
 
 $("grid").addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target !== $("grid")) return;
   if (event.key === "Enter" || event.key === " ") {
     choose({ kept: active && !samePlace(active, kept) ? active : null });
+    if (kept) $("details").focus();
     event.preventDefault();
     return;
   }
@@ -172,13 +204,16 @@ $("grid").addEventListener("blur", drawDetails);
 
 // Start
 
-restore();
-filters.node.addEventListener("input", filtered);
-filters.driver.addEventListener("change", filtered);
-filters.state.addEventListener("change", filtered);
+const timeline = new Timeline($("timeline"), $("then"), goBack);
+grid.about = about;
+labels.get(instanceType); // which is needed as soon as there are devices
+fields.search.addEventListener("focus", suggestTerms);
+fields.search.addEventListener("input", suggestTerms);
+fields.by.addEventListener("change", suggestLabels);
+fields.label.addEventListener("focus", suggestLabels);
 addEventListener("hashchange", () => {
-  restore();
+  query.restore();
   draw();
 });
-new ResizeObserver(() => loaded && draw()).observe($("grid"));
+new ResizeObserver(() => draw()).observe($("grid"));
 follow(take, tell);

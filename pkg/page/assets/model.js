@@ -1,4 +1,6 @@
-// The model is what is known, and which of it is asked for.
+// The model is what is known.
+
+import { Kind } from "./kinds.js";
 
 export const states = ["free", "blocked", "allocated", "prepared", "failing", "tainted"];
 export const letters = { free: "", blocked: "B", allocated: "A", prepared: "P", failing: "F", tainted: "T" };
@@ -16,7 +18,12 @@ export function nameOf(item) {
   return item.node ?? item.pools[0].name;
 }
 
-const compare = new Intl.Collator("en", { numeric: true }).compare;
+// productsOf is what the devices of a node are.
+export function productsOf(item) {
+  return [...new Set(item.pools.map((pool) => pool.kind.summary).filter(Boolean))].join(" + ");
+}
+
+export const compare = new Intl.Collator("en", { numeric: true }).compare;
 
 function order(a, b) {
   return (a.node !== undefined) - (b.node !== undefined) || compare(nameOf(a), nameOf(b)) || compare(a.id, b.id);
@@ -27,29 +34,46 @@ export class Model {
   byId = new Map();
   ids = [];
 
+  // kinds are known from another model, if there is one.
+  constructor(kinds = new Map()) {
+    this.kinds = kinds;
+  }
+
   // apply takes an answer of api/devices.
   apply(answer) {
-    if (answer.since === undefined) this.byId.clear();
+    if (answer.since === undefined) {
+      this.byId.clear();
+      this.kinds.clear();
+    }
+    for (const { id, devices } of answer.kinds ?? []) this.kinds.set(id, new Kind(devices));
     const before = answer.since === undefined ? -1 : this.byId.size;
-    for (const item of answer.items) this.byId.set(item.id, item);
+    for (const item of answer.items) {
+      for (const pool of item.pools) this.#learn(pool);
+      this.byId.set(item.id, item);
+    }
     const added = this.byId.size !== before;
     for (const id of answer.removed ?? []) this.byId.delete(id);
     this.drivers = answer.drivers;
     if (added || answer.removed) this.ids = [...this.byId.values()].sort(order).map((item) => item.id);
+    return added;
   }
 
-  // select returns the items that a filter lets through, each with those of its
-  // pools that it does.
-  select({ driver, node, state }) {
-    const part = node.trim().toLowerCase();
+  // learn has a pool know its kind itself, not only the id.
+  #learn(pool) {
+    const kind = this.kinds.get(pool.kind) ?? new Kind([]);
+    kind.learn(pool.devices.map((device) => device.name));
+    pool.kind = kind;
+  }
+
+  // select returns the items with devices that a search finds. Each has its pools with
+  // the shape in which their devices are drawn, and which devices are found: found is
+  // nothing where all are.
+  select(search) {
     const selected = [];
     for (const id of this.ids) {
       const item = this.byId.get(id);
-      const pools = driver ? item.pools.filter((pool) => pool.driver === driver) : item.pools;
-      if ((driver || state) && pools.length === 0) continue;
-      if (part && !nameOf(item).toLowerCase().includes(part)) continue;
-      if (state && !pools.some((pool) => pool.devices.some((device) => device.state === state))) continue;
-      selected.push({ item, pools });
+      const found = search.find(item);
+      if (found) selected.push({ item, pools: item.pools.map((pool, i) => ({ pool, shape: pool.kind.shape, found: found[i] })) });
     }
     return selected;
   }
@@ -58,8 +82,8 @@ export class Model {
   find(place) {
     const item = this.byId.get(place.id);
     const pool = item?.pools.find((pool) => pool.driver === place.driver && pool.name === place.pool);
-    const device = pool?.devices.find((device) => device.name === place.device);
-    return device && { item, pool, device };
+    const index = pool?.devices.findIndex((device) => device.name === place.device) ?? -1;
+    return index < 0 ? undefined : { item, pool, index, device: pool.devices[index] };
   }
 }
 

@@ -60,6 +60,7 @@ func Observe(slice *resourcev1.ResourceSlice) *Observed {
 			Count:      pool.ResourceSliceCount,
 			Devices:    inventory.NamesOf(slice.Spec.Devices),
 			Sharing:    inventory.SharingOf(&slice.Spec),
+			Facts:      inventory.FactsOf(&slice.Spec),
 			Taints:     taintsIn(slice.Spec.Devices),
 		},
 		OwnerReferences: slice.OwnerReferences,

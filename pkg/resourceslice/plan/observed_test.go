@@ -139,6 +139,7 @@ func TestObserve(t *testing.T) {
 		Slice: inventory.Slice{
 			Node: "n", Driver: "d", Pool: "p", Name: "s", Generation: 1, Count: 1,
 			Devices: inventory.NamesOf(slice.Spec.Devices),
+			Facts:   inventory.FactsOf(&slice.Spec),
 			Taints:  map[string][]inventory.Taint{"a": {{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNoSchedule, TimeAdded: added.Time}}},
 		},
 		OwnerReferences: []metav1.OwnerReference{{Name: "n"}}, Content: content,

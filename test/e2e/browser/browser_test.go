@@ -65,7 +65,7 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	require.NoError(t, err)
 	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
-	b.wait(`document.getElementById("status").dataset.state === "live"`)
+	b.wait(`document.getElementById("status").dataset.state === "live" && document.getElementById("grid").ariaBusy === "false"`)
 	return b
 }
 
@@ -132,7 +132,7 @@ func (b *tab) set(id, value string) {
 	eval[bool](b, fmt.Sprintf(`(() => {
 		const field = document.getElementById(%q);
 		field.value = %q;
-		field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", {bubbles: true}));
+		for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, {bubbles: true}));
 		return true;
 	})()`, id, value))
 }

@@ -22,7 +22,7 @@ func TestPrepare(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t, harness.AllFeatures(cluster.Options{Config: harness.FastStages(t), Audit: true}))
 	h.Configure("configuration", harness.Knobs)
-	h.Sidecar()
+	process := h.Sidecar()
 	for name, test := range map[string]func(*harness.H){
 		"FromTemplate":            testFromTemplate,
 		"TwentyPodsShareAClaim":   testTwentyPodsShareAClaim,
@@ -43,6 +43,7 @@ func TestPrepare(t *testing.T) {
 		"ModeNone":                testModeNone,
 		"Parameters":              testParameters,
 		"ClaimOfAnotherPod":       testClaimOfAnotherPod,
+		"Timeline":                func(h *harness.H) { testTimeline(h, process) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

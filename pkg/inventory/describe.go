@@ -1,0 +1,140 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unique"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Description is what a device is.
+type Description struct {
+	// Whole is the device that this one is a part of.
+	Whole string `json:"whole,omitempty"`
+	// Product and Memory are those of the attributes and capacities that say so.
+	Product string `json:"product,omitempty"`
+	Memory  string `json:"memory,omitempty"`
+	// UUID, or what else tells the device from all others, is not known of a kind.
+	UUID       string            `json:"uuid,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Capacity   map[string]string `json:"capacity,omitempty"`
+}
+
+// What drivers call these attributes and capacities; the first that a device has counts.
+var (
+	uuids    = []string{"uuid", "serial", "deviceID", "deviceId", "resource.kubernetes.io/pciBusID", "pciAddress"}
+	products = []string{"productName", "model", "product", "deviceType", "type"}
+	memories = []string{"memory", "hbm", "memorySize"}
+)
+
+// Describe describes a device of a driver.
+func Describe(driver string, device *resourcev1.Device) Description {
+	d := description(driver, texts(device.Attributes, attributeText), texts(device.Capacity, capacityText))
+	d.UUID = first(uuids, driver, d.Attributes)
+	return d
+}
+
+func description(driver string, attributes, capacity map[string]string) Description {
+	return Description{Product: first(products, driver, attributes), Memory: first(memories, driver, capacity), Attributes: attributes, Capacity: capacity}
+}
+
+func texts[T any](values map[resourcev1.QualifiedName]T, show func(T) string) map[string]string {
+	all := make(map[string]string, len(values))
+	for name, value := range values {
+		all[string(name)] = show(value)
+	}
+	return all
+}
+
+// first finds the first of the names that there is, with the driver's domain or
+// without.
+func first(names []string, driver string, values map[string]string) string {
+	for _, name := range names {
+		for _, whole := range []string{name, driver + "/" + name} {
+			if value, found := values[whole]; found {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+func capacityText(c resourcev1.DeviceCapacity) string { return c.Value.String() }
+
+func attributeText(a resourcev1.DeviceAttribute) string {
+	switch {
+	case a.StringValue != nil:
+		return *a.StringValue
+	case a.VersionValue != nil:
+		return *a.VersionValue
+	case a.IntValue != nil:
+		return strconv.FormatInt(*a.IntValue, 10)
+	case a.BoolValue != nil:
+		return strconv.FormatBool(*a.BoolValue)
+	}
+	return listText(a)
+}
+
+// listText is an attribute with several values.
+func listText(a resourcev1.DeviceAttribute) string {
+	all := slices.Concat(a.StringValues, a.VersionValues)
+	for _, value := range a.IntValues {
+		all = append(all, fmt.Sprint(value))
+	}
+	for _, value := range a.BoolValues {
+		all = append(all, fmt.Sprint(value))
+	}
+	return strings.Join(all, ", ")
+}
+
+// identify gives the kind its id, a hash of all that pools of the kind have in common.
+func (k *Kind) identify() {
+	sum := sha256.New()
+	for i := range k.keys {
+		for _, text := range k.keys[i].texts() {
+			fmt.Fprintf(sum, "%d %s", len(text), text)
+		}
+	}
+	k.id = hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+func (k *kindKey) texts() []string {
+	texts := []string{k.driver, "", "", ""}
+	for i, kept := range []unique.Handle[string]{k.devices.joined, k.sharing.encoded, k.facts.encoded} {
+		if kept != (unique.Handle[string]{}) {
+			texts[i+1] = kept.Value()
+		}
+	}
+	return texts
+}
+
+// MarshalJSON implements json.Marshaler: the id, and what the devices are, in their
+// order. It is made when it is asked for, since there may be many kinds.
+func (k *Kind) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		ID      string        `json:"id"`
+		Devices []Description `json:"devices"`
+	}{k.id, k.describe()})
+}
+
+func (k *Kind) describe() []Description {
+	all := make([]Description, len(k.free))
+	begin := 0
+	for i, end := range k.ends {
+		key := &k.keys[i]
+		key.facts.each(func(device int, attributes, capacity map[string]string) {
+			all[begin+device] = description(key.driver, attributes, capacity)
+		})
+		begin = end
+	}
+	for i := range all {
+		all[i].Whole = k.Whole(i)
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+)
+
+// nest finds the devices that are parts of others: those that draw on the same counter
+// set and no other. The whole is the one that takes more of the set than any other.
+// Where several take as much, since one part is as large as the whole, it is the one
+// with whose name the names of all others begin.
+func (k *Kind) nest() {
+	drawing := make([][]int, k.sets)
+	for i := range k.draws {
+		if on := k.draws[i].groups; len(on) == 1 {
+			drawing[on[0].set] = append(drawing[on[0].set], i)
+		}
+	}
+	for _, devices := range drawing {
+		if at, ok := k.wholeOf(devices); ok {
+			k.addParts(at, devices)
+		}
+	}
+}
+
+func (k *Kind) wholeOf(devices []int) (at int, ok bool) {
+	most, takes := 0.0, make([]float64, len(devices))
+	for i, device := range devices {
+		takes[i] = k.takenBy(device)
+		most = max(most, takes[i])
+	}
+	var largest []int
+	for i, device := range devices {
+		if takes[i] == most {
+			largest = append(largest, device)
+		}
+	}
+	for _, device := range largest {
+		if !slices.ContainsFunc(largest, func(other int) bool { return !strings.HasPrefix(k.free[other].Name, k.free[device].Name) }) {
+			return device, true
+		}
+	}
+	return 0, false
+}
+
+// takenBy sums up which part of each counter a device takes.
+func (k *Kind) takenBy(device int) float64 {
+	sum := 0.0
+	for _, need := range k.draws[device].needs {
+		if total := k.counters[need.counter].total; total.Sign() > 0 {
+			sum += need.amount.AsApproximateFloat64() / total.AsApproximateFloat64()
+		}
+	}
+	return sum
+}
+
+func (k *Kind) addParts(whole int, devices []int) {
+	if k.wholes == nil {
+		k.wholes = slices.Repeat([]int{-1}, len(k.free))
+	}
+	for _, device := range devices {
+		if device != whole {
+			k.wholes[device] = whole
+		}
+	}
+}
+
+// Whole names the device that another one, by its index, is a part of. It is empty for
+// one that is not a part.
+func (k *Kind) Whole(device int) string {
+	if k.wholes == nil || k.wholes[device] < 0 {
+		return ""
+	}
+	return k.free[k.wholes[device]].Name
+}

@@ -1,0 +1,83 @@
+package page
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+)
+
+// device serves GET /api/device?driver=D&pool=P&device=N: all attributes and capacities
+// of one device. The caches keep none that each device has a value of its own of, such as
+// a UUID, so the API server is asked for the slice. The answer is
+//
+//	{
+//	  "product": "NVIDIA H100 80GB HBM3", "memory": "80Gi", "uuid": "GPU-...",  // absent where not known
+//	  "attributes": {"productName": "NVIDIA H100 80GB HBM3"}, "capacity": {"memory": "80Gi"}
+//	}
+func (o *Options) device(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
+	driver, name := asked.Get("driver"), asked.Get("device")
+	slice := o.sliceOf(driver, asked.Get("pool"), name)
+	if slice == "" {
+		http.Error(w, "there is no such device", http.StatusNotFound)
+		return
+	}
+	published, err := o.Slice(r.Context(), slice)
+	if err != nil {
+		http.Error(w, "get ResourceSlice "+slice+": "+err.Error(), statusOf(err))
+		return
+	}
+	for i := range published.Spec.Devices {
+		if device := &published.Spec.Devices[i]; device.Name == name {
+			write(w, r, inventory.Describe(driver, device))
+			return
+		}
+	}
+	http.Error(w, "there is no such device any more", http.StatusNotFound)
+}
+
+// sliceOf names the slice of the newest generation that has a device.
+func (o *Options) sliceOf(driver, pool, device string) string {
+	name, generation := "", int64(-1)
+	for _, slice := range o.Source.Slices() {
+		if slice.Driver != driver || slice.Pool != pool || slice.Generation <= generation {
+			continue
+		}
+		if slices.Contains(slice.Devices.List(), device) {
+			name, generation = slice.Name, slice.Generation
+		}
+	}
+	return name
+}
+
+func statusOf(err error) int {
+	if apierrors.IsNotFound(err) {
+		return http.StatusNotFound
+	}
+	return http.StatusBadGateway
+}
+
+// labels serves GET /api/labels: {"names": [...]}, the names of the labels of all fake
+// nodes. GET /api/labels?name=N answers {"values": {"VALUE": ["NODE", ...]}}: the nodes
+// that have the label. The page asks when it needs them.
+func (o *Options) labels(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query().Get("name")
+	names, values := map[string]bool{}, map[string][]string{}
+	for node, labels := range o.Labels {
+		for name, value := range labels {
+			names[name] = true
+			if name == asked {
+				values[value] = append(values[value], node)
+			}
+		}
+	}
+	if asked == "" {
+		write(w, r, map[string][]string{"names": append([]string{}, slices.Sorted(maps.Keys(names))...)})
+		return
+	}
+	write(w, r, map[string]map[string][]string{"values": values})
+}
