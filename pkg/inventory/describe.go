@@ -98,7 +98,7 @@ func (k *Kind) identify() {
 	sum := sha256.New()
 	for i := range k.keys {
 		for _, text := range k.keys[i].texts() {
-			fmt.Fprintf(sum, "%d %s", len(text), text)
+			sum.Write(appendText(nil, text))
 		}
 	}
 	k.id = hex.EncodeToString(sum.Sum(nil)[:8])

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,13 +56,54 @@ func TestInventoryOfProfiles(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Parallel()
 			r := random{rand.New(rand.NewPCG(1, 0))} //nolint:gosec // it is to be the same each time
-			c := newComparison(t, path, rendered(t, path))
+			c := newComparison(t, path, rendered(t, path, "1"))
 			for range 4 {
 				c.giveRandom(r)
 				c.compare(map[inventory.State]int{})
 			}
 		})
 	}
+}
+
+// TestKindsOfProfiles: what is kept of all nodes of a profile is the same, so it is kept
+// once.
+func TestKindsOfProfiles(t *testing.T) {
+	t.Parallel()
+	templates, err := filepath.Glob("../../../kustomize/profiles/*/template.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(templates), 10)
+	for _, path := range templates {
+		kinds := map[string][]string{} // by node
+		c := comparison{world: rendered(t, path, "2")}
+		for _, item := range c.inventory().Items {
+			for _, pool := range item.Pools {
+				if item.Node != "" {
+					kinds[item.Node] = append(kinds[item.Node], pool.Kind)
+				}
+			}
+		}
+		different := map[string]bool{}
+		for _, of := range kinds {
+			different[strings.Join(of, " ")] = true
+		}
+		require.NotEmpty(t, kinds, path)
+		require.LessOrEqual(t, 2*len(different), len(kinds), "%s: each of its templates has two nodes", path)
+	}
+}
+
+// TestPartsOfMIG: each of the 8 GPUs has 25 parts, one of which is as large as the GPU.
+func TestPartsOfMIG(t *testing.T) {
+	t.Parallel()
+	c := comparison{world: rendered(t, "../../../kustomize/profiles/nvidia-h100-mig/template.yaml", "1")}
+	taken := c.inventory()
+	pool := taken.Items[0].Pools[0]
+	parts := map[string]int{}
+	for i, device := range pool.Devices {
+		whole := taken.Kinds[pool.Kind].Whole(i)
+		parts[whole]++
+		require.True(t, whole == "" || strings.HasPrefix(device.Name, whole+"-"), device.Name)
+	}
+	require.Equal(t, map[string]int{"": 8, "gpu-0": 25, "gpu-1": 25, "gpu-2": 25, "gpu-3": 25, "gpu-4": 25, "gpu-5": 25, "gpu-6": 25, "gpu-7": 25}, parts)
 }
 
 // exampleDriver is the DaemonSet of dra-example-driver, on which its profile depends.
@@ -85,8 +127,8 @@ spec:
         - {name: BINDING_CONDITIONS, value: "false"}
 `
 
-// rendered is a world with one node of a template.
-func rendered(t *testing.T, path string) *World {
+// rendered is a world with nodes of a template.
+func rendered(t *testing.T, path, nodes string) *World {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -94,7 +136,7 @@ func rendered(t *testing.T, path string) *World {
 	require.NoError(t, in.read(documents.Split(path, append(text, exampleDriver...))))
 	c := &command{streams: cli.Streams{Out: io.Discard, ErrOut: io.Discard}}
 	c.server.AddTo(&cobra.Command{})
-	require.NoError(t, c.nodes.Set("1"))
+	require.NoError(t, c.nodes.Set(nodes))
 	require.NoError(t, c.render(t.Context(), in))
 	require.NotEmpty(t, in.Slices)
 	return &in.World
@@ -132,9 +174,9 @@ func newComparison(t *testing.T, name string, world *World) *comparison {
 
 // inventory takes the inventory as the sidecar does.
 func (c *comparison) inventory() *inventory.Inventory {
-	var slices []inventory.Slice
+	var published []inventory.Slice
 	for _, slice := range c.world.Slices {
-		slices = append(slices, plan.Observe(slice).Slice)
+		published = append(published, plan.Observe(slice).Slice)
 	}
 	var allocations []inventory.Allocation
 	for _, claim := range c.world.Claims {
@@ -144,7 +186,7 @@ func (c *comparison) inventory() *inventory.Inventory {
 	}
 	return (&inventory.Source{
 		Nodes:       func() []string { return nil },
-		Slices:      func() []inventory.Slice { return slices },
+		Slices:      func() []inventory.Slice { return published },
 		Allocations: func() []inventory.Allocation { return allocations },
 		Changes:     func() uint64 { return 0 },
 	}).Take()

@@ -138,6 +138,7 @@ function drawBand(element, band, layout, about) {
 function drawHeading(element, { text, key, detail, closed, row }) {
   set(element, "role", "row");
   set(element, "className", "band heading");
+  element.style.gridTemplateColumns = "1fr";
   element.setAttribute("aria-rowindex", row);
   const cell = make("span", "title", "gridcell");
   if (key === undefined) {

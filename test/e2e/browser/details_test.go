@@ -59,6 +59,7 @@ func TestCommands(t *testing.T) {
 	}
 	b.wait(`document.querySelectorAll("#canvas .cell").length === 32`)
 	b.pointAt(cell(4, "gpu-3"), true)
+	b.wait(`document.getElementById("details").innerText.includes("GPU-h100-3-3")`)
 	commands := func() []string {
 		return eval[[]string](b, `[...document.querySelectorAll("#details code")].map((code) => code.textContent)`)
 	}

@@ -52,6 +52,8 @@ func TestTenThousandNodes(t *testing.T) {
 	b.set("group", "rack")
 	b.wait(`document.querySelector(".heading")?.textContent.startsWith("rack r0")`)
 	require.Less(t, elements(), 4000)
+	require.Contains(t, b.headings()[0], "rack r0 2,500 nodes, 20,000 devices")
+	require.True(t, eval[bool](b, `(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)(document.querySelector(".heading .title"))`), "all of it is seen")
 	b.picture("ten-thousand-nodes-grouped")
 	b.requireNoErrors()
 }
