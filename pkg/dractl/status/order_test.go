@@ -28,10 +28,9 @@ func TestOrder(t *testing.T) {
 	train.CreationTimestamp = at(0)
 	client := fake.NewClientset(made, train,
 		event("train", "Scheduled", 420*time.Millisecond), event("train", "FailedScheduling", 90*time.Millisecond), event("train", "Pulled", time.Second+5*time.Millisecond))
-	steps, err := path(t.Context(), client, "default", "made")
-	require.NoError(t, err)
+	steps := pathIn(t, client, "made")
 	var out strings.Builder
-	require.NoError(t, printSteps(&out, output.Table, steps))
+	require.NoError(t, stepTable(steps).Print(&out, output.Table))
 	require.Equal(t, `TIME                       AFTER    OBJECT      STEP                             DETAIL
 2026-01-02T03:04:05Z       0s       Pod train   created                          <none>
 2026-01-02T03:04:05Z       0s       claim       created                          gpu wants 1 of gpu
