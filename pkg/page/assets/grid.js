@@ -136,9 +136,10 @@ function makeEntry() {
 
 function drawEntry(element, entry, layout) {
   const [name, lines] = element.children;
-  const text = entry.first ? nameOf(entry.item) : "";
+  const text = nameOf(entry.item);
   set(name, "textContent", text);
-  set(name, "title", text);
+  set(name, "title", entry.first ? text : "");
+  name.classList.toggle("again", !entry.first);
   if (entry.lines.length === 0) {
     lines.replaceChildren(make("span", "line nothing"));
     lines.firstChild.textContent = "no devices";

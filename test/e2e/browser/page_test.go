@@ -196,7 +196,7 @@ func TestKeyboard(t *testing.T) {
 			b.do(chromedp.KeyEvent(key))
 		}
 	}
-	press(kb.Tab, kb.Tab, kb.Tab, kb.Tab)
+	press(kb.Tab, kb.Tab, kb.Tab, kb.Tab, kb.Tab)
 	require.Equal(t, "grid", eval[string](b, "document.activeElement.id"))
 	press(kb.ArrowDown)
 	require.Equal(t, "h100-0 gpu-0", active())
