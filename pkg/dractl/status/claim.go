@@ -245,6 +245,26 @@ func podSteps(pod *corev1.Pod, owner bool) []Step {
 		}
 		steps = append(steps, step)
 	}
+	steps = append(steps, containerSteps(object, pod.Status.InitContainerStatuses, rankStarting, rankStarting)...)
+	return append(steps, containerSteps(object, pod.Status.ContainerStatuses, rankRunning, rankAfter)...)
+}
+
+// containerSteps say when containers started, and when they ended, with these ranks.
+func containerSteps(object string, statuses []corev1.ContainerStatus, started, ended int) []Step {
+	var steps []Step
+	for i := range statuses {
+		name := "container " + statuses[i].Name
+		start := Step{What: "started", Object: object, Detail: name, rank: started}
+		switch state := &statuses[i].State; {
+		case state.Running != nil:
+			start.Time = known(&state.Running.StartedAt)
+			steps = append(steps, start)
+		case state.Terminated != nil:
+			start.Time = known(&state.Terminated.StartedAt)
+			outcome := detail(fmt.Sprintf("%s: exit code %d", name, state.Terminated.ExitCode), state.Terminated.Reason, state.Terminated.Message)
+			steps = append(steps, start, Step{Time: known(&state.Terminated.FinishedAt), What: "ended", Object: object, Detail: outcome, rank: ended})
+		}
+	}
 	return steps
 }
 

@@ -117,11 +117,11 @@ func newClaim(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "claim NAME",
-		Short: "Show the steps of a claim from its creation to its preparation, with their times.",
-		Long: `Show the steps of a claim from its creation to its preparation, with their times.
+		Short: "Show the steps of a claim from its creation until its Pods run, with their times.",
+		Long: `Show the steps of a claim from its creation until its Pods run, with their times.
 
 The steps are from the claim, the conditions of its devices, the Pods that it is
-reserved for, and events, in the order in which they happened. Most times in
+reserved for and their containers, and events, in the order in which they happened. Most times in
 the API are whole seconds. Fractions of a second are shown where the API has them,
 as in the scheduler's events. The time of the allocation is in the claim, or else it is
 the time at which the scheduler last wrote its status. The claim is prepared for a
