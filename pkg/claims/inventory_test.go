@@ -88,10 +88,10 @@ func TestInventoryOfAFailure(t *testing.T) {
 // TestWaitingPods counts a Pod on a fake node until it is prepared or ends.
 func TestWaitingPods(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p, q, real := newPod("p", "c"), newPod("q", "d"), newPod("real", "e")
-		bindTo("real")(real)
+		p, q, other := newPod("p", "c"), newPod("q", "d"), newPod("other", "e")
+		bindTo("real")(other)
 		w := newWorld(t, template("d", "")+configuration("{prepareWhen: {matchLabels: {go: now}}}"), newNode("n"), realNode("real"),
-			p, q, real, allocated("c", p), allocated("d", q), allocated("e", real))
+			p, q, other, allocated("c", p), allocated("d", q), allocated("e", other))
 		waiting := func() int {
 			synctest.Wait()
 			return w.controller.observer.states.waitingPods()[preparing]

@@ -145,7 +145,7 @@ func TestFollowNode(t *testing.T) {
 func TestFollowClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
+		f := watch(t, output.Table, func(_ *command, client *fake.Clientset) (*live, func(context.Context) *view) {
 			l := liveClaim(client, "default", "waits")
 			return l, func(context.Context) *view { return claimOf(l, "default", "waits") }
 		}, fleet()...)
