@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -74,14 +75,9 @@ func annotate(t *testing.T, series string) map[string]string {
 	for _, a := range readDashboard(t).Annotations.List {
 		for minute := range 11 {
 			for _, sample := range s.query(t, fill(a.Expr, ".*"), time.Unix(int64(60*minute), 0)) {
-				shown, text := minute, a.TitleFormat+" "+legend(a.TextFormat, sample.Metric)
-				if a.UseValueForTime {
-					shown = int(time.UnixMilli(int64(sample.F)).Unix() / 60)
-				} else if sample.F <= 0 {
-					continue
-				}
-				if known := at[text]; len(known) == 0 || known[len(known)-1] != shown {
-					at[text] = append(known, shown)
+				text := a.TitleFormat + " " + legend(a.TextFormat, sample.Metric)
+				if shown, is := a.minute(minute, sample.F); is && !slices.Contains(at[text], shown) {
+					at[text] = append(at[text], shown)
 				}
 			}
 		}
@@ -91,6 +87,14 @@ func annotate(t *testing.T, series string) map[string]string {
 		times[text] = spans(minutes)
 	}
 	return times
+}
+
+// minute is where a value that is found in a minute is shown, if it is.
+func (a *annotation) minute(found int, value float64) (at int, shown bool) {
+	if a.UseValueForTime {
+		return int(time.UnixMilli(int64(value)).Unix() / 60), true
+	}
+	return found, value > 0
 }
 
 // testAnnotations has the annotations find what has happened.
