@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -73,13 +74,41 @@ func TestInventoryOfAFailure(t *testing.T) {
 		failing := w.inventory()
 		require.Len(t, failing, 2)
 		require.Regexp(t, "^c has d/n/gpu-0 failing: .+, p$", failing[0])
+		require.Equal(t, map[string]int{preparing: 0, plan.ReasonSimulated: 2}, w.controller.observer.states.waitingPods())
 		before := w.controller.Changes()
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = nil })
 		w.Remove(q)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared p", "d has d/n/gpu-0 q"}, w.inventory())
 		require.Greater(t, w.controller.Changes(), before)
-		require.Empty(t, w.controller.observer.states.failures)
+		require.Equal(t, map[string]int{preparing: 0}, w.controller.observer.states.waitingPods())
+	})
+}
+
+// TestWaitingPods counts a Pod on a fake node until it is prepared or ends.
+func TestWaitingPods(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q, other := newPod("p", "c"), newPod("q", "d"), newPod("other", "e")
+		bindTo("real")(other)
+		w := newWorld(t, template("d", "")+configuration("{prepareWhen: {matchLabels: {go: now}}}"), newNode("n"), realNode("real"),
+			p, q, other, allocated("c", p), allocated("d", q), allocated("e", other))
+		waiting := func() int {
+			synctest.Wait()
+			return w.controller.observer.states.waitingPods()[preparing]
+		}
+		require.Equal(t, 2, waiting())
+		w.stop()
+		w.start()
+		require.Equal(t, 2, waiting())
+		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"go": "now"} })
+		require.Equal(t, 1, waiting())
+		w.editPod("q", setPhase(corev1.PodFailed))
+		require.Zero(t, waiting())
+		require.NoError(t, testutil.GatherAndCompare(w.controller.observer.states.metrics.all, strings.NewReader(`
+# HELP kwok_dra_waiting_pods Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.
+# TYPE kwok_dra_waiting_pods gauge
+kwok_dra_waiting_pods{reason="preparing"} 0
+`), "kwok_dra_waiting_pods"))
 	})
 }
 

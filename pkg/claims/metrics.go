@@ -15,7 +15,7 @@ type metrics struct {
 	podWrites            *prometheus.CounterVec
 }
 
-func newMetrics(prepared func() int) *metrics {
+func newMetrics(prepared func() int, waiting func() map[string]int) *metrics {
 	m := &metrics{
 		all: prometheus.NewRegistry(),
 		prepares: prometheus.NewCounter(prometheus.CounterOpts{
@@ -48,6 +48,22 @@ func newMetrics(prepared func() int) *metrics {
 		Name: "kwok_dra_prepared_claims",
 		Help: "ResourceClaims that are prepared for a Pod now.",
 	}, func() float64 { return float64(prepared()) })
-	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse)
+	m.all.MustRegister(m.prepares, m.unprepares, m.failures, m.latency, m.claimWrites, m.podWrites, inUse, waitingPods(waiting))
 	return m
+}
+
+// waitingPods counts when it is asked.
+type waitingPods func() map[string]int
+
+var waitingDesc = prometheus.NewDesc("kwok_dra_waiting_pods",
+	"Pods on fake nodes whose claims are not prepared yet, by the reason of the last failure, or preparing where nothing has failed.", []string{"reason"}, nil)
+
+// Describe implements prometheus.Collector.
+func (w waitingPods) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- waitingDesc }
+
+// Collect implements prometheus.Collector.
+func (w waitingPods) Collect(metrics chan<- prometheus.Metric) {
+	for reason, count := range w() {
+		metrics <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(count), reason)
+	}
 }

@@ -130,9 +130,16 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	}
 }
 
-// mark keeps the account of what is prepared.
+// waits reports whether the Pod waits for its claims, and for this replica.
+func (s *podSync) waits() bool {
+	pod := s.view.Pod
+	return !s.state.standby && !plan.Ending(pod) && plan.ReadyToStart(pod) != corev1.ConditionTrue
+}
+
+// mark keeps the account of what is prepared, and of what waits for that.
 func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 	s.state.standby = next.Standby
+	r.observer.states.noteWaiting(s.state.uid, s.waits())
 	r.observer.states.markPrepared(s.state, next.Prepared...)
 	if next.Unprepared {
 		unused := len(s.state.claims) == 0
@@ -197,7 +204,9 @@ func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Fa
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.ended(s, driversIn(s.view), failure)
 	r.event(s, failure)
-	r.observer.states.noteFailure(s.state.uid, failure.Error())
+	if s.waits() {
+		r.observer.states.noteFailure(s.state.uid, failure)
+	}
 	s.state.memory.Last = plan.NewLastFailure(s.view, failure, time.Now().Add(retry))
 	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",
 		"pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)

@@ -28,9 +28,18 @@ type states struct {
 	mu sync.Mutex
 	// users are of claims that are prepared, as in the kubelet's checkpoint.
 	users map[types.UID]claimUsers
-	// failures maps Pods to why preparing their claims fails.
-	failures map[types.UID]string
+	// waiting maps Pods whose claims are not prepared yet to why.
+	waiting map[types.UID]waiting
 }
+
+// waiting is why the claims of a Pod are not prepared yet: the last failure, or that
+// there has been none.
+type waiting struct {
+	reason, failure string
+}
+
+// preparing is the reason of a Pod for which nothing has failed.
+const preparing = "preparing"
 
 // claimUsers are the Pods that a claim is prepared for.
 type claimUsers struct {
@@ -72,30 +81,58 @@ type claimState struct {
 }
 
 func newStates() *states {
-	s := &states{users: map[types.UID]claimUsers{}, failures: map[types.UID]string{}}
-	s.metrics = newMetrics(s.prepared)
+	s := &states{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}
+	s.metrics = newMetrics(s.prepared, s.waitingPods)
 	return s
 }
 
 // noteReady notes that a Pod's containers can be started.
 func (s *states) noteReady(key types.NamespacedName, uid types.UID) {
-	s.noteFailure(uid, "")
+	s.noteWaiting(uid, false)
 	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == uid {
 		s.metrics.latency.Observe(time.Since(bound.(boundPod).at).Seconds())
 	}
 }
 
-// noteFailure notes why preparing the claims of a Pod fails, or that it no longer does.
-func (s *states) noteFailure(uid types.UID, message string) {
+// noteFailure notes why preparing the claims of a Pod fails.
+func (s *states) noteFailure(uid types.UID, failure *plan.Failure) {
+	s.note(uid, waiting{failure.Reason, failure.Error()})
+}
+
+// noteWaiting notes whether a Pod waits for its claims. A failure stays known while it does.
+func (s *states) noteWaiting(uid types.UID, waits bool) {
+	s.mu.Lock()
+	_, known := s.waiting[uid]
+	s.mu.Unlock()
+	switch {
+	case waits && !known:
+		s.note(uid, waiting{reason: preparing})
+	case !waits && known:
+		s.note(uid, waiting{})
+	}
+}
+
+// note notes why a Pod waits, or that it no longer does.
+func (s *states) note(uid types.UID, why waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failures[uid] == message {
-		return
+	if s.waiting[uid].failure != why.failure {
+		s.changes.Add(1)
 	}
-	s.changes.Add(1)
-	if s.failures[uid] = message; message == "" {
-		delete(s.failures, uid)
+	if s.waiting[uid] = why; why.reason == "" {
+		delete(s.waiting, uid)
 	}
+}
+
+// waitingPods counts the Pods that wait, by reason.
+func (s *states) waitingPods() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[string]int{preparing: 0}
+	for _, why := range s.waiting {
+		counts[why.reason]++
+	}
+	return counts
 }
 
 // failureOf is why preparing fails for one of the Pods that a claim is reserved for, or
@@ -104,8 +141,8 @@ func (s *states) failureOf(consumers []resourcev1.ResourceClaimConsumerReference
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, consumer := range consumers {
-		if message := s.failures[consumer.UID]; message != "" {
-			return message
+		if failure := s.waiting[consumer.UID].failure; failure != "" {
+			return failure
 		}
 	}
 	return ""
@@ -128,7 +165,7 @@ func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
 func (s *states) forgetPod(key types.NamespacedName) (forgotten *podState, asked sets.Set[string]) {
 	if state, known := s.pods.LoadAndDelete(key); known {
 		forgotten = state.(*podState)
-		s.noteFailure(forgotten.uid, "")
+		s.noteWaiting(forgotten.uid, false)
 		if len(forgotten.claims) > 0 {
 			asked = s.markUnprepared(forgotten)
 		}
@@ -167,7 +204,7 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 // markUnprepared notes that no claim is prepared any more for a Pod, and counts those for
 // which it was the last one. It returns the drivers of these.
 func (s *states) markUnprepared(state *podState) (asked sets.Set[string]) {
-	s.noteFailure(state.uid, "")
+	s.noteWaiting(state.uid, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked = sets.New[string]()

@@ -225,7 +225,7 @@ func TestCollector(t *testing.T) {
 	t.Parallel()
 	incomplete := slice("n1", "gpu-0 gpu-1")
 	incomplete.Count = 2
-	require.NoError(t, testutil.CollectAndCompare(NewCollector(fixed(nil, []Slice{incomplete}, allocation("n1", "gpu-0", Claim{Name: "c"}))), strings.NewReader(`
+	require.NoError(t, testutil.CollectAndCompare(NewCollector(fixed([]string{"n1", "n2"}, []Slice{incomplete}, allocation("n1", "gpu-0", Claim{Name: "c"}))), strings.NewReader(`
 # HELP kwok_dra_device_states Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else failing, prepared, allocated, blocked or free.
 # TYPE kwok_dra_device_states gauge
 kwok_dra_device_states{driver="d",state="allocated"} 1
@@ -240,6 +240,9 @@ kwok_dra_device_utilization_ratio{driver="d"} 0.5
 # HELP kwok_dra_incomplete_pools Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.
 # TYPE kwok_dra_incomplete_pools gauge
 kwok_dra_incomplete_pools{driver="d"} 1
+# HELP kwok_dra_nodes Fake nodes that there are now, with devices and without.
+# TYPE kwok_dra_nodes gauge
+kwok_dra_nodes 2
 `)))
 	problems, err := testutil.CollectAndLint(NewCollector(fixed(nil, []Slice{incomplete})))
 	require.NoError(t, err)
@@ -259,7 +262,7 @@ func TestCollectorCountsAgain(t *testing.T) {
 	collector := NewCollector(source)
 	for i, want := range []int{1, 1, 2, 2} {
 		changes = uint64(i / 2)
-		require.Equal(t, int(states)+2, testutil.CollectAndCount(collector))
+		require.Equal(t, int(states)+3, testutil.CollectAndCount(collector))
 		require.Equal(t, want, taken)
 	}
 }

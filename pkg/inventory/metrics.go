@@ -8,8 +8,8 @@ import (
 
 // collector counts when it is asked, if anything has changed since the last time.
 type collector struct {
-	source                          *Source
-	states, utilization, incomplete *prometheus.Desc
+	source                                 *Source
+	nodes, states, utilization, incomplete *prometheus.Desc
 
 	mu sync.Mutex
 	// drivers are as of changes, and nil before the first time.
@@ -21,6 +21,7 @@ type collector struct {
 func NewCollector(source *Source) prometheus.Collector {
 	return &collector{
 		source: source,
+		nodes:  prometheus.NewDesc("kwok_dra_nodes", "Fake nodes that there are now, with devices and without.", nil, nil),
 		states: prometheus.NewDesc("kwok_dra_device_states",
 			"Devices that are published now, by driver and state: tainted (NoSchedule or NoExecute), or else failing, prepared, allocated, blocked or free.", []string{"driver", "state"}, nil),
 		utilization: prometheus.NewDesc("kwok_dra_device_utilization_ratio",
@@ -32,6 +33,7 @@ func NewCollector(source *Source) prometheus.Collector {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.nodes
 	ch <- c.states
 	ch <- c.utilization
 	ch <- c.incomplete
@@ -44,6 +46,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if changes := c.source.Changes(); c.drivers == nil || changes != c.changes {
 		c.drivers, c.changes = c.source.Take().Drivers, changes
 	}
+	ch <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(len(c.source.Nodes())))
 	for _, driver := range c.drivers {
 		for state, count := range driver.States {
 			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, float64(count), driver.Name, State(state).String())

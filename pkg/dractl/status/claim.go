@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -35,8 +35,41 @@ type Step struct {
 	rank int
 }
 
-// path is the way of a claim from its creation on.
-func path(ctx context.Context, client kubernetes.Interface, namespace, name string) ([]Step, error) {
+// story is what is known of a claim.
+type story struct {
+	claim *resourcev1.ResourceClaim
+	// pods are those that it is reserved for, by name.
+	pods map[string]*corev1.Pod
+	// events are those of its namespace.
+	events []*corev1.Event
+}
+
+// readStory reads the story of a claim.
+func readStory(ctx context.Context, client kubernetes.Interface, namespace, name string) (*story, error) {
+	claim, err := getClaim(ctx, client, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &story{claim: claim, pods: map[string]*corev1.Pod{}}
+	for _, consumer := range podsOf(claim) {
+		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			s.pods[consumer] = pod
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, consumer, err)
+		}
+	}
+	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	s.events = pointers(events.Items)
+	return s, nil
+}
+
+// getClaim gets a claim that the user has named.
+func getClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) (*resourcev1.ResourceClaim, error) {
 	claim, err := client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, noClaim(ctx, client, namespace, name)
@@ -44,35 +77,33 @@ func path(ctx context.Context, client kubernetes.Interface, namespace, name stri
 	if err != nil {
 		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, err)
 	}
-	steps := claimSteps(claim)
-	objects := map[string]string{string(claim.UID): ""}
-	for _, consumer := range claim.Status.ReservedFor {
+	return claim, nil
+}
+
+// path is the way of the claim from its creation on.
+func (s *story) path() []Step {
+	steps := claimSteps(s.claim)
+	objects := map[types.UID]string{s.claim.UID: ""}
+	for _, consumer := range s.claim.Status.ReservedFor {
 		if consumer.Resource != "pods" {
 			continue
 		}
-		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && pod.UID != consumer.UID {
+		pod := s.pods[consumer.Name]
+		if pod == nil || pod.UID != consumer.UID {
 			steps = append(steps, Step{What: "gone", Object: "Pod " + consumer.Name, Detail: "the claim is still reserved for it", rank: rankBound})
 			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, consumer.Name, err)
-		}
-		objects[string(pod.UID)] = "Pod " + pod.Name
+		objects[pod.UID] = "Pod " + pod.Name
 		steps = append(steps, preparedSteps(pod)...)
-		steps = append(steps, podSteps(pod, metav1.IsControlledBy(claim, pod))...)
+		steps = append(steps, podSteps(pod, metav1.IsControlledBy(s.claim, pod))...)
 	}
-	events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list events: %w", err)
-	}
-	for i := range events.Items {
-		if object, of := objects[string(events.Items[i].InvolvedObject.UID)]; of {
-			steps = append(steps, eventStep(&events.Items[i], object))
+	for _, event := range s.events {
+		if object, of := objects[event.InvolvedObject.UID]; of {
+			steps = append(steps, eventStep(event, object))
 		}
 	}
 	order(steps)
-	return steps, nil
+	return steps
 }
 
 // noClaim is the error for a claim that does not exist, with what may be meant:
@@ -214,6 +245,26 @@ func podSteps(pod *corev1.Pod, owner bool) []Step {
 		}
 		steps = append(steps, step)
 	}
+	steps = append(steps, containerSteps(object, pod.Status.InitContainerStatuses, rankStarting, rankStarting)...)
+	return append(steps, containerSteps(object, pod.Status.ContainerStatuses, rankRunning, rankAfter)...)
+}
+
+// containerSteps say when containers started, and when they ended, with these ranks.
+func containerSteps(object string, statuses []corev1.ContainerStatus, started, ended int) []Step {
+	var steps []Step
+	for i := range statuses {
+		name := "container " + statuses[i].Name
+		start := Step{What: "started", Object: object, Detail: name, rank: started}
+		switch state := &statuses[i].State; {
+		case state.Running != nil:
+			start.Time = known(&state.Running.StartedAt)
+			steps = append(steps, start)
+		case state.Terminated != nil:
+			start.Time = known(&state.Terminated.StartedAt)
+			outcome := detail(fmt.Sprintf("%s: exit code %d", name, state.Terminated.ExitCode), state.Terminated.Reason, state.Terminated.Message)
+			steps = append(steps, start, Step{Time: known(&state.Terminated.FinishedAt), What: "ended", Object: object, Detail: outcome, rank: ended})
+		}
+	}
 	return steps
 }
 
@@ -237,9 +288,10 @@ func detail(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
 }
 
-// printSteps prints steps as a table, with the time after the first.
-func printSteps(out io.Writer, format output.Format, steps []Step) error {
-	table := output.Rows{Columns: []output.Column{{Name: "time"}, {Name: "after"}, {Name: "object"}, {Name: "step"}, {Name: "detail"}}}
+// stepTable has steps, with the time after the first.
+func stepTable(steps []Step) *output.Rows {
+	columns := []output.Column{{Name: "time"}, {Name: "after"}, {Name: "object"}, {Name: "step"}, {Name: "detail"}}
+	table := &output.Rows{Columns: columns, Tail: true}
 	first := firstTime(steps)
 	for i := range steps {
 		step := &steps[i]
@@ -249,7 +301,7 @@ func printSteps(out io.Writer, format output.Format, steps []Step) error {
 		}
 		table.Add(at, after, cmp.Or(step.Object, "claim"), step.What, orNone(step.Detail))
 	}
-	return table.Print(out, format)
+	return table
 }
 
 // firstTime is the first time that is known.

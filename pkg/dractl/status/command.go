@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +49,10 @@ Utilization counts whole devices: all that draws on one counter set is one, by i
 counter memory, or else the counter of which the most is taken. Of a device that
 claims share, the capacity counts of which the most is taken.
 
+With --watch, a terminal shows as much of this as it has room for, once a second at
+most; ^C ends it. Elsewhere all of it is printed again whenever something is
+different, and -o json and yaml print another document.
+
 The command reads what every driver publishes, so it works with real drivers
 too. It needs to list resourceslices, resourceclaims, pods and events, and to
 watch them for --watch.`,
@@ -72,10 +75,14 @@ watch them for --watch.`,
 		RunE: func(made *cobra.Command, _ []string) error { return c.overview(made.Context()) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
-	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show the tables again whenever they change")
+	c.addWatch(made)
 	c.filter.addTo(made, reach)
 	made.AddCommand(newNode(streams, reach), newClaim(streams, reach))
 	return made
+}
+
+func (c *command) addWatch(made *cobra.Command) {
+	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show it again whenever it changes, on a terminal in place")
 }
 
 func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
@@ -92,13 +99,17 @@ publishes under one of the names that drivers use for them.`,
   kwok-dractl status node h100-0
 
   # With the driver, the pool, taints and what blocks a device
-  kwok-dractl status node h100-0 -o wide`,
+  kwok-dractl status node h100-0 -o wide
+
+  # Live
+  kwok-dractl status node h100-0 --watch`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteNodes,
 
 		RunE: func(made *cobra.Command, args []string) error { return c.node(made.Context(), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
+	c.addWatch(made)
 	return made
 }
 
@@ -106,11 +117,11 @@ func newClaim(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
 		Use:   "claim NAME",
-		Short: "Show the steps of a claim from its creation to its preparation, with their times.",
-		Long: `Show the steps of a claim from its creation to its preparation, with their times.
+		Short: "Show the steps of a claim from its creation until its Pods run, with their times.",
+		Long: `Show the steps of a claim from its creation until its Pods run, with their times.
 
 The steps are from the claim, the conditions of its devices, the Pods that it is
-reserved for, and events, in the order in which they happened. Most times in
+reserved for and their containers, and events, in the order in which they happened. Most times in
 the API are whole seconds. Fractions of a second are shown where the API has them,
 as in the scheduler's events. The time of the allocation is in the claim, or else it is
 the time at which the scheduler last wrote its status. The claim is prepared for a
@@ -119,13 +130,17 @@ is <unknown>: of several Pods, when the claim was reserved for each.`,
 		Example: `  # Where is the time lost?
   kwok-dractl status claim training
 
-  kwok-dractl status claim training -n default -o json`,
+  kwok-dractl status claim training -n default -o json
+
+  # Live
+  kwok-dractl status claim training --watch`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteClaims,
 
 		RunE: func(made *cobra.Command, args []string) error { return c.claim(made.Context(), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
+	c.addWatch(made)
 	return made
 }
 
@@ -135,7 +150,8 @@ func (c *command) overview(ctx context.Context) error {
 		return err
 	}
 	if c.watch {
-		return c.follow(ctx, client)
+		l := liveCluster(client)
+		return c.follow(ctx, l, func(ctx context.Context) *view { return c.overviewOf(ctx, l.world()) })
 	}
 	w, err := c.read(ctx, client)
 	if err != nil {
@@ -144,11 +160,7 @@ func (c *command) overview(ctx context.Context) error {
 	if err := c.checkNodes(ctx, client, w); err != nil {
 		return err
 	}
-	if err := c.show(ctx, w); err != nil {
-		return err
-	}
-	c.tellNothing(ctx, w)
-	return nil
+	return c.show(c.overviewOf(ctx, w))
 }
 
 // reading is what takes long with a large cluster.
@@ -171,69 +183,29 @@ func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w
 	return nil
 }
 
-// tellNothing tells the user why nothing is shown.
-func (c *command) tellNothing(ctx context.Context, w *world) {
-	shown := w.overview(ctx, &c.filter)
-	switch {
-	case len(w.slices) == 0:
-		c.streams.Tell("no driver has published a ResourceSlice\n")
-	case len(shown.Totals) == 0:
-		c.streams.Tell("no pool matches %s\n", c.filter.unmatched(w))
-	case c.filter.problems && len(shown.Pools)+len(shown.Waiting) == 0:
-		c.streams.Tell("no problems\n")
-	}
-}
-
-func (c *command) show(ctx context.Context, w *world) error {
-	if c.asValue() {
-		return output.Value(c.streams.Out, c.output.Format, w.overview(ctx, &c.filter))
-	}
-	return w.overview(ctx, &c.filter).print(c.streams.Out, c.output.Format, c.onTerminal() && os.Getenv("NO_COLOR") == "")
-}
-
-func (c *command) asValue() bool {
-	return c.output.Format == output.JSON || c.output.Format == output.YAML
-}
-
-// onTerminal reports whether a person sees what is written.
-func (c *command) onTerminal() bool {
-	file, ok := c.streams.Out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 func (c *command) node(ctx context.Context, name string) error {
 	client, err := c.reach.Client()
 	if err != nil {
 		return err
 	}
+	if c.watch {
+		if err := exists(ctx, client, name); err != nil {
+			return err
+		}
+		l := liveNode(client, name)
+		return c.follow(ctx, l, func(context.Context) *view { return nodeOf(l.world(), name) })
+	}
 	w, err := c.read(ctx, client)
 	if err != nil {
 		return err
 	}
-	devices := w.devices(name)
-	if len(devices) == 0 {
-		return c.noDevices(ctx, client, name)
+	shown := nodeOf(w, name)
+	if shown.nothing != "" {
+		if err := exists(ctx, client, name); err != nil {
+			return err
+		}
 	}
-	if c.asValue() {
-		return output.Value(c.streams.Out, c.output.Format, devices)
-	}
-	return printDevices(c.streams.Out, c.output.Format, devices)
-}
-
-// noDevices tells a node without devices from one that does not exist.
-func (c *command) noDevices(ctx context.Context, client kubernetes.Interface, name string) error {
-	if err := exists(ctx, client, name); err != nil {
-		return err
-	}
-	if c.asValue() {
-		return output.Value(c.streams.Out, c.output.Format, []Device{})
-	}
-	c.streams.Tell("node %s has no devices of its own\n", name)
-	return nil
+	return c.show(shown)
 }
 
 // exists is an error for a node that does not exist, with what may be meant.
@@ -268,14 +240,22 @@ func (c *command) claim(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if c.watch {
+		return c.followClaim(ctx, client, namespace, name)
+	}
 	progress := c.streams.Progress(reading, 0)
-	steps, err := path(ctx, client, namespace, name)
+	s, err := readStory(ctx, client, namespace, name)
 	progress.Done()
 	if err != nil {
 		return err
 	}
-	if c.asValue() {
-		return output.Value(c.streams.Out, c.output.Format, steps)
+	return c.show(pathOf(s.path()))
+}
+
+func (c *command) followClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	if _, err := getClaim(ctx, client, namespace, name); err != nil {
+		return err
 	}
-	return printSteps(c.streams.Out, c.output.Format, steps)
+	l := liveClaim(client, namespace, name)
+	return c.follow(ctx, l, func(context.Context) *view { return claimOf(l, namespace, name) })
 }

@@ -3,48 +3,35 @@ package status
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
+	"io"
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
 
-const (
-	// interval is how often the tables are shown at most.
-	interval = time.Second
-	// emptied is how a terminal is emptied.
-	emptied = "\x1b[H\x1b[2J"
-)
+// interval is how often a view is shown at most.
+const interval = time.Second
 
-// follow shows the overview whenever it changes, until the user has seen enough.
-func (c *command) follow(ctx context.Context, client kubernetes.Interface) error {
+// follow shows what look finds whenever it changes, until the user has seen enough.
+func (c *command) follow(ctx context.Context, l *live, look func(context.Context) *view) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer l.wait()
 	defer cancel(nil)
-	live := newLive(client, cancel)
-	live.start(ctx)
+	l.start(ctx, cancel)
 	progress := c.streams.Progress(reading, 0)
 	defer progress.Done()
+	f := c.follower(look)
+	defer func() { err = errors.Join(err, f.close()) }()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	defer live.stop(cancel)
-	shown, first := uint64(0), true
-	for synced := false; ; {
-		synced = synced || live.synced()
-		if now := live.changes.Load(); synced && (first || now != shown) {
+	for {
+		if l.synced() {
 			progress.Done()
-			if err := c.again(ctx, live.world(), first); err != nil {
+			if err := f.update(ctx, l.changes.Load()); err != nil {
 				return err
 			}
-			shown, first = now, false
 		}
 		select {
 		case <-ctx.Done():
@@ -57,102 +44,103 @@ func (c *command) follow(ctx context.Context, client kubernetes.Interface) error
 	}
 }
 
-// again shows the overview in place of the one before, or below it if the output
-// is not a terminal.
-func (c *command) again(ctx context.Context, w *world, first bool) error {
-	var err error
-	switch {
-	case c.asValue():
-	case c.onTerminal():
-		_, err = fmt.Fprint(c.streams.Out, emptied)
-	case !first:
-		_, err = fmt.Fprintln(c.streams.Out)
+// follower shows a view, and the next one when something has changed.
+type follower struct {
+	*command
+	look func(context.Context) *view
+	// screen is nil if the output is for programs, or is no terminal.
+	screen        *screen.Screen
+	width, height int
+
+	view *view
+	// seen is the number of changes that the view has.
+	seen uint64
+	// shown is the last view where there is no screen, and appended says that something was
+	// written before.
+	shown    string
+	appended bool
+}
+
+func (c *command) follower(look func(context.Context) *view) *follower {
+	f := &follower{command: c, look: look}
+	if !c.asValue() {
+		f.screen = screen.Of(c.streams.Out)
 	}
-	if err != nil {
+	return f
+}
+
+// update shows the view again if there are other changes than it has, or if the terminal has
+// another size.
+func (f *follower) update(ctx context.Context, changes uint64) error {
+	same := f.view != nil && changes == f.seen
+	if !same {
+		f.view, f.seen = f.look(ctx), changes
+	}
+	if f.screen == nil {
+		if same {
+			return nil
+		}
+		return f.append()
+	}
+	if width, height := f.screen.Size(); width != f.width || height != f.height {
+		f.width, f.height, same = width, height, false
+	}
+	if same {
+		return nil
+	}
+	return f.draw()
+}
+
+// draw shows as much of the view as the terminal has room for.
+func (f *follower) draw() error {
+	fitted := *f.view
+	height := f.height
+	if fitted.nothing != "" {
+		height--
+	}
+	fitted.tables = fitted.tables.Fit(f.output.Format, f.width, height)
+	var text strings.Builder
+	if err := f.print(&text, &fitted); err != nil {
 		return err
 	}
-	if c.output.Format == output.YAML && !first {
-		if _, err := fmt.Fprintln(c.streams.Out, "---"); err != nil {
+	return f.screen.Show(text.String() + fitted.nothing)
+}
+
+// append shows the view below the one before, if it is another one.
+func (f *follower) append() error {
+	var text strings.Builder
+	if err := f.print(&text, f.view); err != nil {
+		return err
+	}
+	next := text.String() + f.view.nothing
+	if next == f.shown {
+		return nil
+	}
+	f.shown = next
+	if text.Len() > 0 {
+		if _, err := io.WriteString(f.streams.Out, f.separator()+text.String()); err != nil {
 			return err
 		}
+		f.appended = true
 	}
-	return c.show(ctx, w)
+	f.tell(f.view)
+	return nil
 }
 
-// live keeps a world up to date.
-type live struct {
-	factories                    []informers.SharedInformerFactory
-	slices, claims, pods, events cache.SharedIndexInformer
-	changes                      atomic.Uint64
+// separator is between two views.
+func (f *follower) separator() string {
+	switch {
+	case !f.appended || f.output.Format == output.JSON:
+		return ""
+	case f.output.Format == output.YAML:
+		return "---\n"
+	}
+	return "\n"
 }
 
-// newLive makes a live world. Fail is called when it cannot be read.
-func newLive(client kubernetes.Interface, fail context.CancelCauseFunc) *live {
-	everything := informers.NewSharedInformerFactory(client, 0)
-	failures := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = "reason=" + failedPrepare
-	}))
-	l := &live{
-		factories: []informers.SharedInformerFactory{everything, failures},
-		slices:    everything.Resource().V1().ResourceSlices().Informer(),
-		claims:    everything.Resource().V1().ResourceClaims().Informer(),
-		pods:      everything.Core().V1().Pods().Informer(),
-		events:    failures.Core().V1().Events().Informer(),
+func (f *follower) close() error {
+	if f.screen == nil {
+		return nil
 	}
-	changed := func() { l.changes.Add(1) }
-	for _, informer := range l.informers() {
-		// These fail only once an informer runs.
-		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
-		})
-		_ = informer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
-			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
-				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
-			}
-		})
-	}
-	return l
-}
-
-func (l *live) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{l.slices, l.claims, l.pods, l.events}
-}
-
-func (l *live) start(ctx context.Context) {
-	for _, factory := range l.factories {
-		factory.StartWithContext(ctx)
-	}
-}
-
-// stop waits until nothing runs any more.
-func (l *live) stop(cancel context.CancelCauseFunc) {
-	cancel(nil)
-	for _, factory := range l.factories {
-		factory.Shutdown()
-	}
-}
-
-func (l *live) synced() bool {
-	for _, informer := range l.informers() {
-		if !informer.HasSynced() {
-			return false
-		}
-	}
-	return true
-}
-
-func (l *live) world() *world {
-	return &world{
-		listed[*resourcev1.ResourceSlice](l.slices), listed[*resourcev1.ResourceClaim](l.claims),
-		listed[*corev1.Pod](l.pods), listed[*corev1.Event](l.events),
-	}
-}
-
-func listed[T any](informer cache.SharedIndexInformer) []T {
-	objects := informer.GetStore().List()
-	all := make([]T, len(objects))
-	for i := range objects {
-		all[i] = objects[i].(T)
-	}
-	return all
+	return f.screen.Close()
 }

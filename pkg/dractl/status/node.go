@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -81,10 +80,10 @@ func (d *Device) describe(published *resourcev1.Device) {
 	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
 }
 
-// printDevices prints devices as a table, with the parts of a device below it.
-func printDevices(out io.Writer, format output.Format, devices []Device) error {
+// deviceTable has devices, with the parts of a device below it.
+func deviceTable(devices []Device) *output.Rows {
 	shared := slices.ContainsFunc(devices, func(d Device) bool { return d.Shared })
-	table := output.Rows{Columns: []output.Column{
+	table := &output.Rows{Columns: []output.Column{
 		{Name: "driver", Wide: true},
 		{Name: "pool", Wide: true},
 		{Name: "device"},
@@ -102,7 +101,7 @@ func printDevices(out io.Writer, format output.Format, devices []Device) error {
 	for i := range devices {
 		table.Add(devices[i].cells()...)
 	}
-	return table.Print(out, format)
+	return table
 }
 
 func (d *Device) cells() []string {

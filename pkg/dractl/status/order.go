@@ -22,6 +22,7 @@ const (
 	rankPrepared
 	rankStarting
 	rankInitialized
+	rankRunning
 	rankContainersReady
 	rankReady
 	rankAfter

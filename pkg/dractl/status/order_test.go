@@ -26,12 +26,15 @@ func TestOrder(t *testing.T) {
 	train := pod("train", "a", "made", condition(corev1.PodReady, 1), condition(corev1.ContainersReady, 1), condition(corev1.PodInitialized, 1),
 		condition(corev1.PodReadyToStartContainers, 1), condition(corev1.PodScheduled, 0), condition("example.com/Own", 1))
 	train.CreationTimestamp = at(0)
+	train.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		StartedAt: at(1), FinishedAt: at(1), Reason: "Completed",
+	}}}}
+	train.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(1)}}}}
 	client := fake.NewClientset(made, train,
 		event("train", "Scheduled", 420*time.Millisecond), event("train", "FailedScheduling", 90*time.Millisecond), event("train", "Pulled", time.Second+5*time.Millisecond))
-	steps, err := path(t.Context(), client, "default", "made")
-	require.NoError(t, err)
+	steps := pathIn(t, client, "made")
 	var out strings.Builder
-	require.NoError(t, printSteps(&out, output.Table, steps))
+	require.NoError(t, stepTable(steps).Print(&out, output.Table))
 	require.Equal(t, `TIME                       AFTER    OBJECT      STEP                             DETAIL
 2026-01-02T03:04:05Z       0s       Pod train   created                          <none>
 2026-01-02T03:04:05Z       0s       claim       created                          gpu wants 1 of gpu
@@ -43,7 +46,10 @@ func TestOrder(t *testing.T) {
 2026-01-02T03:04:06.005Z   1.005s   Pod train   Pulled                           <none>
 2026-01-02T03:04:06Z       1s       claim       prepared                         for pods/train
 2026-01-02T03:04:06Z       1s       Pod train   PodReadyToStartContainers=True   <none>
+2026-01-02T03:04:06Z       1s       Pod train   started                          container setup
+2026-01-02T03:04:06Z       1s       Pod train   ended                            container setup: exit code 0: Completed
 2026-01-02T03:04:06Z       1s       Pod train   Initialized=True                 <none>
+2026-01-02T03:04:06Z       1s       Pod train   started                          container main
 2026-01-02T03:04:06Z       1s       Pod train   ContainersReady=True             <none>
 2026-01-02T03:04:06Z       1s       Pod train   Ready=True                       <none>
 2026-01-02T03:04:06Z       1s       Pod train   example.com/Own=True             <none>

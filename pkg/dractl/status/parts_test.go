@@ -52,7 +52,7 @@ func TestDividedDevices(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(append(divided("n"), claim("whole", "n", []string{"gpu-0"}), claim("half", "n", []string{"gpu-1-half-2"}), shares)...))
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, printDevices(&out, output.Table, w.devices("n")))
+	require.NoError(t, deviceTable(w.devices("n")).Print(&out, output.Table))
 	require.Equal(t, `DEVICE            STATE       USED     PRODUCT   MEMORY   UUID     CLAIM            POD      FAILURE
 gpu-0             allocated   <none>   <none>    <none>   <none>   default/whole    <none>   <none>
   gpu-0-half-2    blocked     <none>   <none>    <none>   <none>   <none>           <none>   <none>
@@ -63,11 +63,11 @@ gpu-1             blocked     <none>   <none>    <none>   <none>   <none>       
 nic               failing     25%      <none>    <none>   <none>   default/shares   <none>   LinkDown
 `, out.String())
 	out.Reset()
-	require.NoError(t, printDevices(&out, output.Wide, w.devices("n")))
+	require.NoError(t, deviceTable(w.devices("n")).Print(&out, output.Wide))
 	require.Contains(t, out.String(), "counter memory of gpu-0")
 
 	out.Reset()
-	require.NoError(t, w.overview(t.Context(), &filter{}).print(&out, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&out, output.Table, false))
 	require.Contains(t, out.String(), `
 DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   BLOCKED   ALLOCATED   PREPARED   FAILING   TAINTED
 gpu.example.com   1       1       0            7         58%           1      3         2           0          1         0

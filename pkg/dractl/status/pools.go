@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
@@ -82,66 +80,31 @@ func comparePools(a, b Pool) int {
 	return cmp.Or(natural.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Name, b.Name))
 }
 
-// The colours of terminals.
-const (
-	red   = "\x1b[31m"
-	reset = "\x1b[0m"
-)
-
-// print prints the overview as tables: the totals, what needs attention, and the rest. Incomplete
-// pools are red if colours are wanted.
-func (o *Overview) print(out io.Writer, format output.Format, colours bool) error {
-	var problems, rest []Pool
+// tables are the totals, what needs attention, and the rest.
+func (o *Overview) tables() output.Tables {
+	problems, rest := o.poolTable("Pools with problems:"), o.poolTable("Pools:")
 	for i := range o.Pools {
-		if o.Pools[i].healthy() {
-			rest = append(rest, o.Pools[i])
-		} else {
-			problems = append(problems, o.Pools[i])
+		pool := &o.Pools[i]
+		table := problems
+		if pool.healthy() {
+			table = rest
+		}
+		table.Add(pool.cells()...)
+		if !pool.complete() {
+			table.Mark()
 		}
 	}
-	if err := o.printTotals(out, format); err != nil {
-		return err
+	if len(problems.Cells) > 0 {
+		rest.Title = "Other pools:"
 	}
-	if err := o.printPools(out, format, "Pools with problems:", problems, colours); err != nil {
-		return err
-	}
-	if err := o.printWaiting(out, format); err != nil {
-		return err
-	}
-	title := "Pools:"
-	if len(problems) > 0 {
-		title = "Other pools:"
-	}
-	return o.printPools(out, format, title, rest, colours)
+	return slices.DeleteFunc(output.Tables{o.totalTable(), problems, o.waitingTable(), rest}, func(table *output.Rows) bool {
+		return len(table.Cells) == 0
+	})
 }
 
-func (o *Overview) printPools(out io.Writer, format output.Format, title string, pools []Pool, colours bool) error {
-	if len(pools) == 0 {
-		return nil
-	}
-	if err := heading(out, title, true); err != nil {
-		return err
-	}
+func (o *Overview) poolTable(title string) *output.Rows {
 	columns := []output.Column{{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "generation"}}
-	table := output.Rows{Columns: append(append(columns, o.stateColumns()...), output.Column{Name: "slices"})}
-	for i := range pools {
-		table.Add(pools[i].cells()...)
-	}
-	var text strings.Builder
-	if err := table.Print(&text, format); err != nil {
-		return err
-	}
-	number := -1 // of the pool; the header is before the first
-	for line := range strings.Lines(text.String()) {
-		if colours && number >= 0 && !pools[number].complete() {
-			line = red + strings.TrimSuffix(line, "\n") + reset + "\n"
-		}
-		if _, err := io.WriteString(out, line); err != nil {
-			return err
-		}
-		number++
-	}
-	return nil
+	return &output.Rows{Title: title, Columns: append(append(columns, o.stateColumns()...), output.Column{Name: "slices"})}
 }
 
 func (p *Pool) cells() []string {

@@ -1,22 +1,16 @@
 package status
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
@@ -27,7 +21,7 @@ func TestOverview(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(fleet()...))
 	require.NoError(t, err)
 	var plain, coloured strings.Builder
-	require.NoError(t, w.overview(t.Context(), &filter{}).print(&plain, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&plain, output.Table, false))
 	require.Equal(t, `Total of each driver:
 DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED
 gpu.example.com   2       3       1            6         50%           2      0           2          1         1
@@ -48,10 +42,10 @@ Other pools:
 NODE       DRIVER            POOL     GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
 <shared>   gpu.example.com   fabric   3            0%            1      0           0          0         0         1/1
 `, plain.String())
-	require.NoError(t, w.overview(t.Context(), &filter{}).print(&coloured, output.Table, true))
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&coloured, output.Table, true))
 	require.Contains(t, coloured.String(), "\x1b[31mb      gpu.example.com")
-	require.Equal(t, plain.String(), strings.NewReplacer(red, "", reset, "").Replace(coloured.String()), "colours move nothing")
-	require.Equal(t, 1, strings.Count(coloured.String(), red))
+	require.Equal(t, plain.String(), strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(coloured.String()), "colours move nothing")
+	require.Equal(t, 1, strings.Count(coloured.String(), "\x1b[31m"))
 }
 
 func TestOverviewAsValue(t *testing.T) {
@@ -60,7 +54,7 @@ func TestOverviewAsValue(t *testing.T) {
 	require.NoError(t, err)
 	var out strings.Builder
 	c := &command{streams: cli.Streams{Out: &out}, output: output.Flag{Format: output.JSON}}
-	require.NoError(t, c.show(t.Context(), w))
+	require.NoError(t, c.show(c.overviewOf(t.Context(), w)))
 	var shown struct {
 		Pools []struct {
 			Node    string
@@ -158,7 +152,7 @@ func TestNothing(t *testing.T) {
 		require.NoError(t, err)
 		var errOut strings.Builder
 		c := &command{streams: cli.Streams{ErrOut: &errOut}, filter: test.filter}
-		c.tellNothing(t.Context(), w)
+		c.tell(c.overviewOf(t.Context(), w))
 		require.Equal(t, want, errOut.String())
 	}
 }
@@ -179,7 +173,7 @@ func TestDevices(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(fleet()...))
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, printDevices(&out, output.Table, w.devices("a")))
+	require.NoError(t, deviceTable(w.devices("a")).Print(&out, output.Table))
 	require.Equal(t, `DEVICE   STATE      PRODUCT   MEMORY   UUID          CLAIM              POD             FAILURE
 gpu-0    prepared   H100      80Gi     GPU-a-gpu-0   default/runs       default/runs    <none>
 gpu-1    failing    H100      80Gi     GPU-a-gpu-1   default/waits      default/waits   driver is not registered
@@ -187,45 +181,9 @@ gpu-2    prepared   H100      80Gi     GPU-a-gpu-2   default/reported   default/
 gpu-3    free       H100      80Gi     GPU-a-gpu-3   <none>             <none>          <none>
 `, out.String())
 	out.Reset()
-	require.NoError(t, printDevices(&out, output.Wide, w.devices("b")))
+	require.NoError(t, deviceTable(w.devices("b")).Print(&out, output.Wide))
 	require.Contains(t, out.String(), "xid=79:NoExecute")
 	require.Empty(t, w.devices("c"))
-}
-
-// TestPath has a claim that a driver reports on, and two Pods, of which one is
-// gone.
-func TestPath(t *testing.T) {
-	t.Parallel()
-	objects := fleet()
-	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(3)}
-	objects = append(objects, failure("late", "not yet", 3))
-	client := fake.NewClientset(objects...)
-	late := pod("late", "a", "reported", scheduled, ready)
-	_, err := client.CoreV1().Pods("default").Update(t.Context(), late, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	steps, err := path(t.Context(), client, "default", "reported")
-	require.NoError(t, err)
-	var out strings.Builder
-	require.NoError(t, printSteps(&out, output.Table, steps))
-	require.Equal(t, `TIME                   AFTER   OBJECT                           STEP                             DETAIL
-2026-01-02T03:04:05Z   0s      claim                            created                          gpu wants 1 of gpu
-2026-01-02T03:04:06Z   1s      Pod late                         created                          <none>
-2026-01-02T03:04:07Z   2s      claim                            allocated                        gpu=gpu.example.com/a/gpu-2
-2026-01-02T03:04:07Z   2s      claim                            reserved                         for pods/late
-2026-01-02T03:04:08Z   3s      Pod late                         PodScheduled=True                on node a
-2026-01-02T03:04:08Z   3s      Pod late                         FailedPrepareDynamicResources    not yet (2 times)
-2026-01-02T03:04:09Z   4s      device gpu.example.com/a/gpu-2   Ready=True                       Prepared
-2026-01-02T03:04:11Z   6s      claim                            prepared                         for pods/late
-2026-01-02T03:04:11Z   6s      Pod late                         PodReadyToStartContainers=True   <none>
-`, out.String())
-
-	require.NoError(t, client.CoreV1().Pods("default").Delete(t.Context(), "late", metav1.DeleteOptions{}))
-	steps, err = path(t.Context(), client, "default", "reported")
-	require.NoError(t, err)
-	require.Contains(t, steps, Step{What: "gone", Object: "Pod late", Detail: "the claim is still reserved for it", rank: rankBound})
-
-	_, err = path(t.Context(), client, "default", "none-such")
-	require.EqualError(t, err, `there is no claim "none-such" in namespace default: did you mean none?`)
 }
 
 // TestWaitingTogether has one row for Pods of one owner that wait for the same.
@@ -240,102 +198,11 @@ func TestWaitingTogether(t *testing.T) {
 	w, err := read(t.Context(), fake.NewClientset(objects...))
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, w.overview(t.Context(), &filter{}).print(&out, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&out, output.Table, false))
 	require.Equal(t, `Pods that wait:
 NAMESPACE   POD                   NODE     STATE         REASON
 default     3 Pods of Job train   <none>   Unscheduled   claim train-0-gpus-x7k20 does not exist
 `, out.String())
 	require.Len(t, w.overview(t.Context(), &filter{}).Waiting, 3, "programs get each")
 	require.Empty(t, w.overview(t.Context(), &filter{nodes: []string{"a"}}).Waiting)
-}
-
-// TestPathWritten tells who last wrote the status of devices, and of which time nothing is known.
-func TestPathWritten(t *testing.T) {
-	t.Parallel()
-	shared := claim("shared", "a", []string{"gpu-0"}, "one", "two")
-	shared.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:status":{"f:allocation":{"f:devices":{}}}}`)
-	shared.ManagedFields = append(shared.ManagedFields, metav1.ManagedFieldsEntry{
-		Manager: "kwok-dra", Subresource: "status", Time: new(at(5)), FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:devices":{}}}`),
-	})
-	runs := pod("two", "a", "shared")
-	runs.Status.Phase = corev1.PodRunning
-	steps, err := path(t.Context(), fake.NewClientset(shared, pod("one", "a", "shared", ready), runs), "default", "shared")
-	require.NoError(t, err)
-	var out strings.Builder
-	require.NoError(t, printSteps(&out, output.Table, steps))
-	require.Regexp(t, `(?m)^2026-01-02T03:04:10Z +5s +claim +devices written +last by kwok-dra$`, out.String())
-	require.Regexp(t, `(?m)^2026-01-02T03:04:11Z +6s +claim +prepared +for pods/one$`, out.String())
-	require.Regexp(t, `(?m)^<unknown> +<unknown> +claim +prepared +for pods/two, which runs: the Pod does not say when$`, out.String())
-	require.Regexp(t, `(?m)^<unknown> +<unknown> +claim +reserved +for pods/one: of several it is not kept when$`, out.String())
-}
-
-// screen is what the command writes, safe to read meanwhile.
-type screen struct {
-	mutex sync.Mutex
-	text  strings.Builder
-}
-
-func (s *screen) Write(text []byte) (int, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.text.Write(text)
-}
-
-func (s *screen) String() string {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.text.String()
-}
-
-// TestFollow shows what changes, and nothing while nothing does.
-func TestFollow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		client := fake.NewClientset(fleet()...)
-		shown := &screen{}
-		c := &command{streams: cli.Streams{Out: shown}, output: output.Flag{Format: output.Table}}
-		ended := make(chan error, 1)
-		go func() { ended <- c.follow(ctx, client) }()
-		afterTicks()
-		require.Equal(t, 1, strings.Count(shown.String(), "Total of each driver"))
-		afterTicks()
-		require.Equal(t, 1, strings.Count(shown.String(), "Total of each driver"), "nothing has changed")
-		_, err := client.ResourceV1().ResourceSlices().Create(ctx, slice("c", 1, "gpu-0"), metav1.CreateOptions{})
-		require.NoError(t, err)
-		afterTicks()
-		require.Equal(t, 2, strings.Count(shown.String(), "Total of each driver"))
-		require.Contains(t, shown.String(), "\nc ")
-		cancel()
-		require.NoError(t, <-ended)
-	})
-}
-
-// TestFollowForbidden ends where the user must not read.
-func TestFollowForbidden(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		client.PrependReactor("list", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "resourceslices"}, "", nil)
-		})
-		c := &command{streams: cli.Streams{Out: &screen{}}, output: output.Flag{Format: output.Table}}
-		require.ErrorContains(t, c.follow(t.Context(), client), "forbidden")
-	})
-}
-
-// TestNoClaim finds the claim of a Pod by the name of the Pod.
-func TestNoClaim(t *testing.T) {
-	t.Parallel()
-	made := claim("train-gpus-x7k2p", "", nil)
-	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "train"}}
-	client := fake.NewClientset(made)
-	for name, hint := range map[string]string{
-		"train":            "Pod train has the claim train-gpus-x7k2p",
-		"train-gpus-x7k2q": "did you mean train-gpus-x7k2p?",
-		"other":            "list them with kubectl get resourceclaims -n default",
-	} {
-		_, err := path(t.Context(), client, "default", name)
-		require.EqualError(t, err, fmt.Sprintf("there is no claim %q in namespace default: %s", name, hint))
-	}
 }

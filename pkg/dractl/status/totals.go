@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -91,16 +90,9 @@ func percent(part float64) string {
 	return fmt.Sprintf("%.0f%%", whole)
 }
 
-// printTotals prints the totals.
-func (o *Overview) printTotals(out io.Writer, format output.Format) error {
-	if len(o.Totals) == 0 {
-		return nil
-	}
-	if err := heading(out, "Total of each driver:", false); err != nil {
-		return err
-	}
+func (o *Overview) totalTable() *output.Rows {
 	columns := []output.Column{{Name: "driver"}, {Name: "nodes"}, {Name: "pools"}, {Name: "incomplete"}, {Name: "devices"}}
-	table := output.Rows{Columns: append(columns, o.stateColumns()...)}
+	table := &output.Rows{Title: "Total of each driver:", Columns: append(columns, o.stateColumns()...)}
 	for i := range o.Totals {
 		total := &o.Totals[i]
 		devices := 0
@@ -110,14 +102,5 @@ func (o *Overview) printTotals(out io.Writer, format output.Format) error {
 		cells := []string{total.Driver, strconv.Itoa(total.Nodes), strconv.Itoa(total.Pools), strconv.Itoa(total.IncompletePools), strconv.Itoa(devices)}
 		table.Add(append(cells, stateCells(total.Usage, &total.States)...)...)
 	}
-	return table.Print(out, format)
-}
-
-// heading prints the heading of a table, apart from what is above it.
-func heading(out io.Writer, text string, below bool) error {
-	if below {
-		text = "\n" + text
-	}
-	_, err := fmt.Fprintln(out, text)
-	return err
+	return table
 }

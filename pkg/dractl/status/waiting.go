@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,21 +60,18 @@ func mayWaitFor(pod *corev1.Pod, known *why.Cluster, f *filter) bool {
 	return len(keys) < len(pod.Spec.ResourceClaims) // some are not created yet
 }
 
-// printWaiting prints the Pods that wait, in one row those that are alike.
-func (o *Overview) printWaiting(out io.Writer, format output.Format) error {
-	if len(o.Waiting) == 0 {
-		return nil
-	}
-	if err := heading(out, "Pods that wait:", len(o.Totals) > 0); err != nil {
-		return err
-	}
+// waitingTable has the Pods that wait, in one row those that are alike.
+func (o *Overview) waitingTable() *output.Rows {
 	answers := make([]*why.Answer, len(o.Waiting))
 	for i := range o.Waiting {
 		answers[i] = o.Waiting[i].answer
 	}
-	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "state"}, {Name: "reason"}}}
+	table := &output.Rows{
+		Title:   "Pods that wait:",
+		Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "state"}, {Name: "reason"}},
+	}
 	for _, group := range why.Groups(answers) {
 		table.Add(group.Namespace, group.Title(), group.On(), string(group.State), group.Reason)
 	}
-	return table.Print(out, format)
+	return table
 }

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,10 +101,4 @@ func fleet() []runtime.Object {
 		pod("runs", "a", "runs", ready), pod("waits", "a", "waits"), pod("late", "a", "reported"), pod("bare", "a", "none"), pod("lost", "a", "gone"),
 		failure("waits", "disk is full", 3), failure("waits", "driver is not registered", 5),
 	}
-}
-
-// afterTicks lets some time go by, in which the command looks twice.
-func afterTicks() {
-	time.Sleep(2*interval + interval/2)
-	synctest.Wait()
 }

@@ -1,11 +1,8 @@
 package browser
 
 import (
-	"os"
-	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,38 +22,4 @@ func TestRoles(t *testing.T) {
 	require.Equal(t, len(rows), rows[len(rows)-1])
 	require.Equal(t, len(rows), eval[int](b, `Number(document.getElementById("grid").getAttribute("aria-rowcount"))`))
 	b.requireNoErrors()
-}
-
-// TestAxe has axe-core judge the page, if $AXE is the path of its axe.min.js.
-func TestAxe(t *testing.T) {
-	t.Parallel()
-	path := os.Getenv("AXE")
-	if path == "" {
-		t.Skip("AXE is not the path of axe.min.js, which the package axe-core of npm has")
-	}
-	axe, err := os.ReadFile(path)
-	require.NoError(t, err)
-	f := newMIGFleet()
-	f.addNICs()
-	for name, width := range map[string]int64{"wide": 1280, "small": 380} {
-		b := open(t, f.serve(t), width, 900)
-		b.wait(`document.querySelectorAll("#canvas .cell").length > 200`)
-		eval[bool](b, string(axe)+"; true")
-		violations := func() []string {
-			found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`axe.run().then(({violations}) => violations.flatMap(({id, nodes}) =>
-				nodes.map((node) => id + ": " + node.html.slice(0, 200) + " " + node.failureSummary)))`, chromedp.EvalAwaitPromise))
-			require.NoError(t, err)
-			return found
-		}
-		for _, scheme := range []string{"light", "dark"} {
-			b.scheme(scheme)
-			require.Empty(t, strings.Join(violations(), "\n"), "%s, %s", name, scheme)
-			b.pointAt(`.cell[aria-label^="gpu-2-mig-1g10gb-6:"]`, true)
-			b.set("search", "colour=red state=free")
-			b.set("group", "profile")
-			require.Empty(t, strings.Join(violations(), "\n"), "%s, %s, with all open", name, scheme)
-			b.set("search", "")
-			b.set("group", "")
-		}
-	}
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	grafana "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,6 +19,8 @@ type dashboard struct {
 	Title         string
 	SchemaVersion int
 	Templating    struct{ List []variable }
+	Annotations   struct{ List []annotation }
+	Links         []link
 	Panels        []panel
 }
 
@@ -27,13 +32,20 @@ type variable struct {
 
 type datasource struct{ Type, UID string }
 
+type link struct{ Title, URL string }
+
 type panel struct {
 	ID                       int
 	Type, Title, Description string
 	GridPos                  struct{ X, Y, W, H int }
 	Datasource               datasource
 	Targets                  []target
-	FieldConfig              struct{ Defaults struct{ Unit string } }
+	FieldConfig              struct {
+		Defaults struct {
+			Unit  string
+			Links []link
+		}
+	}
 }
 
 type target struct {
@@ -60,8 +72,8 @@ func TestDashboard(t *testing.T) {
 	require.Equal(t, "datasource", d.Templating.List[0].Name)
 	require.Equal(t, "datasource", d.Templating.List[0].Type)
 	for _, v := range d.Templating.List[1:] {
-		require.Equal(t, chosen, v.Datasource, v.Name)
 		require.NotEmpty(t, v.Label, v.Name)
+		require.True(t, v.Datasource == chosen || v.Type == "textbox", v.Name)
 	}
 	titles := map[string]bool{}
 	for i, p := range d.Panels {
@@ -74,6 +86,49 @@ func TestDashboard(t *testing.T) {
 		titles[p.Title] = true
 	}
 	requireLayout(t, d.Panels)
+}
+
+// TestSchema has Grafana's own types take all fields, those of panels and queries as well.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	plugins.RegisterDefaultPlugins()
+	content := string(read(t, path("kwok-dra.json")))
+	require.Empty(t, unknown(content))
+	require.NotEmpty(t, unknown(strings.Replace(content, `"lineWidth"`, `"width"`, 1)), "they are strict")
+}
+
+// unknown is what Grafana's types do not take.
+func unknown(content string) string {
+	var parsed grafana.Dashboard //nolint:staticcheck // of the formats, all of Grafana 12 takes this one
+	return parsed.UnmarshalJSONStrict([]byte(content)).Error()
+}
+
+// TestLinks: they lead to the page by the variable, where a series does to what it shows.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	d := readDashboard(t)
+	require.Len(t, d.Links, 1)
+	require.Equal(t, "${page:raw}", d.Links[0].URL)
+	require.Contains(t, names(d.Templating.List), "page")
+	linked := 0
+	for _, p := range d.Panels {
+		for _, l := range p.FieldConfig.Defaults.Links {
+			match := regexp.MustCompile(`^\$\{page:raw\}#(driver|state)=\$\{__field\.labels\.(driver|state)\}$`).FindStringSubmatch(l.URL)
+			require.NotNil(t, match, l.URL)
+			require.Equal(t, match[1], match[2])
+			require.Contains(t, p.Targets[0].LegendFormat, match[1], "%s has such series", p.Title)
+			linked++
+		}
+	}
+	require.Positive(t, linked)
+}
+
+func names(variables []variable) []string {
+	var all []string
+	for _, v := range variables {
+		all = append(all, v.Name)
+	}
+	return all
 }
 
 func requirePanel(t *testing.T, p panel) {
@@ -147,6 +202,9 @@ var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 // testVariables has the queries of variables find something.
 func testVariables(t *testing.T, s *samples) {
 	for _, v := range readDashboard(t).Templating.List[1:] {
+		if v.Type == "textbox" {
+			continue
+		}
 		var query struct{ Query string }
 		require.NoError(t, json.Unmarshal(v.Query, &query))
 		match := labelValues.FindStringSubmatch(fill(query.Query, ".*"))
@@ -160,9 +218,16 @@ func testVariables(t *testing.T, s *samples) {
 	}
 }
 
+// legend fills in the labels of a series.
+func legend(format string, of labels.Labels) string {
+	return placeholder.ReplaceAllStringFunc(format, func(label string) string { return of.Get(strings.Trim(label, "{}")) })
+}
+
 // testShows has panels show what has happened, each series above 0.
 func testShows(t *testing.T, s *samples) {
 	want := map[string][]string{
+		"Waiting Pods by reason":     {"simulated", "not_reserved"},
+		"Nodes":                      {"Nodes"},
 		"Devices by state":           {"free", "failing", "prepared", "tainted"},
 		"Devices by driver":          {whole, torn, poorer},
 		"Publish failures":           {"annotation", "api"},
@@ -178,9 +243,7 @@ func testShows(t *testing.T, s *samples) {
 		for _, query := range p.Targets {
 			for _, sample := range s.query(t, fill(query.Expr, ".*"), s.now) {
 				if sample.F > 0 {
-					got = append(got, placeholder.ReplaceAllStringFunc(query.LegendFormat, func(label string) string {
-						return sample.Metric.Get(strings.Trim(label, "{}"))
-					}))
+					got = append(got, legend(query.LegendFormat, sample.Metric))
 				}
 			}
 		}

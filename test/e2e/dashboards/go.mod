@@ -4,6 +4,7 @@ module github.com/kwok-dra/kwok-dra/test/e2e/dashboards
 go 1.26.0
 
 require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/kwok-dra/kwok-dra/test v0.0.0
 	github.com/kwok-dra/kwok-dra/test/cluster v0.0.0
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.94.1

@@ -16,6 +16,7 @@ func TestRealMetrics(t *testing.T) {
 	s.scrape(t, w.process.URL)
 
 	t.Run("Queries", func(t *testing.T) { testQueries(t, s) })
+	t.Run("Annotations", func(t *testing.T) { testAnnotations(t, s) })
 	t.Run("Variables", func(t *testing.T) { testVariables(t, s) })
 	t.Run("Shows", func(t *testing.T) { testShows(t, s) })
 	t.Run("Alerts", func(t *testing.T) { testAlertsAreRaised(t, s) })

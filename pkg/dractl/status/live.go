@@ -1,0 +1,140 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// live keeps what a command shows up to date.
+type live struct {
+	// slices is nil if none are shown.
+	slices, claims, pods, events cache.SharedIndexInformer
+	changes                      atomic.Uint64
+	running                      sync.WaitGroup
+}
+
+// liveCluster watches what there is.
+func liveCluster(client kubernetes.Interface) *live {
+	return liveWorld(client, "")
+}
+
+// liveNode watches what is on a node.
+func liveNode(client kubernetes.Interface, node string) *live {
+	return liveWorld(client, "spec.nodeName="+node)
+}
+
+func liveWorld(client kubernetes.Interface, on string) *live {
+	all := cache.Indexers{}
+	l := &live{
+		slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selected(on)),
+		claims: resourceinformers.NewResourceClaimInformer(client, "", 0, all),
+		pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selected(on)),
+		events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selected("reason="+failedPrepare)),
+	}
+	for _, informer := range l.informers() {
+		_ = informer.SetTransform(withoutManagers)
+	}
+	return l
+}
+
+// liveClaim watches a claim, and what may have to do with it.
+func liveClaim(client kubernetes.Interface, namespace, name string) *live {
+	all := cache.Indexers{}
+	return &live{
+		claims: resourceinformers.NewFilteredResourceClaimInformer(client, namespace, 0, all, selected("metadata.name="+name)),
+		pods:   coreinformers.NewPodInformer(client, namespace, 0, all),
+		events: coreinformers.NewEventInformer(client, namespace, 0, all),
+	}
+}
+
+func selected(fields string) func(*metav1.ListOptions) {
+	return func(options *metav1.ListOptions) { options.FieldSelector = fields }
+}
+
+// withoutManagers saves memory: they are a good part of an object.
+func withoutManagers(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+func (l *live) informers() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{l.claims, l.pods, l.events}
+	if l.slices != nil {
+		all = append(all, l.slices)
+	}
+	return all
+}
+
+// start watches until the context is done. Fail is called when something cannot be read.
+func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
+	changed := func() { l.changes.Add(1) }
+	for _, informer := range l.informers() {
+		// These fail only once an informer runs.
+		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
+		})
+		_ = informer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
+			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
+			}
+		})
+		l.running.Go(func() { informer.RunWithContext(ctx) })
+	}
+}
+
+// wait waits until nothing runs any more.
+func (l *live) wait() { l.running.Wait() }
+
+func (l *live) synced() bool {
+	for _, informer := range l.informers() {
+		if !informer.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *live) world() *world {
+	return &world{
+		listed[*resourcev1.ResourceSlice](l.slices), listed[*resourcev1.ResourceClaim](l.claims),
+		listed[*corev1.Pod](l.pods), listed[*corev1.Event](l.events),
+	}
+}
+
+// story is that of the claim, or nil if there is none now.
+func (l *live) story(namespace, name string) *story {
+	claim, found, err := l.claims.GetStore().GetByKey(namespace + "/" + name)
+	if err != nil || !found {
+		return nil
+	}
+	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: listed[*corev1.Event](l.events)}
+	for _, consumer := range podsOf(s.claim) {
+		if pod, found, err := l.pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
+			s.pods[consumer] = pod.(*corev1.Pod)
+		}
+	}
+	return s
+}
+
+func listed[T any](informer cache.SharedIndexInformer) []T {
+	objects := informer.GetStore().List()
+	all := make([]T, len(objects))
+	for i := range objects {
+		all[i] = objects[i].(T)
+	}
+	return all
+}
