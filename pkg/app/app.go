@@ -226,6 +226,7 @@ func (s *sidecar) page() page.Options {
 		Slice: func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
 			return s.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
 		},
+		Waiting: s.waiting,
 	}
 }
 

@@ -75,6 +75,11 @@ func TestInventoryOfAFailure(t *testing.T) {
 		require.Len(t, failing, 2)
 		require.Regexp(t, "^c has d/n/gpu-0 failing: .+, p$", failing[0])
 		require.Equal(t, map[string]int{preparing: 0, plan.ReasonSimulated: 2}, w.controller.observer.states.waitingPods())
+		waiting := w.controller.Waiting()
+		require.Len(t, waiting, 2)
+		require.Contains(t, []string{"p", "q"}, waiting[0].Pod.Name)
+		require.Contains(t, waiting[0].Failure, "failWhen selects the Pod")
+		require.True(t, waiting[0].Retry.After(time.Now()))
 		before := w.controller.Changes()
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = nil })
 		w.Remove(q)
@@ -82,6 +87,7 @@ func TestInventoryOfAFailure(t *testing.T) {
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared p", "d has d/n/gpu-0 q"}, w.inventory())
 		require.Greater(t, w.controller.Changes(), before)
 		require.Equal(t, map[string]int{preparing: 0}, w.controller.observer.states.waitingPods())
+		require.Empty(t, w.controller.Waiting())
 	})
 }
 

@@ -204,10 +204,11 @@ func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Fa
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.ended(s, driversIn(s.view), failure)
 	r.event(s, failure)
+	next := time.Now().Add(retry)
 	if s.waits() {
-		r.observer.states.noteFailure(s.state.uid, failure)
+		r.observer.states.noteFailure(s.state.uid, failure, next)
 	}
-	s.state.memory.Last = plan.NewLastFailure(s.view, failure, time.Now().Add(retry))
+	s.state.memory.Last = plan.NewLastFailure(s.view, failure, next)
 	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",
 		"pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 	r.loop.AddAfter(s.key, retry)

@@ -36,6 +36,8 @@ type states struct {
 // there has been none.
 type waiting struct {
 	reason, failure string
+	// retry is when it is tried again after a failure.
+	retry time.Time
 }
 
 // preparing is the reason of a Pod for which nothing has failed.
@@ -94,9 +96,9 @@ func (s *states) noteReady(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// noteFailure notes why preparing the claims of a Pod fails.
-func (s *states) noteFailure(uid types.UID, failure *plan.Failure) {
-	s.note(uid, waiting{failure.Reason, failure.Error()})
+// noteFailure notes why preparing the claims of a Pod fails, and when it is tried again.
+func (s *states) noteFailure(uid types.UID, failure *plan.Failure, retry time.Time) {
+	s.note(uid, waiting{failure.Reason, failure.Error(), retry})
 }
 
 // noteWaiting notes whether a Pod waits for its claims. A failure stays known while it does.

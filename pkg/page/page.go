@@ -42,6 +42,8 @@ type Options struct {
 	Labels iter.Seq2[string, map[string]string]
 	// Slice asks the API server for a slice.
 	Slice func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error)
+	// Waiting are the Pods with claims that wait.
+	Waiting func(ctx context.Context) ([]WaitingPod, error)
 }
 
 // Page serves the page at /, its parts under /page/ and its data under /api/.
@@ -66,6 +68,7 @@ func (f *feed) handler(o *Options) http.Handler {
 	mux.HandleFunc("GET /api/timeline", f.report)
 	mux.HandleFunc("GET /api/device", o.device)
 	mux.HandleFunc("GET /api/labels", o.labels)
+	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting}).serve)
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))

@@ -36,6 +36,7 @@ type world struct {
 	claims map[string]inventory.Claim
 	// products are by node.
 	products map[string]string
+	waiting  []WaitingPod
 	changes  uint64
 	takes    int
 }
@@ -50,7 +51,10 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		Changes:     locked(w, func() uint64 { return w.changes }),
 	}
 	w.feed = newFeed(source)
-	w.handler = w.feed.handler(&Options{Source: source, Labels: w.labels, Slice: w.slice})
+	w.handler = w.feed.handler(&Options{
+		Source: source, Labels: w.labels, Slice: w.slice,
+		Waiting: func(context.Context) ([]WaitingPod, error) { return w.waiting, nil },
+	})
 	return w
 }
 

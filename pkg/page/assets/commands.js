@@ -6,7 +6,8 @@ function word(text) {
   return /^[\w.,:/=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function line(...words) {
+// line is a command as a shell takes it.
+export function line(...words) {
   return words.map(word).join(" ");
 }
 

@@ -10,6 +10,7 @@ import { Query } from "./query.js";
 import { Search } from "./search.js";
 import { Timeline } from "./timeline.js";
 import { drawTotals, number } from "./totals.js";
+import { Waiting } from "./waiting.js";
 
 const $ = (id) => document.getElementById(id);
 const instanceType = "node.kubernetes.io/instance-type";
@@ -216,4 +217,5 @@ addEventListener("hashchange", () => {
   draw();
 });
 new ResizeObserver(() => draw()).observe($("grid"));
+new Waiting($("waiting"));
 follow(take, tell);

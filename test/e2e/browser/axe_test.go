@@ -80,7 +80,9 @@ func TestAxe(t *testing.T) {
 			f := newMIGFleet()
 			f.addNode("h100-3", 3) // one of its devices is tainted
 			f.addNICs()
+			f.wait()
 			b := open(t, f.serve(t), width, 900)
+			b.pointAt("#waiting summary", true)
 			b.wait(`["free", "blocked", "allocated", "prepared", "failing", "tainted"].every((state) => document.querySelector("#canvas .cell." + state))`)
 			eval[bool](b, source+"; true")
 			for _, scheme := range []string{"light", "dark"} {

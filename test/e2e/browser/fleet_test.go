@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type fleet struct {
 	// published are the same as the API server has them, by name.
 	published   map[string]*resourcev1.ResourceSlice
 	allocations []inventory.Allocation
+	waiting     []page.WaitingPod
 	changes     uint64
 }
 
@@ -76,6 +78,11 @@ func (f *fleet) options() page.Options {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			return f.published[name], nil
+		},
+		Waiting: func(context.Context) ([]page.WaitingPod, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return slices.Clone(f.waiting), nil
 		},
 	}
 }

@@ -44,6 +44,7 @@ func TestPrepare(t *testing.T) {
 		"Parameters":              testParameters,
 		"ClaimOfAnotherPod":       testClaimOfAnotherPod,
 		"Timeline":                func(h *harness.H) { testTimeline(h, process) },
+		"Waiting":                 func(h *harness.H) { testWaiting(h, process) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/page"
+)
+
+// maxUnscheduled bounds how many Pods without a node are read for the page.
+const maxUnscheduled = 500
+
+// waiting are the Pods with claims that wait. Those without a node are in no cache, since
+// kwok-dra has nothing to do for them, so the API server is asked.
+func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
+	unscheduled, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: maxUnscheduled,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pods without a node: %w", err)
+	}
+	var all []page.WaitingPod
+	for i := range unscheduled.Items {
+		if pod := &unscheduled.Items[i]; plan.UsesClaims(pod) && pod.DeletionTimestamp == nil {
+			all = append(all, unscheduledPod(pod))
+		}
+	}
+	for _, w := range s.claims.Waiting() {
+		waits := waitingPod(w.Pod, scheduledAt(w.Pod))
+		waits.Node, waits.Reason, waits.Retry = w.Pod.Spec.NodeName, cmp.Or(w.Failure, "its claims are not prepared yet"), w.Retry
+		all = append(all, waits)
+	}
+	return all, nil
+}
+
+// unscheduledPod has the scheduler's own words.
+func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
+	waits := waitingPod(pod, pod.CreationTimestamp.Time)
+	waits.Reason = "no scheduler has tried it yet"
+	for i := range pod.Status.Conditions {
+		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			waits.Reason = cmp.Or(condition.Message, condition.Reason)
+		}
+	}
+	return waits
+}
+
+func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
+	waits := page.WaitingPod{Namespace: pod.Namespace, Name: pod.Name, Since: since}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		waits.Owner = owner.Kind + "/" + owner.Name
+	}
+	return waits
+}
+
+// scheduledAt is when a Pod was bound to its node.
+func scheduledAt(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}

@@ -1,0 +1,43 @@
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/page"
+)
+
+// wait has Pods wait: two for a node, and one for its devices.
+func (f *fleet) wait() {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const reason = "0/3 nodes are available: 3 cannot allocate all claims."
+	f.change(func() {
+		f.waiting = []page.WaitingPod{
+			{Namespace: "research", Name: "training-0", Owner: "Job/training", Reason: reason, Since: since},
+			{Namespace: "research", Name: "training-1", Owner: "Job/training", Reason: reason, Since: since},
+			{Namespace: "research", Name: "slow", Node: "h100-0", Reason: "the plugin has crashed", Since: since, Retry: since.Add(time.Minute)},
+		}
+	})
+}
+
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	f := newFleet(3)
+	b := open(t, f.serve(t), 1280, 720)
+	b.wait(`document.querySelector("#canvas .cell")`)
+	require.True(t, eval[bool](b, `document.getElementById("waiting").hidden`), "no Pod waits")
+	f.wait()
+	b.wait(`document.querySelector("#waiting summary").innerText === "3 Pods wait for devices"`)
+	b.pointAt("#waiting summary", true)
+	texts := eval[[]string](b, `[...document.querySelectorAll("#waiting li")].map((item) => [...item.children].map((part) => part.innerText).join("|"))`)
+	require.Len(t, texts, 2)
+	require.Regexp(t, `^2 Pods of research/Job/training\|not scheduled, since .*\|0/3 nodes are available: 3 cannot allocate all claims.\|Copy command$`, texts[0])
+	require.Regexp(t, `^research/slow\|on h100-0, since .*, next try .*\|the plugin has crashed\|Copy command$`, texts[1])
+	require.Equal(t, "Copy kwok-dractl why -n research training-0", eval[string](b, `document.querySelector("#waiting button").ariaLabel`))
+	b.pictures("waiting")
+	f.change(func() { f.waiting = nil })
+	b.wait(`document.getElementById("waiting").hidden`)
+	b.requireNoErrors()
+}
