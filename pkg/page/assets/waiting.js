@@ -47,7 +47,7 @@ export class Waiting {
     button.type = "button";
     button.textContent = "Copy command";
     button.title = command;
-    button.ariaLabel = `Copy ${command}`;
+    button.ariaLabel = `Copy command: ${command}`;
     button.addEventListener("click", async () => (button.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
     item.append(button);
     return item;

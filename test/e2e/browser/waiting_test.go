@@ -35,7 +35,7 @@ func TestWaiting(t *testing.T) {
 	require.Len(t, texts, 2)
 	require.Regexp(t, `^2 Pods of research/Job/training\|not scheduled, since .*\|0/3 nodes are available: 3 cannot allocate all claims.\|Copy command$`, texts[0])
 	require.Regexp(t, `^research/slow\|on h100-0, since .*, next try .*\|the plugin has crashed\|Copy command$`, texts[1])
-	require.Equal(t, "Copy kwok-dractl why -n research training-0", eval[string](b, `document.querySelector("#waiting button").ariaLabel`))
+	require.Equal(t, "Copy command: kwok-dractl why -n research training-0", eval[string](b, `document.querySelector("#waiting button").ariaLabel`))
 	b.pictures("waiting")
 	f.change(func() { f.waiting = nil })
 	b.wait(`document.getElementById("waiting").hidden`)
