@@ -46,13 +46,22 @@ func TestInventoryOfRandomWorlds(t *testing.T) {
 	}
 }
 
+// profiles are the templates of all profiles, also of those within others.
+func profiles(t *testing.T) []string {
+	t.Helper()
+	templates, err := filepath.Glob("../../../kustomize/profiles/*/template.yaml")
+	require.NoError(t, err)
+	within, err := filepath.Glob("../../../kustomize/profiles/*/*/template.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, within)
+	require.Greater(t, len(templates), 10)
+	return append(templates, within...)
+}
+
 // TestInventoryOfProfiles does the same with nodes of each profile.
 func TestInventoryOfProfiles(t *testing.T) {
 	t.Parallel()
-	templates, err := filepath.Glob("../../../kustomize/profiles/*/template.yaml")
-	require.NoError(t, err)
-	require.Greater(t, len(templates), 10)
-	for _, path := range templates {
+	for _, path := range profiles(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Parallel()
 			r := random{rand.New(rand.NewPCG(1, 0))} //nolint:gosec // it is to be the same each time
@@ -69,10 +78,7 @@ func TestInventoryOfProfiles(t *testing.T) {
 // once.
 func TestKindsOfProfiles(t *testing.T) {
 	t.Parallel()
-	templates, err := filepath.Glob("../../../kustomize/profiles/*/template.yaml")
-	require.NoError(t, err)
-	require.Greater(t, len(templates), 10)
-	for _, path := range templates {
+	for _, path := range profiles(t) {
 		kinds := map[string][]string{} // by node
 		c := comparison{world: rendered(t, path, "2")}
 		for _, item := range c.inventory().Items {
