@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,12 +214,17 @@ func TestAsAtTheStart(t *testing.T) {
 func TestDriversNotKnown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
-		var known containerview.Drivers
-		w.drivers = func() containerview.Drivers { return known }
+		var known atomic.Bool
+		w.drivers = func() containerview.Drivers {
+			if known.Load() {
+				return drivers{}
+			}
+			return nil
+		}
 		w.start(w.directory)
 		require.ElementsMatch(t, lists, w.took())
 		require.Empty(t, w.env("uid-of-p"))
-		known = drivers{}
+		known.Store(true)
 		time.Sleep(askDrivers)
 		require.Equal(t, applies, w.took())
 	})
