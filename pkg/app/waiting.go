@@ -43,10 +43,8 @@ func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
 func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
 	waits := waitingPod(pod, pod.CreationTimestamp.Time)
 	waits.Reason = "no scheduler has tried it yet"
-	for i := range pod.Status.Conditions {
-		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			waits.Reason = cmp.Or(condition.Message, condition.Reason)
-		}
+	if condition := plan.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionFalse {
+		waits.Reason = cmp.Or(condition.Message, condition.Reason)
 	}
 	return waits
 }
@@ -61,10 +59,8 @@ func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
 
 // scheduledAt is when a Pod was bound to its node.
 func scheduledAt(pod *corev1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
-			return condition.LastTransitionTime.Time
-		}
+	if condition := plan.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
+		return condition.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time
 }

@@ -139,7 +139,11 @@ func (s *podSync) waits() bool {
 // mark keeps the account of what is prepared, and of what waits for that.
 func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 	s.state.standby = next.Standby
-	r.observer.states.noteWaiting(s.state.uid, s.waits())
+	if s.waits() {
+		r.observer.states.noteWaiting(s.key, s.state.uid)
+	} else {
+		r.observer.states.forgetWaiting(s.state.uid)
+	}
 	r.observer.states.markPrepared(s.state, next.Prepared...)
 	if next.Unprepared {
 		unused := len(s.state.claims) == 0
@@ -206,7 +210,7 @@ func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Fa
 	r.event(s, failure)
 	next := time.Now().Add(retry)
 	if s.waits() {
-		r.observer.states.noteFailure(s.state.uid, failure, next)
+		r.observer.states.noteFailure(s.key, s.state.uid, failure, next)
 	}
 	s.state.memory.Last = plan.NewLastFailure(s.view, failure, next)
 	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",

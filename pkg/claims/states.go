@@ -35,6 +35,7 @@ type states struct {
 // waiting is why the claims of a Pod are not prepared yet: the last failure, or that
 // there has been none.
 type waiting struct {
+	pod             types.NamespacedName
 	reason, failure string
 	// retry is when it is tried again after a failure.
 	retry time.Time
@@ -90,40 +91,39 @@ func newStates() *states {
 
 // noteReady notes that a Pod's containers can be started.
 func (s *states) noteReady(key types.NamespacedName, uid types.UID) {
-	s.noteWaiting(uid, false)
+	s.forgetWaiting(uid)
 	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == uid {
 		s.metrics.latency.Observe(time.Since(bound.(boundPod).at).Seconds())
 	}
 }
 
-// noteFailure notes why preparing the claims of a Pod fails, and when it is tried again.
-func (s *states) noteFailure(uid types.UID, failure *plan.Failure, retry time.Time) {
-	s.note(uid, waiting{failure.Reason, failure.Error(), retry})
-}
-
-// noteWaiting notes whether a Pod waits for its claims. A failure stays known while it does.
-func (s *states) noteWaiting(uid types.UID, waits bool) {
-	s.mu.Lock()
-	_, known := s.waiting[uid]
-	s.mu.Unlock()
-	switch {
-	case waits && !known:
-		s.note(uid, waiting{reason: preparing})
-	case !waits && known:
-		s.note(uid, waiting{})
-	}
-}
-
-// note notes why a Pod waits, or that it no longer does.
-func (s *states) note(uid types.UID, why waiting) {
+// noteWaiting notes that a Pod waits for its claims. A failure stays known while it does.
+func (s *states) noteWaiting(key types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[uid].failure != why.failure {
+	if _, known := s.waiting[uid]; !known {
+		s.waiting[uid] = waiting{pod: key, reason: preparing}
+	}
+}
+
+// noteFailure notes why preparing the claims of a Pod fails, and when it is tried again.
+func (s *states) noteFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[uid].failure != failure.Error() {
 		s.changes.Add(1)
 	}
-	if s.waiting[uid] = why; why.reason == "" {
-		delete(s.waiting, uid)
+	s.waiting[uid] = waiting{key, failure.Reason, failure.Error(), retry}
+}
+
+// forgetWaiting notes that a Pod no longer waits.
+func (s *states) forgetWaiting(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[uid].failure != "" {
+		s.changes.Add(1)
 	}
+	delete(s.waiting, uid)
 }
 
 // waitingPods counts the Pods that wait, by reason.
@@ -167,7 +167,7 @@ func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
 func (s *states) forgetPod(key types.NamespacedName) (forgotten *podState, asked sets.Set[string]) {
 	if state, known := s.pods.LoadAndDelete(key); known {
 		forgotten = state.(*podState)
-		s.noteWaiting(forgotten.uid, false)
+		s.forgetWaiting(forgotten.uid)
 		if len(forgotten.claims) > 0 {
 			asked = s.markUnprepared(forgotten)
 		}
@@ -206,7 +206,7 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 // markUnprepared notes that no claim is prepared any more for a Pod, and counts those for
 // which it was the last one. It returns the drivers of these.
 func (s *states) markUnprepared(state *podState) (asked sets.Set[string]) {
-	s.noteWaiting(state.uid, false)
+	s.forgetWaiting(state.uid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked = sets.New[string]()

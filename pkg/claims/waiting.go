@@ -1,10 +1,11 @@
 package claims
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Waiting is a Pod on a fake node whose claims are not prepared yet.
@@ -19,28 +20,16 @@ type Waiting struct {
 // Waiting are the Pods that wait, in no order. Those that another replica acts for are left out.
 func (c *Controller) Waiting() []Waiting {
 	var all []Waiting
-	for key, why := range c.observer.states.allWaiting() {
-		if pod := c.observer.Caches.Pods.Get(key); pod != nil {
+	for _, why := range c.observer.states.allWaiting() {
+		if pod := c.observer.Caches.Pods.Get(why.pod); pod != nil {
 			all = append(all, Waiting{Pod: pod, Failure: why.failure, Retry: why.retry})
 		}
 	}
 	return all
 }
 
-// allWaiting is why each Pod waits.
-func (s *states) allWaiting() map[types.NamespacedName]waiting {
-	uids := map[types.UID]types.NamespacedName{}
-	s.pods.Range(func(key, state any) bool {
-		uids[state.(*podState).uid] = key.(types.NamespacedName)
-		return true
-	})
+func (s *states) allWaiting() []waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[types.NamespacedName]waiting{}
-	for uid, why := range s.waiting {
-		if key, known := uids[uid]; known {
-			all[key] = why
-		}
-	}
-	return all
+	return slices.Collect(maps.Values(s.waiting))
 }
