@@ -208,7 +208,7 @@ func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 	for _, result := range c.toBeBound(pod) {
 		if !seen[result.Driver] {
 			seen[result.Driver] = true
-			lines = append(lines, c.setter(result.Driver, at.Time))
+			lines = append(lines, c.Sidecar.setter(result.Driver, at.Time))
 		}
 	}
 	return append(lines, fmt.Sprintf("kube-scheduler gives the devices back at %s, by its default bindingTimeout of %s; another one is in its configuration",
@@ -216,11 +216,11 @@ func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 }
 
 // setter says who sets the binding conditions of a driver's devices, and when.
-func (c *Cluster) setter(driver string, allocated time.Time) string {
-	if c.Sidecar == nil || !c.Sidecar.Set.HasDriver(driver) {
+func (s *Sidecar) setter(driver string, allocated time.Time) string {
+	if s == nil || !s.Set.HasDriver(driver) {
 		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
 	}
-	delay := c.Sidecar.Set.BindingDelay
+	delay := s.Set.BindingDelay
 	return fmt.Sprintf("kwok-dra sets those of driver %s at %s, %s after the allocation (bindingDelay)", driver, written(allocated.Add(delay)), delay)
 }
 
