@@ -73,14 +73,23 @@ func FastStages(t *testing.T) []string {
 // do not replace.
 func GeneralStages(t *testing.T) []string {
 	t.Helper()
-	files := []string{
-		KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
-		KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
-	}
+	files := GeneralKwokStages(t)
 	for _, folder := range []string{"node/general", "node/chaos", "pod/general", "pod/chaos"} {
 		files = append(files, StageFiles(t, folder)...)
 	}
 	return files
+}
+
+// GeneralKwokStages are kwok's own Stages that go with stages/node/general. As in
+// kustomize/kwok-general, the Stage after node-initialize follows at once: kwok passes over
+// the change by node-initialize if it has not seen its lease of the node by then.
+func GeneralKwokStages(t *testing.T) []string {
+	t.Helper()
+	stage, err := os.ReadFile(KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"))
+	require.NoError(t, err)
+	initialize := filepath.Join(t.TempDir(), "node-initialize.yaml")
+	require.NoError(t, os.WriteFile(initialize, append(stage, "\n  immediateNextStage: true\n"...), 0o600))
+	return []string{initialize, KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")}
 }
 
 // ConfigureGeneral has kwok-dra follow the general Stages, and try again after retry what has failed.

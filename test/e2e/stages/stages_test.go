@@ -18,10 +18,7 @@ import (
 // that goes with them: slices follow the DRA plugin of the node.
 func TestStages(t *testing.T) {
 	t.Parallel()
-	files := []string{
-		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
-		harness.KwokFile(t, "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml"),
-	}
+	files := harness.GeneralKwokStages(t)
 	for _, pattern := range []string{"general/node-*.yaml", "chaos/node-*.yaml"} {
 		shipped, err := filepath.Glob(filepath.Join(sidecar.Root(), "stages", "node", pattern))
 		require.NoError(t, err)
