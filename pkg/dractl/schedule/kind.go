@@ -40,7 +40,7 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 		}
 	}
 	if len(s.nodes) <= alwaysTried {
-		k.mayFail = s.mayFail(ctx, d)
+		k.mayFail = s.matcher.mayFail(ctx, s.published, d.pending)
 	}
 	s.kinds[d.kind] = k
 	return k
@@ -69,13 +69,13 @@ func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1
 	return nil, nil, nil
 }
 
-// mayFail reports whether the allocator may return an error for the Pod on any
-// node, which is more than that it does not fit there.
-func (s *Scheduler) mayFail(ctx context.Context, d *demand) bool {
-	for _, claim := range d.pending {
+// mayFail reports whether the allocator may return an error for the claims on any
+// node, which is more than that they do not fit there.
+func (m *matcher) mayFail(ctx context.Context, published *publications, claims []*resourcev1.ResourceClaim) bool {
+	for _, claim := range claims {
 		for i := range claim.Spec.Devices.Requests {
 			for _, request := range alternatives(&claim.Spec.Devices.Requests[i]) {
-				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || s.matcher.failOn(ctx, s.published, &request) {
+				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || m.failOn(ctx, published, &request) {
 					return true
 				}
 			}

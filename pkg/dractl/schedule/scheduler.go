@@ -83,7 +83,7 @@ func NewScheduler(world *World) *Scheduler {
 	for _, claim := range s.claims {
 		take(s.allocated, claim.Status.Allocation)
 	}
-	s.addNodes(world)
+	s.nodes = newNodes(world, s.published)
 	return s
 }
 
@@ -109,15 +109,18 @@ func newCatalog(world *World) *catalog {
 	return o
 }
 
-func (s *Scheduler) addNodes(world *World) {
+// newNodes are the nodes of a world by their names.
+func newNodes(world *World, published *publications) []*node {
 	pods := map[string]int{}
 	for _, pod := range world.Pods {
 		pods[pod.Spec.NodeName]++
 	}
+	var nodes []*node
 	for _, object := range world.Nodes {
-		s.nodes = append(s.nodes, &node{object: object, pods: pods[object.Name], slices: s.published.on(object.Name)})
+		nodes = append(nodes, &node{object: object, pods: pods[object.Name], slices: published.on(object.Name)})
 	}
-	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
+	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
+	return nodes
 }
 
 // Clone copies the Scheduler with all that it has given.

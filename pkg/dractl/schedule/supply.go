@@ -131,7 +131,7 @@ func taintsOn(request *alternative, devices []device) []Share {
 }
 
 // holders counts the devices of those who have them: Pods, or claims that no Pod uses.
-func (s *Scheduler) holders(devices []device) []Share {
+func (c *catalog) holders(devices []device) []Share {
 	if len(devices) == 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (s *Scheduler) holders(devices []device) []Share {
 		held[[3]string{d.driver, d.pool, d.Name}] = true
 	}
 	counts := map[string]int{}
-	for _, claim := range s.claims {
+	for _, claim := range c.claims {
 		if claim.Status.Allocation == nil {
 			continue
 		}
