@@ -66,13 +66,13 @@ var kaiPrograms = []kaiProgram{
 
 // installKAI builds KAI's programs and starts them.
 func installKAI(ctx context.Context, w *world) (*installation, error) {
-	programs := map[string]string{}
+	var names []string
 	for _, p := range kaiPrograms {
-		program, err := w.checkout.EnsureCommand(ctx, kaiScheduler.module+"/cmd/"+p.command, os.Stderr)
-		if err != nil {
-			return nil, err
-		}
-		programs[p.command] = program
+		names = append(names, p.command)
+	}
+	programs, err := w.buildCommands(ctx, names...)
+	if err != nil {
+		return nil, err
 	}
 	step := progress.Start(os.Stderr, "Starting KAI "+w.checkout.Module.Version)
 	logs, err := w.startKAI(ctx, programs)

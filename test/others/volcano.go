@@ -44,16 +44,12 @@ var volcanoKinds = regexp.MustCompile(`(?m)^kind: (Namespace|ServiceAccount|Clus
 
 func installVolcano(ctx context.Context, w *world) (*installation, error) {
 	installed := &installation{logs: map[string]string{}}
-	programs := map[string]string{}
-	for _, name := range []string{"controller-manager", "scheduler"} {
-		program, err := w.checkout.EnsureCommand(ctx, w.checkout.Module.Path+"/cmd/"+name, os.Stderr)
-		if err != nil {
-			return nil, err
-		}
-		programs[name] = program
+	programs, err := w.buildCommands(ctx, "controller-manager", "scheduler")
+	if err != nil {
+		return nil, err
 	}
 	step := progress.Start(os.Stderr, "Starting Volcano "+w.checkout.Module.Version)
-	err := w.startVolcano(ctx, programs, installed)
+	err = w.startVolcano(ctx, programs, installed)
 	step.Finish(err)
 	return installed, err
 }
