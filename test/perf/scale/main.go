@@ -55,6 +55,8 @@ func (s *scale) run(ctx context.Context) error {
 		return fmt.Errorf("%d nodes: want at least 10", s.nodes)
 	case s.pods < 1 || s.pods > fleet.Devices:
 		return fmt.Errorf("%d Pods on each node: want 1 to %d, as there are devices", s.pods, fleet.Devices)
+	case s.rest < heartbeatInterval:
+		return fmt.Errorf("-rest %s: want at least %s, in which each node heartbeats once", s.rest, heartbeatInterval)
 	}
 	r, err := s.measure(ctx)
 	if len(r.Sizes) == 0 {
