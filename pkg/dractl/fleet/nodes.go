@@ -7,14 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
@@ -74,7 +71,7 @@ func nodeOf(object documents.Object) (*corev1.Node, error) {
 		return nil, err
 	}
 	if node.UID == "" {
-		node.UID = types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+node.Name)).String())
+		node.UID = UID(node.Name)
 	}
 	return node, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // block is what there is to say of Pods that are alike: Pods of a namespace for
@@ -17,14 +19,14 @@ type block struct {
 
 // blocks groups the Pods for which there are reasons, in the order of the first
 // of each group.
-func blocks(placements []*Placement, reasons map[*Placement][]string) []*block {
+func blocks(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) []*block {
 	var all []*block
 	known := map[string]*block{}
 	for _, p := range placements {
 		if reasons[p] == nil {
 			continue
 		}
-		alike := p.Pod.Namespace + "\n" + p.withoutNames(strings.Join(reasons[p], "\n"))
+		alike := p.Pod.Namespace + "\n" + p.WithoutNames(strings.Join(reasons[p], "\n"))
 		if known[alike] == nil {
 			known[alike] = &block{pod: nameOf(p.Pod), reasons: reasons[p]}
 			all = append(all, known[alike])
@@ -32,19 +34,6 @@ func blocks(placements []*Placement, reasons map[*Placement][]string) []*block {
 		known[alike].pods++
 	}
 	return all
-}
-
-// withoutNames puts the names that the Pod has for the claims that are made for
-// it in place of the names of these claims.
-func (p *Placement) withoutNames(text string) string {
-	var names []string
-	for _, claim := range p.Claims {
-		if name, made := claim.Annotations[podClaimAnnotation]; made {
-			names = append(names, claim.Name, name)
-		}
-	}
-	names = append(names, p.Pod.Name+extendedSuffix, extendedSuffix)
-	return strings.NewReplacer(names...).Replace(text)
 }
 
 // printBlocks prints each block by a format that has the Pod, how many there are,

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,36 +10,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 )
-
-// TestOwnClaim names each Pod's own claim, though Pods that ask for the same share
-// the search.
-func TestOwnClaim(t *testing.T) {
-	t.Parallel()
-	world := gpus(1, 1)
-	pods := parse(t, world, pod("a", one)+pod("b", one)+pod("c", one))
-	require.Equal(t, "a: node-0000 gpu=gpu-0\n"+
-		"b:; node node-0000: claim b-gpu, request gpu wants 1: devices 1, class gpu 1, free 0\n"+
-		"c:; node node-0000: claim c-gpu, request gpu wants 1: devices 1, class gpu 1, free 0", outcome(t, world, pods))
-}
-
-// TestOwnClaimElsewhere has Pods whose claims have devices on another node.
-func TestOwnClaimElsewhere(t *testing.T) {
-	t.Parallel()
-	world := gpus(1, 1)
-	var text strings.Builder
-	for _, name := range []string{"a", "b"} {
-		text.WriteString(`
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaim
-metadata: {name: of-` + name + `}
-spec: {devices: ` + one + `}
-status: {allocation: {nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [gone]}]}]}, devices: {results: []}}}
----
-` + strings.Replace(sharing(name, ""), "shared", "of-"+name, 1))
-	}
-	pods := parse(t, world, text.String())
-	require.Equal(t, "a:; node node-0000: claim of-a: its devices are elsewhere\nb:; node node-0000: claim of-b: its devices are elsewhere", outcome(t, world, pods))
-}
 
 // TestBlocks has Pods that are alike in one block, with and without a search, and
 // Pods of another namespace in another.
@@ -67,4 +38,22 @@ Pod other/train-0 fits on no node:
 	require.ErrorIs(t, err, cli.ErrNegative)
 	require.Contains(t, out, "Then, for one more like Pod default/train-0 (10 Pods like this):\n")
 	require.Equal(t, 3, strings.Count(out, "Then, "))
+}
+
+// pod is a Pod with a claim of its own, by requests in YAML.
+func pod(name, requests string) string {
+	return fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: %[1]s}
+spec: {spec: {devices: %[2]s}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s}
+spec:
+  containers: [{name: c, image: i}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: %[1]s}]
+---
+`, name, requests)
 }

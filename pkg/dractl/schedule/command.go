@@ -16,6 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // command is what the user asks for.
@@ -24,7 +25,7 @@ type command struct {
 	reach       *cluster.Flags
 	files       documents.Files
 	slices      []string
-	nodes       counts
+	nodes       fleet.Counts
 	server      fleet.Server
 	fromCluster bool
 	howMany     bool
@@ -113,10 +114,10 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scheduler := NewScheduler(&in.World)
-	placements := make([]*Placement, 0, len(in.pods))
+	scheduler := simulator.NewScheduler(&in.World)
+	placements := make([]*simulator.Placement, 0, len(in.pods))
 	progress := c.streams.Progress("placing Pods", len(in.pods))
-	for _, pod := range inOrder(in.pods) {
+	for _, pod := range simulator.InOrder(in.pods) {
 		placements = append(placements, scheduler.Schedule(ctx, pod))
 		progress.Step()
 	}
@@ -135,7 +136,7 @@ func (c *command) run(ctx context.Context) error {
 	if err := show(ctx, scheduler, placements); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(placements, func(p *Placement) bool { return p.Node == "" }) {
+	if slices.ContainsFunc(placements, func(p *simulator.Placement) bool { return p.Node == "" }) {
 		return cli.ErrNegative
 	}
 	return nil
@@ -193,14 +194,14 @@ func (in *input) check(live bool) error {
 
 // render makes the slices of the templates on the nodes of the files.
 func (c *command) render(ctx context.Context, in *input) error {
-	made, err := c.nodes.nodes(in.templates)
+	made, err := c.nodes.Nodes(in.templates)
 	if err != nil {
 		return err
 	}
 	in.Nodes = append(in.Nodes, made...)
 	for _, node := range in.Nodes {
 		if node.UID == "" {
-			node.UID = uidOf(node.Name)
+			node.UID = fleet.UID(node.Name)
 		}
 	}
 	if len(in.configuration) == 0 {

@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 const examples = "../testdata/examples/"
@@ -101,7 +103,9 @@ func TestCommandSlices(t *testing.T) {
 func TestSlicesWithoutNodes(t *testing.T) {
 	t.Parallel()
 	in := &input{}
-	in.Slices = gpus(2, 1).Slices
+	for _, node := range []string{"node-0000", "node-0001"} {
+		in.Slices = append(in.Slices, &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: &node}})
+	}
 	in.nameNodes()
 	require.Len(t, in.Nodes, 2)
 	require.Equal(t, "node-0001", in.Nodes[1].Name)
@@ -126,41 +130,17 @@ func TestCommandRefuses(t *testing.T) {
 	}
 }
 
-// TestNodesOfAllTerms gives a node the labels by which Pods may look for it.
-func TestNodesOfAllTerms(t *testing.T) {
-	t.Parallel()
-	in := &input{namespace: "default", skipped: map[string]int{}}
-	document := `
-apiVersion: dra.kwok.x-k8s.io/v1alpha1
-kind: ResourcePoolTemplate
-metadata: {name: t}
-spec:
-  driver: d.example.com
-  nodeSelector:
-    nodeSelectorTerms:
-    - matchExpressions: [{key: type, operator: In, values: [large, small]}, {key: kind, operator: NotIn, values: [x]}]
-    - matchExpressions: [{key: kind, operator: In, values: [good]}, {key: any, operator: Exists}]
-  devices: [{name: dev}]
-`
-	parseInto(t, in, document)
-	nodes, err := (&counts{"": 2}).nodes(in.templates)
-	require.NoError(t, err)
-	require.Len(t, nodes, 2)
-	require.Equal(t, map[string]string{"kubernetes.io/hostname": "t-1", "type": "large", "kind": "good", "any": ""}, nodes[1].Labels)
-
-	in.templates[0].Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "n", Operator: corev1.NodeSelectorOpGt, Values: []string{"1"}}}}}
-	_, err = (&counts{"": 1}).nodes(in.templates)
-	require.EqualError(t, err, "template t: nodeSelector: no node can be made for it: give Nodes with -f")
-}
-
 // TestOver has files that say something else than the cluster.
 func TestOver(t *testing.T) {
 	t.Parallel()
-	live := &input{World: *gpus(1, 1)}
+	live := &input{World: simulator.World{
+		Nodes:   []*corev1.Node{{}},
+		Classes: []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: new("example.com/gpu")}}},
+	}}
 	live.pods = []*corev1.Pod{{}}
 	changed := live.Classes[0].DeepCopy()
-	changed.Spec.Selectors = nil
-	in := &input{World: World{Classes: []*resourcev1.DeviceClass{changed}}}
+	changed.Spec.ExtendedResourceName = nil
+	in := &input{World: simulator.World{Classes: []*resourcev1.DeviceClass{changed}}}
 	in.on(live)
 	require.Equal(t, []*resourcev1.DeviceClass{changed}, in.Classes)
 	require.Len(t, in.Nodes, 1)

@@ -3,34 +3,10 @@ package schedule
 import (
 	"context"
 	"strconv"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
-
-// boundless is how many Pods are enough to say that nothing but CPU and memory
-// limits them.
-const boundless = 20000
-
-// More counts how many more Pods like one fit, and says why not one more.
-func (s *Scheduler) More(ctx context.Context, pod *corev1.Pod) (int, []string) {
-	trial := s.Clone()
-	for count := range boundless {
-		another := pod.DeepCopy()
-		another.Name, another.UID, another.Status = pod.Name+"-more-"+strconv.Itoa(count), "", corev1.PodStatus{}
-		placement := trial.Schedule(ctx, another)
-		if placement.Node == "" {
-			then := reasonsOf(ctx, trial, placement)
-			for i := range then {
-				then[i] = strings.ReplaceAll(then[i], another.Name, pod.Name)
-			}
-			return count, then
-		}
-	}
-	return boundless, []string{"no device limits them"}
-}
 
 // more is how many more Pods fit.
 type more struct {
@@ -41,7 +17,7 @@ type more struct {
 }
 
 // count prints how many more Pods like each fit, after all of them are placed.
-func (c *command) count(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
+func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
 	var counts []more
 	progress := c.streams.Progress("counting how many more Pods fit", len(placements))
 	for _, p := range placements {
@@ -59,7 +35,7 @@ func (c *command) count(ctx context.Context, scheduler *Scheduler, placements []
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "more"}}}
 	for _, m := range counts {
 		text := strconv.Itoa(m.More)
-		if m.More == boundless {
+		if m.More == simulator.Boundless {
 			text += "+"
 		}
 		table.Add(m.Namespace, m.Pod, text)
@@ -67,7 +43,7 @@ func (c *command) count(ctx context.Context, scheduler *Scheduler, placements []
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
-	reasons := map[*Placement][]string{}
+	reasons := map[*simulator.Placement][]string{}
 	for i, p := range placements {
 		reasons[p] = counts[i].Then
 	}

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,16 +13,18 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // input is what files say.
 type input struct {
-	World
+	simulator.World
 	// pods are those that are to be scheduled.
 	pods []*corev1.Pod
 	// configuration are the documents of kwok-dra.
@@ -213,16 +216,17 @@ func (in *input) nameNodes() {
 	}
 }
 
-// inOrder sorts Pods as the scheduler does: by priority, then by age.
-func inOrder(pods []*corev1.Pod) []*corev1.Pod {
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
-	})
+// key names an object of a namespace.
+func key(namespace, name string) string { return namespace + "/" + name }
+
+// fromCluster reads the objects of a cluster.
+func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
+	world, pods, err := simulator.Read(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{World: *world}
+	in.sort(pods)
+	return in, nil
 }
 
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
-}

@@ -2,22 +2,22 @@ package schedule
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // print prints where the Pods go, and why others do not fit.
-func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []*Placement) error {
-	reasons := map[*Placement][]string{}
+func (c *command) print(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
+	reasons := map[*simulator.Placement][]string{}
 	progress := c.streams.Progress("finding out why Pods do not fit", 0)
 	for _, p := range placements {
 		if p.Node == "" {
-			reasons[p] = reasonsOf(ctx, scheduler, p)
+			reasons[p] = p.Reasons(ctx, scheduler)
 		}
 	}
 	progress.Done()
@@ -27,7 +27,7 @@ func (c *command) print(ctx context.Context, scheduler *Scheduler, placements []
 	return c.printTable(placements, reasons)
 }
 
-func (c *command) printTable(placements []*Placement, reasons map[*Placement][]string) error {
+func (c *command) printTable(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) error {
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "claim", Wide: true}, {Name: "devices"}}}
 	for _, p := range placements {
 		node := p.Node
@@ -67,41 +67,12 @@ func orNone(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// named is how many nodes are named if many have the same reason.
-const named = 3
-
-// reasonsOf say why a Pod fits on no node, each with the nodes that it is true of.
-func reasonsOf(ctx context.Context, s *Scheduler, p *Placement) []string {
-	if p.Reason != "" {
-		return []string{p.Reason}
-	}
-	refusals := s.Explain(ctx, p.Pod)
-	if len(refusals) == 0 {
-		return []string{"there are no nodes"}
-	}
-	reasons := make([]string, len(refusals))
-	for i := range refusals {
-		reasons[i] = refusals[i].Line()
-	}
-	return reasons
-}
-
-func some(nodes []string) string {
-	switch {
-	case len(nodes) == 1:
-		return "node " + nodes[0]
-	case len(nodes) <= named:
-		return "nodes " + strings.Join(nodes, ", ")
-	}
-	return fmt.Sprintf("%d nodes (%s, ...)", len(nodes), strings.Join(nodes[:named], ", "))
-}
-
 // objects are the Pods and their claims as the scheduler would leave them.
-func objects(placements []*Placement, reasons map[*Placement][]string) []output.Object {
+func objects(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) []output.Object {
 	var all []output.Object
 	seen := map[string]bool{}
 	for _, p := range placements {
-		all = append(all, p.placed(reasons[p]))
+		all = append(all, placed(p, reasons[p]))
 		for _, claim := range p.Claims {
 			if name := key(claim.Namespace, claim.Name); !seen[name] {
 				seen[name] = true
@@ -112,8 +83,8 @@ func objects(placements []*Placement, reasons map[*Placement][]string) []output.
 	return all
 }
 
-// placed is the Pod with its node, and the condition that the scheduler writes.
-func (p *Placement) placed(reasons []string) *corev1.Pod {
+// placed is the Pod of a placement with its node, and the condition that the scheduler writes.
+func placed(p *simulator.Placement, reasons []string) *corev1.Pod {
 	pod := p.Pod.DeepCopy()
 	pod.Spec.NodeName = p.Node
 	condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // State is how far a Pod is on its way.
@@ -52,7 +52,7 @@ type Answer struct {
 	Reason  string   `json:"reason"`
 	Details []string `json:"details,omitempty"`
 	// Requests are those that get no devices.
-	Requests []schedule.Supply `json:"requests,omitempty"`
+	Requests []simulator.Supply `json:"requests,omitempty"`
 	// Nodes are those that refuse the Pod, by their reasons.
 	Nodes []Refusal `json:"nodes,omitempty"`
 	// Scheduler is what the scheduler says itself, in the condition PodScheduled.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // Cluster is what is known of a cluster. Answers say less where parts are nil.
@@ -23,7 +23,7 @@ type Cluster struct {
 	Failures map[types.UID]*corev1.Event
 	// Nodes are all of them, by name.
 	Nodes     map[string]*corev1.Node
-	Scheduler *schedule.Scheduler
+	Scheduler *simulator.Scheduler
 	// Sidecar is what kwok-dra works with.
 	Sidecar *Sidecar
 

@@ -12,7 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -20,7 +20,7 @@ func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
 // read reads a cluster, and the Pods of a namespace, or of all.
 func read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
-	world, all, err := schedule.Read(ctx, client)
+	world, all, err := simulator.Read(ctx, client)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +34,7 @@ func read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 	for _, node := range world.Nodes {
 		c.Nodes[node.Name] = node
 	}
-	c.Scheduler = schedule.NewScheduler(world)
+	c.Scheduler = simulator.NewScheduler(world)
 	var in []*corev1.Pod
 	for _, pod := range all {
 		if namespace == "" || pod.Namespace == namespace {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // bindingTimeout is how long kube-scheduler waits for binding conditions by default, from
@@ -48,9 +48,9 @@ func (c *Cluster) unbound(ctx context.Context, answer *Answer) *Answer {
 }
 
 // outlook is that of a Pod as if it had no scheduling gates.
-func (c *Cluster) outlook(ctx context.Context, pod *corev1.Pod) *schedule.Outlook {
+func (c *Cluster) outlook(ctx context.Context, pod *corev1.Pod) *simulator.Outlook {
 	if c.Scheduler == nil {
-		return &schedule.Outlook{}
+		return &simulator.Outlook{}
 	}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod = pod.DeepCopy()
@@ -91,8 +91,8 @@ func (c *Cluster) uncreated(pod *corev1.Pod) string {
 }
 
 // reasonOf says in one line why a Pod fits nowhere.
-func reasonOf(outlook *schedule.Outlook) string {
-	missing, isMissing := errors.AsType[*schedule.Missing](outlook.Err)
+func reasonOf(outlook *simulator.Outlook) string {
+	missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err)
 	switch {
 	case isMissing && missing.Kind == "resourceclaim":
 		return "" // it is among those that are not created
@@ -120,7 +120,7 @@ func (c *Cluster) withoutOutlook(answer *Answer) string {
 }
 
 // explain adds what is known beyond the reason.
-func (a *Answer) explain(outlook *schedule.Outlook) {
+func (a *Answer) explain(outlook *simulator.Outlook) {
 	a.Requests = outlook.Supplies
 	for i := range outlook.Supplies {
 		if i > 0 {

@@ -1,4 +1,4 @@
-package schedule
+package simulator
 
 import (
 	"fmt"
@@ -17,8 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -49,9 +53,9 @@ func TestInventoryOfRandomWorlds(t *testing.T) {
 // profiles are the templates of all profiles, also of those within others.
 func profiles(t *testing.T) []string {
 	t.Helper()
-	templates, err := filepath.Glob("../../../kustomize/profiles/*/template.yaml")
+	templates, err := filepath.Glob("../../kustomize/profiles/*/template.yaml")
 	require.NoError(t, err)
-	within, err := filepath.Glob("../../../kustomize/profiles/*/*/template.yaml")
+	within, err := filepath.Glob("../../kustomize/profiles/*/*/template.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, within)
 	require.Greater(t, len(templates), 10)
@@ -65,7 +69,7 @@ func TestInventoryOfProfiles(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Parallel()
 			r := random{rand.New(rand.NewPCG(1, 0))} //nolint:gosec // it is to be the same each time
-			c := newComparison(t, path, rendered(t, path, "1"))
+			c := newComparison(t, path, rendered(t, path, 1))
 			for range 4 {
 				c.giveRandom(r)
 				c.compare(map[inventory.State]int{})
@@ -80,7 +84,7 @@ func TestKindsOfProfiles(t *testing.T) {
 	t.Parallel()
 	for _, path := range profiles(t) {
 		kinds := map[string][]string{} // by node
-		c := comparison{world: rendered(t, path, "2")}
+		c := comparison{world: rendered(t, path, 2)}
 		for _, item := range c.inventory().Items {
 			for _, pool := range item.Pools {
 				if item.Node != "" {
@@ -100,7 +104,7 @@ func TestKindsOfProfiles(t *testing.T) {
 // TestPartsOfMIG: each of the 8 GPUs has 25 parts, one of which is as large as the GPU.
 func TestPartsOfMIG(t *testing.T) {
 	t.Parallel()
-	c := comparison{world: rendered(t, "../../../kustomize/profiles/nvidia-h100-mig/template.yaml", "1")}
+	c := comparison{world: rendered(t, "../../kustomize/profiles/nvidia-h100-mig/template.yaml", 1)}
 	taken := c.inventory()
 	pool := taken.Items[0].Pools[0]
 	parts := map[string]int{}
@@ -134,18 +138,38 @@ spec:
 `
 
 // rendered is a world with nodes of a template.
-func rendered(t *testing.T, path, nodes string) *World {
+func rendered(t *testing.T, path string, count int) *World {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	in := &input{namespace: "default", skipped: map[string]int{}}
-	require.NoError(t, in.read(documents.Split(path, append(text, exampleDriver...))))
-	c := &command{streams: cli.Streams{Out: io.Discard, ErrOut: io.Discard}}
-	c.server.AddTo(&cobra.Command{})
-	require.NoError(t, c.nodes.Set(nodes))
-	require.NoError(t, c.render(t.Context(), in))
-	require.NotEmpty(t, in.Slices)
-	return &in.World
+	all := documents.Split(path, append(text, exampleDriver...))
+	objects, err := documents.Objects(all)
+	require.NoError(t, err)
+	var templates []*v1alpha1.ResourcePoolTemplate
+	var drivers fleet.DriverPods
+	for _, object := range objects {
+		require.NoError(t, drivers.Add(object))
+		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
+			templates = appendAs(t, templates, object)
+		}
+	}
+	var decoded []*config.Documents
+	for _, document := range all[:len(all)-1] { // the last one is the DaemonSet
+		made, err := config.Decode(document.Where(), document.Data)
+		require.NoError(t, err)
+		decoded = append(decoded, made)
+	}
+	set, err := config.NewSet(decoded...)
+	require.NoError(t, err)
+	nodes, err := (&fleet.Counts{"": count}).Nodes(templates)
+	require.NoError(t, err)
+	var server fleet.Server
+	server.AddTo(&cobra.Command{})
+	streams := cli.Streams{Out: io.Discard, ErrOut: io.Discard}
+	made, err := server.Preview(t.Context(), streams, nil, preview.Cluster{Config: set.Published(), Nodes: nodes, Pods: drivers.On})
+	require.NoError(t, err)
+	require.NotEmpty(t, made.Create)
+	return &World{Nodes: nodes, Slices: made.Create}
 }
 
 // comparison compares what the inventory of a world says with what the scheduler does.

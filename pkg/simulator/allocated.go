@@ -1,4 +1,4 @@
-package schedule
+package simulator
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"

@@ -1,4 +1,4 @@
-package schedule
+package simulator
 
 import (
 	"context"
@@ -11,17 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
-
-// fromCluster reads the objects of a cluster.
-func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
-	world, pods, err := Read(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	in := &input{World: *world}
-	in.sort(pods)
-	return in, nil
-}
 
 // Read reads the state of a cluster, and all of its Pods, of which the World has none yet.
 func Read(ctx context.Context, client kubernetes.Interface) (*World, []*corev1.Pod, error) {

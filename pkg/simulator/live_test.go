@@ -1,4 +1,4 @@
-package schedule
+package simulator
 
 import (
 	"testing"
@@ -15,8 +15,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestFromCluster reads a cluster that has DeviceTaintRules in an older version.
-func TestFromCluster(t *testing.T) {
+// TestRead reads a cluster that has DeviceTaintRules in an older version.
+func TestRead(t *testing.T) {
 	t.Parallel()
 	world := gpus(2, 1)
 	named := func(name, node string, phase corev1.PodPhase) *corev1.Pod {
@@ -38,7 +38,7 @@ func TestFromCluster(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	in, err := fromCluster(t.Context(), client)
+	in, pods, err := Read(t.Context(), client)
 	require.NoError(t, err)
 	require.Len(t, in.Nodes, 2)
 	require.Len(t, in.Slices, 2)
@@ -46,21 +46,18 @@ func TestFromCluster(t *testing.T) {
 	require.Len(t, in.Claims, 1)
 	require.Len(t, in.TaintRules, 1)
 	require.Equal(t, "broken", in.TaintRules[0].Spec.Taint.Key)
-	require.Len(t, in.Pods, 1)
-	require.Equal(t, "bound", in.Pods[0].Name)
-	require.Len(t, in.pods, 1)
-	require.Equal(t, "waits", in.pods[0].Name)
+	require.Len(t, pods, 4)
 }
 
-// TestFromClusterFails names what could not be read.
-func TestFromClusterFails(t *testing.T) {
+// TestReadFails names what could not be read.
+func TestReadFails(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"nodes", "resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates", "pods", "devicetaintrules"} {
 		client := fake.NewClientset()
 		client.PrependReactor("list", kind, func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewTimeoutError("too slow", 1)
 		})
-		_, err := fromCluster(t.Context(), client)
+		_, _, err := Read(t.Context(), client)
 		require.ErrorContains(t, err, "list "+kind+": ")
 	}
 }

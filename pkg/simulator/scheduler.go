@@ -1,6 +1,7 @@
-package schedule
+package simulator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -246,4 +247,18 @@ func (c classes) Get(name string) (*resourcev1.DeviceClass, error) {
 		return class, nil
 	}
 	return nil, fmt.Errorf("deviceclass %q not found", name)
+}
+
+// InOrder sorts Pods as the scheduler does: by priority, then by age.
+func InOrder(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
+}
+
+func priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
 }

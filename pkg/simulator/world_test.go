@@ -1,7 +1,8 @@
-package schedule
+package simulator
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,16 +50,42 @@ func selecting(expression string) resourcev1.DeviceSelector {
 // scheduled.
 func parse(t testing.TB, world *World, text string) []*corev1.Pod {
 	t.Helper()
-	in := &input{World: *world, namespace: "default", skipped: map[string]int{}}
-	parseInto(t, in, text)
-	*world = in.World
-	return in.pods
+	objects, err := documents.Objects(documents.Split("test.yaml", []byte(text)))
+	require.NoError(t, err)
+	var pods []*corev1.Pod
+	for _, object := range objects {
+		if object.GetNamespace() == "" {
+			object.SetNamespace("default")
+		}
+		switch kind := object.GetKind(); kind {
+		case "Pod":
+			pods = appendAs(t, pods, object)
+		case "Node":
+			world.Nodes = appendAs(t, world.Nodes, object)
+		case "ResourceSlice":
+			world.Slices = appendAs(t, world.Slices, object)
+		case "DeviceClass":
+			world.Classes = appendAs(t, world.Classes, object)
+		case "DeviceTaintRule":
+			world.TaintRules = appendAs(t, world.TaintRules, object)
+		case "ResourceClaim":
+			world.Claims = appendAs(t, world.Claims, object)
+		case "ResourceClaimTemplate":
+			world.ClaimTemplates = appendAs(t, world.ClaimTemplates, object)
+		default:
+			t.Fatalf("no test has a %s", kind)
+		}
+	}
+	world.Pods = append(world.Pods, slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })...)
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
 }
 
-func parseInto(t testing.TB, in *input, text string) {
+// appendAs appends an object as a typed one.
+func appendAs[T any](t testing.TB, all []*T, object documents.Object) []*T {
 	t.Helper()
-	require.NoError(t, in.read(documents.Split("test.yaml", []byte(text))))
-	require.Empty(t, in.skipped)
+	into := new(T)
+	require.NoError(t, object.Into(into))
+	return append(all, into)
 }
 
 // pod is a Pod with a claim of its own, by requests in YAML.

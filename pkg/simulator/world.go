@@ -1,4 +1,4 @@
-package schedule
+package simulator
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-package schedule
+package simulator
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ func outcome(t *testing.T, world *World, pods []*corev1.Pod) string {
 	t.Helper()
 	scheduler := NewScheduler(world)
 	var lines []string
-	for _, pod := range inOrder(pods) {
+	for _, pod := range InOrder(pods) {
 		placement := scheduler.Schedule(t.Context(), pod)
 		line := pod.Name + ": " + placement.Node
 		for _, claim := range placement.Claims {
@@ -25,7 +25,7 @@ func outcome(t *testing.T, world *World, pods []*corev1.Pod) string {
 			}
 		}
 		if placement.Node == "" {
-			line = strings.TrimSuffix(line, " ") + "; " + strings.Join(reasonsOf(t.Context(), scheduler, placement), "; ")
+			line = strings.TrimSuffix(line, " ") + "; " + strings.Join(placement.Reasons(t.Context(), scheduler), "; ")
 		}
 		lines = append(lines, line)
 	}

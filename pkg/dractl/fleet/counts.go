@@ -1,4 +1,4 @@
-package schedule
+package fleet
 
 import (
 	"cmp"
@@ -19,14 +19,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// counts are how many nodes to make for templates, by their names; under "" for
+// Counts are how many nodes to make for templates, by their names; under "" for
 // those that are not named.
-type counts map[string]int
+type Counts map[string]int
 
 // Set implements pflag.Value: "4", or "h100=4,l4=2".
-func (c *counts) Set(text string) error {
+func (c *Counts) Set(text string) error {
 	if *c == nil {
-		*c = counts{}
+		*c = Counts{}
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		name, number, named := strings.Cut(part, "=")
@@ -43,7 +43,7 @@ func (c *counts) Set(text string) error {
 }
 
 // String implements pflag.Value.
-func (c *counts) String() string {
+func (c *Counts) String() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(*c)) {
 		parts = append(parts, strings.TrimPrefix(name+"="+strconv.Itoa((*c)[name]), "="))
@@ -52,10 +52,10 @@ func (c *counts) String() string {
 }
 
 // Type implements pflag.Value.
-func (c *counts) Type() string { return "counts" }
+func (c *Counts) Type() string { return "counts" }
 
-// nodes makes nodes that templates select, as many as are asked for.
-func (c *counts) nodes(templates []*v1alpha1.ResourcePoolTemplate) ([]*corev1.Node, error) {
+// Nodes makes nodes that templates select, as many as are asked for.
+func (c *Counts) Nodes(templates []*v1alpha1.ResourcePoolTemplate) ([]*corev1.Node, error) {
 	var nodes []*corev1.Node
 	known := map[string]bool{"": true}
 	for _, template := range templates {
@@ -98,7 +98,7 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 	name := template.Name + "-" + strconv.Itoa(index)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: uidOf(name),
+			Name: name, UID: UID(name),
 			Labels:      map[string]string{corev1.LabelHostname: name},
 			Annotations: map[string]string{lifecycle.NodeAnnotation: lifecycle.FakeValue},
 		},
@@ -120,9 +120,9 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 	return node, nil
 }
 
-// uidOf is the UID of a node that has none yet, of which templates make those of
+// UID is the UID of a node that has none yet, of which templates make those of
 // devices: as in all commands.
-func uidOf(name string) types.UID {
+func UID(name string) types.UID {
 	return types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+name)).String())
 }
 

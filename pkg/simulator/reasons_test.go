@@ -1,0 +1,39 @@
+package simulator
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOwnClaim names each Pod's own claim, though Pods that ask for the same share
+// the search.
+func TestOwnClaim(t *testing.T) {
+	t.Parallel()
+	world := gpus(1, 1)
+	pods := parse(t, world, pod("a", one)+pod("b", one)+pod("c", one))
+	require.Equal(t, "a: node-0000 gpu=gpu-0\n"+
+		"b:; node node-0000: claim b-gpu, request gpu wants 1: devices 1, class gpu 1, free 0\n"+
+		"c:; node node-0000: claim c-gpu, request gpu wants 1: devices 1, class gpu 1, free 0", outcome(t, world, pods))
+}
+
+// TestOwnClaimElsewhere has Pods whose claims have devices on another node.
+func TestOwnClaimElsewhere(t *testing.T) {
+	t.Parallel()
+	world := gpus(1, 1)
+	var text strings.Builder
+	for _, name := range []string{"a", "b"} {
+		text.WriteString(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: of-` + name + `}
+spec: {devices: ` + one + `}
+status: {allocation: {nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [gone]}]}]}, devices: {results: []}}}
+---
+` + strings.Replace(sharing(name, ""), "shared", "of-"+name, 1))
+	}
+	pods := parse(t, world, text.String())
+	require.Equal(t, "a:; node node-0000: claim of-a: its devices are elsewhere\nb:; node node-0000: claim of-b: its devices are elsewhere", outcome(t, world, pods))
+}
+
