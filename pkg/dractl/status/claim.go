@@ -18,7 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 

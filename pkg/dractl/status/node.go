@@ -8,7 +8,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )

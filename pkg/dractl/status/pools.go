@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )

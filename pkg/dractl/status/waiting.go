@@ -9,9 +9,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
 // Waiting is a Pod that waits for devices, or for its claims to be prepared.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/why"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 

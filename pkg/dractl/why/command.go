@@ -1,3 +1,4 @@
+// Package why is the command that says why Pods with devices do not run yet.
 package why
 
 import (
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
 // command is what the user asks for.
@@ -122,22 +125,30 @@ func (c *command) run(ctx context.Context, name string) error {
 	if pod != nil {
 		return c.show(known.Answer(ctx, pod), known.Now)
 	}
-	return c.list(Groups(known.Waiting(ctx, pods)), known.Now)
+	return c.list(why.Groups(known.Waiting(ctx, pods)), known.Now)
 }
 
 // read reads the cluster, and the Pods of a namespace, or of all.
-func (c *command) read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
+func (c *command) read(ctx context.Context, client kubernetes.Interface, namespace string) (*why.Cluster, []*corev1.Pod, error) {
 	defer c.streams.Progress("reading the cluster", 0).Done()
 	set, err := c.set(ctx, client)
 	if err != nil {
 		return nil, nil, err
 	}
-	known, pods, err := read(ctx, client, namespace)
+	known, pods, err := why.Read(ctx, client, namespace)
 	if err != nil {
 		return nil, nil, err
 	}
 	known.Now = time.Now()
-	return known, pods, known.add(ctx, client, set, &c.managed)
+	if set == nil {
+		return known, pods, nil
+	}
+	drivers, err := fleet.Live(ctx, client, set)
+	if err != nil {
+		return nil, nil, err
+	}
+	known.Configure(set, &c.managed, drivers)
+	return known, pods, nil
 }
 
 // set is the configuration of kwok-dra, or nil where the user may not read it.
@@ -151,7 +162,7 @@ func (c *command) set(ctx context.Context, client kubernetes.Interface) (*config
 		return nil, err
 	}
 	set, err := c.templates.SetInCluster(ctx, c.streams, client, objects)
-	if isForbidden(err) {
+	if apierrors.IsForbidden(err) {
 		c.streams.Tell("the configuration of kwok-dra is not considered: %v\n", err)
 		return nil, nil
 	}
@@ -162,14 +173,14 @@ func (c *command) asValue() bool {
 	return c.output.Format == output.JSON || c.output.Format == output.YAML
 }
 
-func (c *command) show(answer *Answer, now time.Time) error {
+func (c *command) show(answer *why.Answer, now time.Time) error {
 	if c.asValue() {
 		return output.Value(c.streams.Out, c.output.Format, answer)
 	}
-	return answer.print(c.streams.Out, "", now)
+	return answer.Print(c.streams.Out, "", now)
 }
 
-func (c *command) list(groups []*Group, now time.Time) error {
+func (c *command) list(groups []*why.Group, now time.Time) error {
 	if c.asValue() {
 		return output.Value(c.streams.Out, c.output.Format, groups)
 	}
@@ -177,7 +188,7 @@ func (c *command) list(groups []*Group, now time.Time) error {
 		c.streams.Tell("no Pod waits for devices\n")
 	}
 	for _, group := range groups {
-		if err := group.print(c.streams.Out, now); err != nil {
+		if err := group.Print(c.streams.Out, now); err != nil {
 			return err
 		}
 	}

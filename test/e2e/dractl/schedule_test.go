@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
@@ -150,7 +150,7 @@ func (r *referee) publish(s *scene) {
 // play has the Pods of a case come, and compares each time what is said with what
 // is done.
 func (r *referee) play(s *scene) {
-	world := &schedule.World{Nodes: s.nodes, Slices: s.slices, Classes: s.classes}
+	world := &simulator.World{Nodes: s.nodes, Slices: s.slices, Classes: s.classes}
 	for _, step := range s.steps {
 		for _, claim := range step.claims {
 			_, err := r.client.ResourceV1().ResourceClaims(namespace).Create(r.Context(), claim, metav1.CreateOptions{})
@@ -159,7 +159,7 @@ func (r *referee) play(s *scene) {
 			}
 		}
 		world.Claims = r.claims(s.name)
-		expected := schedule.NewScheduler(world).Schedule(r.Context(), step.pod.DeepCopy())
+		expected := simulator.NewScheduler(world).Schedule(r.Context(), step.pod.DeepCopy())
 		created, err := r.client.CoreV1().Pods(namespace).Create(r.Context(), step.pod, metav1.CreateOptions{})
 		if !r.ok(s, step, err) {
 			return
@@ -212,7 +212,7 @@ func (r *referee) decided(name string, fits bool) *corev1.Pod {
 
 // tally counts. A Pod on which the scheduler fails is deleted: it would be tried
 // again, and may fit once others have the device with which it fails.
-func (r *referee) tally(pod *corev1.Pod, expected *schedule.Placement) {
+func (r *referee) tally(pod *corev1.Pod, expected *simulator.Placement) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	switch {
@@ -230,10 +230,10 @@ func (r *referee) tally(pod *corev1.Pod, expected *schedule.Placement) {
 }
 
 // sameDevices compares the devices on the node that the scheduler has chosen.
-func (r *referee) sameDevices(s *scene, world *schedule.World, step step, pod *corev1.Pod) bool {
+func (r *referee) sameDevices(s *scene, world *simulator.World, step step, pod *corev1.Pod) bool {
 	only := *world
 	only.Nodes = slices.DeleteFunc(slices.Clone(world.Nodes), func(n *corev1.Node) bool { return n.Name != pod.Spec.NodeName })
-	placement := schedule.NewScheduler(&only).Schedule(r.Context(), step.pod)
+	placement := simulator.NewScheduler(&only).Schedule(r.Context(), step.pod)
 	said := map[string]string{}
 	for _, claim := range placement.Claims {
 		said[claim.Name] = results(claim)

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// print prints an answer: a line, and what there is to say beyond it.
-func (a *Answer) print(out io.Writer, title string, now time.Time) error {
+// Print prints an answer: a line, and what there is to say beyond it. The title is that
+// of the Pods, where there are several.
+func (a *Answer) Print(out io.Writer, title string, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
 	verb := "waits"
 	if title != "" {
@@ -37,10 +38,10 @@ func (a *Answer) since(now time.Time) string {
 	return fmt.Sprintf(" since %s (%s)", written(*a.Since), duration.HumanDuration(now.Sub(*a.Since)))
 }
 
-// print prints a group as one answer.
-func (g *Group) print(out io.Writer, now time.Time) error {
+// Print prints a group as one answer.
+func (g *Group) Print(out io.Writer, now time.Time) error {
 	if len(g.Pods) == 1 {
-		return g.Answer.print(out, "", now)
+		return g.Answer.Print(out, "", now)
 	}
 	title := g.Title() + " in namespace " + g.Namespace
 	switch {
@@ -49,5 +50,5 @@ func (g *Group) print(out io.Writer, now time.Time) error {
 	case len(g.Pods) <= shown:
 		title = "Pods " + title
 	}
-	return g.Answer.print(out, title, now)
+	return g.Answer.Print(out, title, now)
 }

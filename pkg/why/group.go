@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
 // Group are Pods that are alike: of a namespace and an owner, and they wait for the same.

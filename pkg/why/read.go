@@ -5,21 +5,18 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
-
-// read reads a cluster, and the Pods of a namespace, or of all.
-func read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
+// Read reads a cluster, and the Pods of a namespace, or of all.
+func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*Cluster, []*corev1.Pod, error) {
 	world, all, err := simulator.Read(ctx, client)
 	if err != nil {
 		return nil, nil, err
@@ -44,17 +41,9 @@ func read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 	return c, in, nil
 }
 
-// add adds what kwok-dra works with. The set is nil where it is not known.
-func (c *Cluster) add(ctx context.Context, client kubernetes.Interface, set *config.Set, managed *lifecycle.ManagedNodes) error {
-	if set == nil {
-		return nil
-	}
-	pods, err := fleet.Live(ctx, client, set)
-	if err != nil {
-		return err
-	}
+// Configure adds what kwok-dra works with, and which driver Pods are on a node.
+func (c *Cluster) Configure(set *config.Set, managed *lifecycle.ManagedNodes, pods func(node *corev1.Node) devices.Pods) {
 	c.Sidecar = &Sidecar{Set: set, Managed: managed, Slices: c.slices, DriverPods: pods}
-	return nil
 }
 
 // Failures lists the events about claims that cannot be created or prepared.

@@ -1,7 +1,6 @@
 package why
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -136,9 +134,11 @@ func (s *scene) cluster(t *testing.T) (*Cluster, []*corev1.Pod) {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(t, managed.Complete())
 	client := fake.NewClientset(objects...)
-	known, pods, err := read(t.Context(), client, "default")
+	known, pods, err := Read(t.Context(), client, "default")
 	require.NoError(t, err)
-	require.NoError(t, known.add(t.Context(), client, set, managed))
+	drivers, err := fleet.Live(t.Context(), client, set)
+	require.NoError(t, err)
+	known.Configure(set, managed, drivers)
 	known.Now = at(70).Time
 	return known, pods
 }
@@ -311,29 +311,13 @@ func TestList(t *testing.T) {
 	}
 	s.pod.Status.Phase = corev1.PodFailed
 	known, pods := s.cluster(t)
-	var out, errOut strings.Builder
-	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}, output: output.Flag{Format: output.Table}}
 	groups := Groups(known.Waiting(t.Context(), pods))
-	require.NoError(t, c.list(groups, known.Now))
+	require.Len(t, groups, 1)
+	require.Equal(t, Unscheduled, groups[0].State)
+	require.Len(t, groups[0].Pods, 4)
+	var out strings.Builder
+	require.NoError(t, groups[0].Print(&out, known.Now))
 	require.Equal(t, `4 Pods of Job train in namespace default (such as train-0) wait for a node since 2026-01-02T03:04:05Z (70s): no node has the devices: claim train-0-gpu-abcde, request gpus wants 3 of class gpu: 2 devices of the class on 1 node, 2 left; nearest: node n lacks 1
   node n: claim train-0-gpu-abcde, request gpus wants 3: devices 2
 `, out.String())
-
-	out.Reset()
-	c.output.Format = output.JSON
-	require.NoError(t, c.list(groups, known.Now))
-	var shown []struct {
-		State State
-		Pods  []string
-	}
-	require.NoError(t, json.Unmarshal([]byte(out.String()), &shown))
-	require.Len(t, shown, 1)
-	require.Equal(t, Unscheduled, shown[0].State)
-	require.Len(t, shown[0].Pods, 4)
-
-	out.Reset()
-	c.output.Format = output.Table
-	require.NoError(t, c.list(nil, known.Now))
-	require.Empty(t, out.String())
-	require.Equal(t, "no Pod waits for devices\n", errOut.String())
 }
