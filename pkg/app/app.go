@@ -148,6 +148,9 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	if s.options.MetricsDevices {
 		devicemetrics.TellMistakes(caches, s.owner, recorder)
 	}
+	if after := s.options.ExplainPodsAfter; after > 0 {
+		s.addExplainer(after, recorder)
+	}
 	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
@@ -227,6 +230,7 @@ func (s *sidecar) page() page.Options {
 			return s.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
 		},
 		Waiting: s.waiting,
+		Why:     s.explain,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,8 @@ type Options struct {
 	Version       bool
 	// MetricsDevices serves what devices do as metrics.
 	MetricsDevices bool
+	// ExplainPodsAfter is how long a Pod with claims has no node before an event says why, or 0.
+	ExplainPodsAfter time.Duration
 
 	// ShardMode is how replicas share the work. LeaderNamespace and LeaderName are
 	// those of the Lease that their leader holds.
@@ -121,6 +124,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
 	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "private key of that certificate")
 	flags.BoolVar(&o.MetricsDevices, "metrics-devices", o.MetricsDevices, "serve what devices do as metrics, at /metrics/devices and /metrics/nodes/NODE/devices; it takes memory and CPU for those who scrape them only")
+	flags.DurationVar(&o.ExplainPodsAfter, "explain-pods-after", o.ExplainPodsAfter,
+		"write an event on Pods with claims that have no node after this time, such as 1m, which says why; it lists the whole cluster for that, of up to 2,000 nodes; 0: no events")
 	flags.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go's profiles at /debug/pprof/")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
@@ -145,6 +150,9 @@ func (o *Options) Complete() error {
 	}
 	if o.Workers < 1 {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
+	}
+	if o.ExplainPodsAfter < 0 {
+		return fmt.Errorf("parse --explain-pods-after %s: must be a time such as 1m, or 0 for no events", o.ExplainPodsAfter)
 	}
 	if o.KubeAPIQPS == 0 {
 		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")

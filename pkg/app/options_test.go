@@ -80,6 +80,7 @@ func TestCompleteRefuses(t *testing.T) {
 		"--config-map a/b/c":                                                    "must be NAMESPACE/NAME",
 		"--config a --workers 0":                                                "parse --workers 0: must be at least 1",
 		"--config a --workers -1":                                               "parse --workers -1: must be at least 1",
+		"--config a --explain-pods-after -1s":                                   "parse --explain-pods-after -1s: must be a time such as 1m, or 0 for no events",
 		"--config a --kube-api-qps 0":                                           "parse --kube-api-qps 0: ",
 		"--config a --server-address 99":                                        `parse --server-address "99": must be HOST:PORT or :PORT, for example :10246`,
 		"--config a --manage-all-nodes --manage-single-node n":                  "choose one of --manage-all-nodes",

@@ -13,23 +13,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
 
-// maxUnscheduled bounds how many Pods without a node are read for the page.
+// maxUnscheduled bounds how many Pods without a node are read.
 const maxUnscheduled = 500
 
 // waiting are the Pods with claims that wait. Those without a node are in no cache, since
 // kwok-dra has nothing to do for them, so the API server is asked.
 func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
-	unscheduled, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: maxUnscheduled,
-	})
+	pods, err := s.unscheduled(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list pods without a node: %w", err)
+		return nil, err
 	}
 	var all []page.WaitingPod
-	for i := range unscheduled.Items {
-		if pod := &unscheduled.Items[i]; plan.UsesClaims(pod) && pod.DeletionTimestamp == nil {
-			all = append(all, unscheduledPod(pod))
-		}
+	for _, pod := range pods {
+		all = append(all, unscheduledPod(pod))
 	}
 	for _, w := range s.claims.Waiting() {
 		waits := waitingPod(w.Pod, scheduledAt(w.Pod))
@@ -37,6 +33,23 @@ func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
 		all = append(all, waits)
 	}
 	return all, nil
+}
+
+// unscheduled are the Pods with claims that have no node.
+func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
+	list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: maxUnscheduled,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pods without a node: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if pod := &list.Items[i]; plan.UsesClaims(pod) && pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
 }
 
 // unscheduledPod has the scheduler's own words.

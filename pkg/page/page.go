@@ -18,6 +18,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
 //go:embed assets
@@ -44,6 +45,8 @@ type Options struct {
 	Slice func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error)
 	// Waiting are the Pods with claims that wait.
 	Waiting func(ctx context.Context) ([]WaitingPod, error)
+	// Why says why a Pod waits.
+	Why func(ctx context.Context, namespace, pod string) (*why.Answer, error)
 }
 
 // Page serves the page at /, its parts under /page/ and its data under /api/.
@@ -69,6 +72,7 @@ func (f *feed) handler(o *Options) http.Handler {
 	mux.HandleFunc("GET /api/device", o.device)
 	mux.HandleFunc("GET /api/labels", o.labels)
 	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting}).serve)
+	mux.HandleFunc("GET /api/why", (&explaining{ask: o.Why}).serve)
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))

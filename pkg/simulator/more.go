@@ -29,4 +29,3 @@ func (s *Scheduler) More(ctx context.Context, pod *corev1.Pod) (int, []string) {
 	}
 	return Boundless, []string{"no device limits them"}
 }
-

@@ -47,4 +47,3 @@ func (p *Placement) WithoutNames(text string) string {
 	names = append(names, p.Pod.Name+extendedSuffix, extendedSuffix)
 	return strings.NewReplacer(names...).Replace(text)
 }
-

@@ -36,4 +36,3 @@ status: {allocation: {nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: me
 	pods := parse(t, world, text.String())
 	require.Equal(t, "a:; node node-0000: claim of-a: its devices are elsewhere\nb:; node node-0000: claim of-b: its devices are elsewhere", outcome(t, world, pods))
 }
-

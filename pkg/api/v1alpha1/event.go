@@ -46,6 +46,10 @@ const (
 	// text are the kubelet's; the end of the message is the cause.
 	ReasonFailedPrepare = "FailedPrepareDynamicResources"
 
+	// ReasonWaitingForNode is on a Pod, with --explain-pods-after. It has claims and no node;
+	// the message says why, as kwok-dractl why does.
+	ReasonWaitingForNode = "WaitingForNode"
+
 	// ReasonInvalidUsage is on a Pod. An annotation for what its devices do has a mistake,
 	// and metrics show them idle. The message names the annotation, the value and what is
 	// valid.

@@ -229,4 +229,3 @@ func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, erro
 	in.sort(pods)
 	return in, nil
 }
-

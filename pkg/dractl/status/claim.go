@@ -18,8 +18,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	"github.com/kwok-dra/kwok-dra/pkg/why"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
 // Step is a step on the way of a claim.

@@ -8,9 +8,9 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
 // Device is a device of a node, with what a person asks first.

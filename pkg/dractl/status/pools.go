@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kwok-dra/kwok-dra/pkg/natural"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
 // Overview is what the command shows of a cluster.

@@ -42,14 +42,16 @@ export class Waiting {
   item(group) {
     const item = document.createElement("li");
     item.append(span("who", who(group)), span("where", this.where(group)), span("reason", group.reason));
+    const answer = document.createElement("ul");
+    answer.className = "why";
+    answer.ariaLive = "polite";
+    const why = button("Explain", () => explain(group, answer));
+    why.ariaLabel = `Explain why ${who(group)} ${group.count === 1 ? "waits" : "wait"}`;
     const command = line("kwok-dractl", "why", "-n", group.namespace, group.pods[0]);
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Copy command";
-    button.title = command;
-    button.ariaLabel = `Copy command: ${command}`;
-    button.addEventListener("click", async () => (button.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
-    item.append(button);
+    const copied = button("Copy command", async () => (copied.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
+    copied.title = command;
+    copied.ariaLabel = `Copy command: ${command}`;
+    item.append(why, copied, answer);
     return item;
   }
 
@@ -58,6 +60,39 @@ export class Waiting {
     if (retry) words.push(`next try ${this.clock.format(Date.parse(retry))}`);
     return words.join(", ");
   }
+}
+
+// explain shows why the first Pod of a group waits, in as many lines as there are reasons.
+async function explain({ namespace, pods }, list) {
+  list.replaceChildren(entry("Looking at all nodes …"));
+  const query = new URLSearchParams({ namespace, pod: pods[0] });
+  let lines;
+  try {
+    const response = await fetch(`api/why?${query}`, { cache: "no-store" });
+    if (response.ok) {
+      const { pod, reason, details = [] } = await response.json();
+      lines = [`${pod}: ${reason}`, ...details];
+    } else {
+      lines = [await response.text()];
+    }
+  } catch {
+    lines = ["kwok-dra does not answer"];
+  }
+  list.replaceChildren(...lines.map(entry));
+}
+
+function entry(text) {
+  const item = document.createElement("li");
+  item.textContent = text;
+  return item;
+}
+
+function button(text, act) {
+  const element = document.createElement("button");
+  element.type = "button";
+  element.textContent = text;
+  element.addEventListener("click", act);
+  return element;
 }
 
 function who({ namespace, owner, count, pods }) {

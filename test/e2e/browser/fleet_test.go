@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
 const (
@@ -83,6 +85,16 @@ func (f *fleet) options() page.Options {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			return slices.Clone(f.waiting), nil
+		},
+		Why: func(_ context.Context, namespace, pod string) (*why.Answer, error) {
+			if pod == "slow" {
+				return nil, errors.New("list deviceclasses: forbidden")
+			}
+			return &why.Answer{
+				Namespace: namespace, Pod: pod, State: why.Unscheduled,
+				Reason:  "no node has the devices: claim training-0-gpu, request gpus wants 16 of class gpu.nvidia.com: 24 devices of the class on 3 nodes, 24 left; nearest: node h100-0 lacks 8",
+				Details: []string{"3 nodes (h100-0, h100-1, h100-2): claim training-0-gpu, request gpus wants 16: devices 8, class gpu.nvidia.com 8"},
+			}, nil
 		},
 	}
 }

@@ -109,9 +109,9 @@ func (s *shell) eventually(line string) {
 }
 
 // sidecar starts the sidecar with the ConfigMap.
-func (s *shell) sidecar() {
+func (s *shell) sidecar(arguments ...string) {
 	s.Helper()
-	process, err := sidecar.Start(s.Context(), s.cluster, "--config-map", "kube-system/kwok-dra")
+	process, err := sidecar.Start(s.Context(), s.cluster, append(arguments, "--config-map", "kube-system/kwok-dra")...)
 	require.NoError(s, err)
 	s.Cleanup(func() { require.NoError(s, process.Kill()) })
 }

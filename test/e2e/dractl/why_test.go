@@ -102,7 +102,7 @@ func TestWhy(t *testing.T) {
 		filled(whyClass, "NAME", "gpu", "DRIVER", "gpu.example.com"), filled(whyClass, "NAME", "card", "DRIVER", "card.example.com"),
 		filled(whyClaimTemplate, "NAME", "gpu", "CLASS", "gpu", "COUNT", "1"), filled(whyClaimTemplate, "NAME", "gpus", "CLASS", "gpu", "COUNT", "2"),
 		filled(whyClaimTemplate, "NAME", "card", "CLASS", "card", "COUNT", "1"), filled(whyClaimTemplate, "NAME", "late", "CLASS", "late", "COUNT", "1"))
-	s.sidecar()
+	s.sidecar("--explain-pods-after", "1s")
 	s.eventually("[ $(kubectl get resourceslices -o name | wc -l) = 6 ]")
 
 	s.waits("unclassed", "late", "", why.Unscheduled, `deviceclass "late" not found`)
@@ -142,6 +142,7 @@ func (s *shell) lacking() {
 		answer := s.why(name)
 		requireAsScheduler(s.T, &answer)
 	}
+	s.eventually("kubectl events --for pod/lacking-1 | grep -E 'WaitingForNode +Pod/lacking-1 +no node has the devices: claim lacking-1-device-.* nearest: node why-'")
 	require.Regexp(s, `Pods lacking-0, lacking-1 in namespace default wait for a node since .*: no node has the devices: `, s.must("kwok-dractl why -A"))
 	require.Regexp(s, `default +lacking-0, lacking-1 +<none> +Unscheduled +`, s.must("kwok-dractl status"))
 	s.must("kubectl delete pod held failing")

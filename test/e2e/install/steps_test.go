@@ -51,6 +51,10 @@ var stepOf = map[permission]string{
 	{dra, "resourceclaims/driver", "arbitrary-node:patch"}:  "prepare",
 	{dra, "resourceclaims/status", "update"}:                "update",
 	{dra, "resourceclaims/driver", "arbitrary-node:update"}: "update",
+	{dra, "deviceclasses", "list"}:                          "explain",
+	{dra, "resourceclaimtemplates", "list"}:                 "explain",
+	{dra, "devicetaintrules", "list"}:                       "explain",
+	{core, "events", "list"}:                                "explain",
 	{ours, "resourcepooltemplates", "list"}:                 "start",
 	{ours, "resourcepooltemplates", "watch"}:                "start",
 	{ours, "resourcepooltemplates/status", "patch"}:         "report",
@@ -68,6 +72,7 @@ func steps() map[string]step {
 		"prepare": {[]string{"start", "publish"}, (*player).createPod, (*player).notPrepared},
 		"update":  {[]string{"start", "publish"}, (*player).createPodWithParameters, (*player).notUpdated},
 		"refuse":  {[]string{"start", "publish"}, (*player).createPodWithoutAllocation, (*player).notRefusedPod},
+		"explain": {[]string{"start", "publish"}, (*player).createWaitingPod, (*player).notExplained},
 		"retire":  {[]string{"start", "publish"}, func(p *player) { p.label("devices", "no") }, (*player).notRetired},
 		"wipe":    {[]string{"start", "publish"}, (*player).loseRealDriver, (*player).notWiped},
 	}
@@ -249,6 +254,26 @@ func (p *playerPods) notRefusedPod() string {
 		}
 	}
 	return fmt.Sprintf("no event says that Pod %s-early may not use its claim: %v", p.name, list.Items)
+}
+
+// createWaitingPod creates one that wants more devices than there are, and has the page explain it.
+func (p *player) createWaitingPod() {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-waits"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{
+		DeviceClassName: "gpu.example.com", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 32,
+	}}}
+	_, err := p.client.ResourceV1().ResourceClaims("default").Create(p.Context(), claim, metav1.CreateOptions{})
+	require.NoError(p, err)
+	p.createPodWith(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}, claim.Name)
+	p.notExplained()
+}
+
+func (p *player) notExplained() string {
+	status, err := p.sidecar.get(p.Context(), corev1.URISchemeHTTP, "/api/why?namespace=default&pod="+p.name+"-waits", "")
+	if err != nil || status != http.StatusOK {
+		return fmt.Sprintf("the page does not explain Pod %s-waits: status %d, %v", p.name, status, err)
+	}
+	return ""
 }
 
 // audited are the requests of the sidecar that the API server has answered.

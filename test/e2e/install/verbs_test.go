@@ -40,7 +40,7 @@ func TestVerbs(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		p := v.play(t, "none", v.role, nil)
-		for _, step := range []string{"start", "publish", "report", "repair", "adopt", "prepare", "update", "refuse", "retire", "wipe"} {
+		for _, step := range []string{"start", "publish", "report", "repair", "adopt", "prepare", "update", "refuse", "explain", "retire", "wipe"} {
 			steps[step].happen(p)
 			until(t, patience, func() string { return steps[step].missing(p) })
 		}
@@ -66,6 +66,9 @@ func TestVerbs(t *testing.T) {
 				return
 			}
 			until(t, patience, func() string { return p.notRefused(taken, 1) })
+			if taken.resource == "devicetaintrules" {
+				return // the explanation then leaves their taints out, as where the API server has none
+			}
 			require.NotEmpty(t, steps[step].missing(p), "it happens without the verb")
 		})
 	}

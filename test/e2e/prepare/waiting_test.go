@@ -5,12 +5,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// testWaiting has the sidecar tell of Pods that wait: for a node, in the scheduler's words, and
-// for devices that cannot be prepared.
+// testWaiting has the sidecar tell of Pods that wait: for a node, in the scheduler's words and
+// in its own, and for devices that cannot be prepared.
 func testWaiting(h *harness.H, process *sidecar.Process) {
-	told := func(words ...string) {
+	told := func(path string, words ...string) {
 		h.Eventually(harness.Patience, func() string {
-			return harness.Missing(read(h, process.URL+"/api/waiting"), words...)
+			return harness.Missing(read(h, process.URL+path), words...)
 		})
 	}
 	h.Scene("waits", "")
@@ -21,5 +21,7 @@ func testWaiting(h *harness.H, process *sidecar.Process) {
 	spec.Devices.Requests[0].Exactly.Count = 32
 	h.CreateClaim("waits", "large", spec)
 	h.CreatePod("waits", harness.NewPod("large", "waits", "large"))
-	told(`"pods":["failing"],"node":"waits"`, `failWhen selects the Pod`, `"retry":`, `"state":"unscheduled"`, `"pods":["large"]`, `cannot allocate all claims`)
+	told("/api/waiting", `"pods":["failing"],"node":"waits"`, `failWhen selects the Pod`, `"retry":`, `"state":"unscheduled"`, `"pods":["large"]`, `cannot allocate all claims`)
+	told("/api/why?namespace=waits&pod=large", `"state":"Unscheduled"`, `no node has the devices: claim large, request gpu wants 32 of class waits`, `nearest: node waits lacks`)
+	told("/api/why?namespace=waits&pod=failing", `"state":"Preparing"`, `failWhen selects the Pod`)
 }

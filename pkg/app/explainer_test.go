@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/simulator"
+	"github.com/kwok-dra/kwok-dra/pkg/why"
+)
+
+// explained is a cluster of a node with so many devices, and a Pod that wants two.
+type explained struct {
+	*explainer
+
+	pods    []*corev1.Pod
+	devices int
+	reads   int
+	events  *record.FakeRecorder
+	leads   bool
+}
+
+func newExplained(after time.Duration) *explained {
+	e := &explained{devices: 1, events: record.NewFakeRecorder(10), leads: true}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.UID, pod.CreationTimestamp = "default", "p", "p", metav1.Now()
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("c")}}
+	e.pods = []*corev1.Pod{pod}
+	e.explainer = &explainer{
+		after: after, leads: func() bool { return e.leads }, recorder: e.events,
+		unscheduled: func(context.Context) ([]*corev1.Pod, error) { return e.pods, nil },
+		whole:       func(context.Context) (*why.Cluster, error) { e.reads++; return e.cluster(), nil },
+	}
+	return e
+}
+
+func (e *explained) cluster() *why.Cluster {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{
+		DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2,
+	}}}
+	slice := &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{
+		Driver: "d.example.com", NodeName: new("n"), Pool: resourcev1.ResourcePool{Name: "n", Generation: 1, ResourceSliceCount: 1},
+		Devices: []resourcev1.Device{{Name: "a"}, {Name: "b"}}[:e.devices],
+	}}
+	known := why.NewCluster([]*resourcev1.ResourceClaim{claim}, nil)
+	known.Scheduler = simulator.NewScheduler(&simulator.World{
+		Nodes:   []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}},
+		Classes: []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}},
+		Claims:  []*resourcev1.ResourceClaim{claim}, Slices: []*resourcev1.ResourceSlice{slice},
+	})
+	return known
+}
+
+// said is the event that there is, or nothing.
+func (e *explained) said() string {
+	select {
+	case event := <-e.events.Events:
+		return event
+	default:
+		return ""
+	}
+}
+
+const lacksOne = "Warning WaitingForNode no node has the devices: claim c, request r wants 2 of class gpu: 1 device of the class on 1 node, 1 left; nearest: node n lacks 1"
+
+func TestExplainer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newExplained(time.Minute)
+		ctx, stop := context.WithCancel(t.Context())
+		go e.run(ctx)
+		time.Sleep(time.Minute - time.Second)
+		require.Empty(t, e.said())
+		require.Zero(t, e.reads, "no Pod has waited for long")
+		time.Sleep(explainEvery)
+		require.Equal(t, lacksOne, e.said())
+		require.Equal(t, 1, e.reads)
+
+		time.Sleep(explainAgain)
+		require.Empty(t, e.said(), "it is the same")
+		e.devices = 2
+		time.Sleep(explainAgain)
+		require.Equal(t, "Warning WaitingForNode a node has what it asks for now", e.said())
+		require.Equal(t, 3, e.reads, "once in explainAgain")
+
+		e.leads, e.devices = false, 1
+		time.Sleep(explainAgain)
+		require.Empty(t, e.said(), "another replica leads")
+		e.leads, e.pods = true, nil
+		time.Sleep(explainAgain)
+		require.Empty(t, e.told, "the Pod is forgotten")
+		require.Equal(t, 3, e.reads)
+		stop()
+		synctest.Wait()
+	})
+}
+
+// TestExplainerFails has a Pod that is explained once the cluster can be read.
+func TestExplainerFails(t *testing.T) {
+	t.Parallel()
+	e := newExplained(0)
+	whole := e.whole
+	e.whole = func(context.Context) (*why.Cluster, error) { return nil, errors.New("list nodes: forbidden") }
+	require.EqualError(t, e.explain(t.Context()), "list nodes: forbidden")
+	e.whole = whole
+	require.NoError(t, e.explain(t.Context()))
+	require.Equal(t, lacksOne, e.said())
+}
