@@ -40,10 +40,20 @@ func TestWaiting(t *testing.T) {
 	b.pointAt("#waiting button", true)
 	b.wait(`document.querySelectorAll("#waiting .why li").length === 2`)
 	require.Regexp(t, `^training-0: no node has the devices: claim training-0-gpu, request gpus wants 16 .* nearest: node h100-0 lacks 8$`, eval[string](b, `document.querySelector("#waiting .why li").innerText`))
-	eval[bool](b, `document.querySelectorAll("#waiting li > button")[2].click() || true`)
-	b.wait(`document.querySelectorAll("#waiting .why")[1].innerText.trim() === "list deviceclasses: forbidden"`)
 	b.pictures("waiting")
 	f.change(func() { f.waiting = nil })
 	b.wait(`document.getElementById("waiting").hidden`)
 	b.requireNoErrors()
+}
+
+// TestExplainFails has a Pod that cannot be explained.
+func TestExplainFails(t *testing.T) {
+	t.Parallel()
+	f := newFleet(3)
+	b := open(t, f.serve(t), 1280, 720)
+	f.wait()
+	b.wait(`document.querySelectorAll("#waiting li > button").length === 4`)
+	b.pointAt("#waiting summary", true)
+	eval[bool](b, `document.querySelectorAll("#waiting li > button")[2].click() || true`)
+	b.wait(`document.querySelectorAll("#waiting .why")[1].innerText.trim() === "list deviceclasses: forbidden"`)
 }
