@@ -54,7 +54,6 @@ var stepOf = map[permission]string{
 	{dra, "deviceclasses", "list"}:                          "explain",
 	{dra, "resourceclaimtemplates", "list"}:                 "explain",
 	{dra, "devicetaintrules", "list"}:                       "explain",
-	{core, "events", "list"}:                                "explain",
 	{ours, "resourcepooltemplates", "list"}:                 "start",
 	{ours, "resourcepooltemplates", "watch"}:                "start",
 	{ours, "resourcepooltemplates/status", "patch"}:         "report",
