@@ -23,35 +23,32 @@ func (s *sidecar) explain(ctx context.Context, namespace, name string) (*why.Ans
 	if err != nil {
 		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
 	}
-	known, _, err := s.whole(ctx, namespace)
+	known, err := s.whole(ctx, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("explain pod %s/%s: %w", namespace, name, err)
 	}
 	return known.Answer(ctx, pod), nil
 }
 
-// whole reads the cluster, and the Pods of a namespace, or of all.
-func (s *sidecar) whole(ctx context.Context, namespace string) (*why.Cluster, []*corev1.Pod, error) {
+// whole reads the cluster, and the events of a namespace, or of all.
+func (s *sidecar) whole(ctx context.Context, namespace string) (*why.Cluster, error) {
 	if nodes := len(s.caches.Nodes.Keys()); nodes > maxExplained {
-		return nil, nil, fmt.Errorf("there are %d nodes, and kwok-dra explains up to %d: ask kwok-dractl why", nodes, maxExplained)
+		return nil, fmt.Errorf("there are %d nodes, and kwok-dra explains up to %d: ask kwok-dractl why", nodes, maxExplained)
 	}
-	known, pods, err := why.Read(ctx, s.client, namespace)
+	known, _, err := why.Read(ctx, s.client, namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	known.Now = time.Now()
 	if set := s.store.Current(); set != nil {
 		known.Configure(set, &s.options.Managed, func(node *corev1.Node) devices.Pods { return s.caches.DriverPods.On(node.Name) })
 	}
-	return known, pods, nil
+	return known, nil
 }
 
 // addExplainer has events say why Pods have no node.
 func (s *sidecar) addExplainer(after time.Duration, recorder record.EventRecorder) {
 	e := &explainer{after: after, leads: s.owner.Leads, unscheduled: s.unscheduled, recorder: recorder}
-	e.whole = func(ctx context.Context) (*why.Cluster, error) {
-		known, _, err := s.whole(ctx, metav1.NamespaceAll)
-		return known, err
-	}
+	e.whole = func(ctx context.Context) (*why.Cluster, error) { return s.whole(ctx, metav1.NamespaceAll) }
 	s.parts = append(s.parts, part{run: e.run})
 }

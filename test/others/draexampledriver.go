@@ -19,7 +19,7 @@ var draExampleDriver = suite{
 	cluster: cluster.Options{
 		FeatureGates: switchOn("DynamicResourceAllocation", "DRAAdminAccess", "DRAWorkloadResourceClaims", "GangScheduling", "GenericWorkload",
 			"DRAExtendedResource", "DRADeviceBindingConditions", "DRANodeAllocatableResources", "DRAConsumableCapacity"),
-		RuntimeConfig: switchOn("resource.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"),
+		RuntimeConfig: switchOn("resource.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"),
 	},
 	containerView: true,
 	leftOut: []leftOut{

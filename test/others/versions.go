@@ -21,6 +21,7 @@ var lifetimes = map[string]lifetime{
 	"GangScheduling":               {first: 35, last: 36},
 	"GenericWorkload":              {first: 35},
 	"scheduling.k8s.io/v1alpha2":   {first: 36, last: 36},
+	"scheduling.k8s.io/v1beta1":    {first: 37}, // without it the scheduler of GenericWorkload waits for PodGroups
 }
 
 func (l lifetime) has(minor int) bool { return l.first <= minor && (l.last == 0 || minor <= l.last) }

@@ -1,4 +1,3 @@
-// Package schedule finds out which Pods get which devices on which nodes, and why
-// other Pods do not fit. It uses the scheduler's own allocator, so its result for
-// one node is the scheduler's.
+// Package schedule is the command that shows which Pods get which devices on which nodes,
+// and why other Pods do not fit.
 package schedule

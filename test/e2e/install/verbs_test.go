@@ -60,18 +60,25 @@ func TestVerbs(t *testing.T) {
 				until(t, patience, func() string { return steps[before].missing(p) })
 			}
 			steps[step].happen(p)
-			if taken.verb == "watch" {
-				// It lists instead, again and again, but less and less often.
-				until(t, patience, func() string { return p.notRefused(taken, 3) })
-				return
-			}
-			until(t, patience, func() string { return p.notRefused(taken, 1) })
-			if taken.resource == "devicetaintrules" {
-				return // the explanation then leaves their taints out, as where the API server has none
-			}
-			require.NotEmpty(t, steps[step].missing(p), "it happens without the verb")
+			p.lacks(taken, steps[step])
 		})
 	}
+}
+
+// lacks returns when the API server has refused what needs the permission, and fails if the
+// step has happened nevertheless.
+func (p *player) lacks(taken permission, step step) {
+	p.Helper()
+	if taken.verb == "watch" {
+		// It lists instead, again and again, but less and less often.
+		until(p.T, patience, func() string { return p.notRefused(taken, 3) })
+		return
+	}
+	until(p.T, patience, func() string { return p.notRefused(taken, 1) })
+	if taken.resource == "devicetaintrules" {
+		return // the explanation then leaves their taints out, as where the API server has none
+	}
+	require.NotEmpty(p, step.missing(p), "it happens without the verb")
 }
 
 // environmentFor turns off what has clients do without a list where the API
