@@ -52,3 +52,16 @@ func BenchmarkScheduleFull(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Seconds())/float64(b.N), "s/1000pods")
 }
+
+// BenchmarkOutlook says why a Pod fits on none of 2,000 nodes.
+func BenchmarkOutlook(b *testing.B) {
+	world := gpus(2000, 8)
+	pod, claim := pending("large", 9)
+	world.Claims = append(world.Claims, claim)
+	b.ReportAllocs()
+	for b.Loop() {
+		if NewScheduler(world).Outlook(b.Context(), pod).Fits() {
+			b.Fatal("it fits")
+		}
+	}
+}
