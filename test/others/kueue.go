@@ -118,7 +118,7 @@ func (k kueue) apply(ctx context.Context) error {
 	if _, err := k.Kubectl(ctx, "apply", "--server-side", "-k", k.dir); err != nil {
 		return err
 	}
-	_, err := k.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+	_, err := k.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "customresourcedefinitions", "--all")
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/module"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
@@ -136,7 +137,7 @@ func (p managerProcess) apply(ctx context.Context, made certificate) error {
 	if _, err := p.Kubectl(ctx, "apply", "--server-side", "-k", p.dir); err != nil {
 		return err
 	}
-	_, err := p.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+	_, err := p.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "customresourcedefinitions", "--all")
 	return err
 }
 

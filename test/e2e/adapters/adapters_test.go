@@ -52,7 +52,7 @@ func adapting(h *harness.H, arguments ...string) *sidecar.Process {
 func definition(h *harness.H, file, resource string) {
 	h.Helper()
 	h.Kubectl("", "apply", "-f", filepath.Join("testdata", file))
-	h.Kubectl("", "wait", "--for=condition=Established", "--timeout=60s", "crd/"+resource)
+	h.Kubectl("", "wait", cluster.Established, "--timeout=60s", "crd/"+resource)
 }
 
 // typed creates a node with an instance type.
