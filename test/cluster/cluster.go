@@ -25,10 +25,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
-// Established is the argument of kubectl wait for definitions of custom resources. Kubectl's
-// own --for=condition=Established is an error for one that has no conditions yet.
-const Established = `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`
-
 // A Cluster is a running cluster.
 type Cluster struct {
 	runner

@@ -108,7 +108,7 @@ func (w *world) applyKAI(ctx context.Context) error {
 	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(chart, "crds")); err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "customresourcedefinitions", "--all"); err != nil {
+	if err := w.AwaitDefinitions(ctx); err != nil {
 		return err
 	}
 	for _, p := range kaiPrograms {

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
@@ -37,7 +36,7 @@ func installKarpenter(ctx context.Context, w *world) (*installation, error) {
 	if _, err := w.Kubectl(ctx, "apply", "-f", definition); err != nil {
 		return nil, err
 	}
-	if _, err := w.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "-f", definition); err != nil {
+	if err := w.AwaitDefinitions(ctx); err != nil {
 		return nil, err
 	}
 	step := progress.Start(os.Stderr, "Starting Karpenter")

@@ -118,8 +118,7 @@ func (k kueue) apply(ctx context.Context) error {
 	if _, err := k.Kubectl(ctx, "apply", "--server-side", "-k", k.dir); err != nil {
 		return err
 	}
-	_, err := k.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "customresourcedefinitions", "--all")
-	return err
+	return k.AwaitDefinitions(ctx)
 }
 
 // startManager starts the manager with the rights and the arguments that it has in its Pod.

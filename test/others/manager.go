@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
@@ -137,8 +136,7 @@ func (p managerProcess) apply(ctx context.Context, made certificate) error {
 	if _, err := p.Kubectl(ctx, "apply", "--server-side", "-k", p.dir); err != nil {
 		return err
 	}
-	_, err := p.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "customresourcedefinitions", "--all")
-	return err
+	return p.AwaitDefinitions(ctx)
 }
 
 func (p managerProcess) startProcess(ctx context.Context, program string) error {

@@ -63,7 +63,7 @@ func (w *world) startVolcano(ctx context.Context, programs map[string]string, in
 	if _, err := w.KubectlInput(ctx, strings.NewReader(strings.Join(documents, "\n---\n")), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "wait", cluster.Established, "--timeout=60s", "customresourcedefinitions", "--all"); err != nil {
+	if err := w.AwaitDefinitions(ctx); err != nil {
 		return err
 	}
 	configuration := filepath.Join(manifests("volcano"), "scheduler.yaml")

@@ -49,10 +49,10 @@ func adapting(h *harness.H, arguments ...string) *sidecar.Process {
 
 // definition applies a custom resource definition of testdata, and waits until
 // objects of it can be applied.
-func definition(h *harness.H, file, resource string) {
+func definition(h *harness.H, file string) {
 	h.Helper()
 	h.Kubectl("", "apply", "-f", filepath.Join("testdata", file))
-	h.Kubectl("", "wait", cluster.Established, "--timeout=60s", "crd/"+resource)
+	require.NoError(h, h.Cluster.AwaitDefinitions(h.Context()))
 }
 
 // typed creates a node with an instance type.

@@ -42,7 +42,7 @@ func TestDRAConfigs(t *testing.T) {
 	typed(h, "n0", "g5")
 	typed(h, longName, "g5")
 	typed(h, "m0", "m5")
-	definition(h, "draconfigs.yaml", draConfigs)
+	definition(h, "draconfigs.yaml")
 
 	const gpu = "gpu.nvidia.com"
 	apply(h, draConfig("gpus", gpu, "g5", "h100-pool: gpu-0 gpu-1; gpu-2", "a10-pool: a10-0"))
@@ -66,7 +66,7 @@ func TestDRAConfigs(t *testing.T) {
 	h.Kubectl("", "delete", "crd", draConfigs)
 	h.Retired("n0")
 	h.Retired(longName)
-	definition(h, "draconfigs.yaml", draConfigs)
+	definition(h, "draconfigs.yaml")
 	apply(h, draConfig("gpus", gpu, "g5", "h100-pool: gpu-0"))
 	pooled(h, "n0", gpu, gpu+"/n0", "gpu-0")
 }

@@ -44,7 +44,7 @@ func TestNodeOverlays(t *testing.T) {
 	mappings := []string{"nvidia-t4-0-0", "nvidia-t4-0-1"}
 	pooled(h, "n", adaptedDriver, "n-device-pool", mappings...)
 
-	definition(h, "nodeoverlays-prunes.yaml", nodeOverlays)
+	definition(h, "nodeoverlays-prunes.yaml")
 	h.Kubectl(overlay("price-only", instance, 100, true, "pruned"), "apply", "--validate=false", "-f", "-")
 	apply(h, overlay("gpus", instance, 0, false, "h100-0"))
 	for _, node := range []string{"n", longName} {
@@ -57,7 +57,7 @@ func TestNodeOverlays(t *testing.T) {
 
 	h.Kubectl("", "delete", "crd", nodeOverlays)
 	pooled(h, "n", adaptedDriver, "n-device-pool", mappings...)
-	definition(h, "nodeoverlays-keeps.yaml", nodeOverlays)
+	definition(h, "nodeoverlays-keeps.yaml")
 	apply(h, overlay("gpus", instance, 1, true, "h200-0"))
 	pooled(h, "n", adaptedDriver, "n", "h200-0")
 	apply(h, overlay("gpus", instance, 1, true, "b200-0"))

@@ -25,7 +25,7 @@ func TestCustomResources(t *testing.T) {
 
 	definitions := filepath.Join(sidecar.Root(), "kustomize", "crd")
 	h.Kubectl("", "apply", "-k", definitions)
-	h.Kubectl("", "wait", cluster.Established, "--timeout=60s", "crd/resourcepooltemplates.dra.kwok.x-k8s.io")
+	require.NoError(t, h.Cluster.AwaitDefinitions(t.Context()))
 	const custom = "custom.example.com"
 	h.Kubectl(harness.Template("custom", custom, "custom", harness.GPUs(8))+harness.WithSpec(harness.Template("fabric", harness.Fabric("fabric"), "custom", "[{name: port}]"), "sharedWith: {allNodes: true}"),
 		"apply", "-f", "-")

@@ -23,7 +23,7 @@ func install(ctx context.Context, c *cluster.Cluster) error {
 	if _, err := c.Kubectl(ctx, append([]string{"apply", "--server-side"}, files...)...); err != nil {
 		return fmt.Errorf("install Karpenter: %w", err)
 	}
-	if _, err := c.Kubectl(ctx, append([]string{"wait", cluster.Established, "--timeout=60s"}, files...)...); err != nil {
+	if err := c.AwaitDefinitions(ctx); err != nil {
 		return fmt.Errorf("install Karpenter: %w", err)
 	}
 	return nil

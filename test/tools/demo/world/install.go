@@ -72,8 +72,7 @@ func (w *World) applyDefinitions(ctx context.Context) error {
 	if _, err := w.Cluster.Kubectl(ctx, "patch", "stage", "node-initialize", "--type=merge", "--patch", `{"spec":{"immediateNextStage":true}}`); err != nil {
 		return err
 	}
-	_, err = w.Cluster.Kubectl(ctx, "wait", cluster.Established, "--timeout=2m", "crd", "--all")
-	return err
+	return w.Cluster.AwaitDefinitions(ctx)
 }
 
 // isNoObject reports whether a file of a folder is not to be applied with the

@@ -80,7 +80,7 @@ func runJob(t *testing.T, c *cluster.Cluster) {
 	for _, argument := range container.Args {
 		arguments = append(arguments, strings.ReplaceAll(argument, container.VolumeMounts[0].MountPath, dir))
 	}
-	kubectl(t, c, "wait", cluster.Established, "--timeout=5m", "crd/stages.kwok.x-k8s.io")
+	require.NoError(t, c.AwaitDefinitions(t.Context()))
 	kubectl(t, c, arguments...)
 }
 
