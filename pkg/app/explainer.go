@@ -17,6 +17,8 @@ import (
 const (
 	// explainEvery is how often the explainer looks for Pods without a node.
 	explainEvery = 10 * time.Second
+	// explainRetry is when it looks again after an error.
+	explainRetry = time.Minute
 	// explainAgain is when a Pod may have another event, if the reason is another one by then.
 	explainAgain = 5 * time.Minute
 )
@@ -40,12 +42,15 @@ type told struct {
 }
 
 func (e *explainer) run(ctx context.Context) {
-	for pause(ctx, explainEvery) {
+	wait := explainEvery
+	for pause(ctx, wait) {
+		wait = explainEvery
 		if !e.leads() {
 			continue
 		}
 		if err := e.explain(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot say why Pods have no node")
+			wait = explainRetry
 		}
 	}
 }

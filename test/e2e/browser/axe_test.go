@@ -83,6 +83,8 @@ func TestAxe(t *testing.T) {
 			f.wait()
 			b := open(t, f.serve(t), width, 900)
 			b.pointAt("#waiting summary", true)
+			b.pointAt("#waiting button", true)
+			b.wait(`document.querySelectorAll("#waiting .why li").length === 2`)
 			b.wait(`["free", "blocked", "allocated", "prepared", "failing", "tainted"].every((state) => document.querySelector("#canvas .cell." + state))`)
 			eval[bool](b, source+"; true")
 			for _, scheme := range []string{"light", "dark"} {
