@@ -34,7 +34,6 @@ const (
 var karpenterStepOf = map[permission]string{
 	{core, "configmaps", "list"}:                  "start",
 	{core, "configmaps", "watch"}:                 "start",
-	{dra, "deviceclasses", "list"}:                "start",
 	{dra, "deviceclasses", "watch"}:               "start",
 	{dra, "deviceclasses", "create"}:              "create",
 	{dra, "deviceclasses", "update"}:              "update",
