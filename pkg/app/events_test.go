@@ -1,21 +1,25 @@
 package app
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 )
 
-// TestOnceSink: what is said of a content is said once, also by another process.
-func TestOnceSink(t *testing.T) {
+// TestEventsOnce: what is said of a content is said once, also by another process.
+func TestEventsOnce(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
-	sink := onceSink{&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}}
+	sink := &eventSink{ctx: t.Context(), events: client.CoreV1().Events("")}
 	say := func(name, reason, message string) error {
 		_, err := sink.Create(&corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "karpenter", Name: name},
@@ -41,5 +45,36 @@ func TestOnceSink(t *testing.T) {
 		stored, err := client.CoreV1().Events("karpenter").Get(t.Context(), event.Name, metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, event.Reason == "InvalidConfiguration", stored.Count == 2, event.Reason)
+	}
+}
+
+// TestEventsEnd: an event that the API server puts off does not outlive kwok-dra.
+func TestEventsEnd(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		asked <- struct{}{}
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+
+	ctx, stop := context.WithCancel(t.Context())
+	sink := &eventSink{ctx: ctx, events: client.CoreV1().Events("")}
+	event := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "event"}}
+	for _, write := range []func() error{
+		func() error { _, err := sink.Create(event.DeepCopy()); return err },
+		func() error { _, err := sink.Update(event.DeepCopy()); return err },
+		func() error { _, err := sink.Patch(event.DeepCopy(), []byte(`{"count": 2}`)); return err },
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- write() }()
+		if ctx.Err() == nil {
+			<-asked
+			stop()
+		}
+		require.ErrorIs(t, <-ended, context.Canceled)
 	}
 }
