@@ -121,3 +121,28 @@ func TestClaimOfANodeThatLeavesTheSelection(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimWhoseNodeLeavesBeforeItIsSeen: it is prepared by what the API server says, whose
+// answer is lost, and the cache shows it only when the node has left.
+func TestClaimWhoseNodeLeavesBeforeItIsSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "late")
+		claim := allocated("late", q)
+		result := device("d", "gpu-0")
+		result.Pool = "fabric"
+		allocate(claim, result)
+		w := partitioned(t, ofAll())
+		w.Lags["resourceclaims"] = time.Minute
+		w.loseAnswer("prepare late")
+		w.Add(claim)
+		w.Add(q)
+		time.Sleep(time.Second)
+		w.wrote("prepare late, ready q")
+		w.editNode("n", func(node *corev1.Node) { node.Labels = nil })
+		w.Remove(q)
+		w.Remove(p)
+		time.Sleep(10 * time.Minute)
+		w.counted(map[string]int{"withdraw c": 1, "withdraw late": 1})
+		w.settled()
+	})
+}

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -198,6 +199,18 @@ func failing(times int, call string, err error) func(string) error {
 		times--
 		return err
 	}
+}
+
+// loseAnswer has the API server execute the next call of a kind, and its answer get lost.
+func (w *world) loseAnswer(call string) {
+	serve := w.ReactionChain[0]
+	w.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		handled, object, err := serve.React(action)
+		if err == nil && operation(action) == call {
+			call, object, err = "", nil, errBroken
+		}
+		return handled, object, err
+	})
 }
 
 // inBubble runs a test in a bubble of its own.

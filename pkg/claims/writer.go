@@ -65,6 +65,7 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	if claim.Status.Allocation == nil {
 		return nil
 	}
+	state.memory.Node = plan.NodeOf(claim) // also where the answer is lost, and the cache late
 	if want.NamePods { // other Pods may have joined since it was planned
 		if want, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
 			return err
@@ -74,11 +75,7 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 		return nil
 	}
 	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices}
-	if err := w.apply(ctx, state, claim, write); err != nil {
-		return err
-	}
-	state.memory.Node = plan.NodeOf(claim)
-	return nil
+	return w.apply(ctx, state, claim, write)
 }
 
 // apply makes the entries a field manager's only ones in a claim. Entries
