@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 )
 
@@ -12,9 +13,13 @@ type decision struct {
 	// why the newest ones are not.
 	chosen  map[*source]*Documents
 	refused map[*source]error
-	// waits reports whether a source without which nothing is in force has none.
-	waits bool
+	// waits is why nothing is in force: a source that is required has no good version. It
+	// is nil where something is.
+	waits error
 }
+
+// errNoVersion is why nothing is in force where no version is refused either.
+var errNoVersion = errors.New("not all of the configuration is there yet")
 
 // decide decides which version of each source is in force: the newest, or else the
 // one that was good last. Where two contradict each other, the earlier source wins,
@@ -37,7 +42,9 @@ func decide(sources []*source) decision {
 		if d.chosen[one] != nil || !one.early {
 			continue
 		}
-		d.waits = d.waits || one.required
+		if one.required {
+			d.waits = cmp.Or(d.waits, d.refused[one], errNoVersion)
+		}
 		if d.refused[one] != nil {
 			d.set.Unsettled = append(d.set.Unsettled, d.refused[one])
 		}

@@ -50,9 +50,14 @@ func TestRefusedObjectAfterARestart(t *testing.T) {
 func TestRefusedConfigurationAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newObjectsWorld(t, "")
+	accepted := func() Acceptance { return w.store.Acceptance("ResourcePoolTemplate")["a"] }
+	require.Nil(t, w.store.Acceptance("ResourcePoolTemplate"), "the objects are not known")
 	w.begin(custom(t, "ResourcePoolTemplate", "a", 1, goodSpec), custom(t, "KwokDRAConfiguration", "k", 1, "spec: {podStatus: Nonsense}"))
 	require.Nil(t, w.store.Current())
+	require.NoError(t, accepted().Err)
+	require.ErrorContains(t, accepted().Pending, `KwokDRAConfiguration "k": spec.podStatus`)
 	w.see(custom(t, "KwokDRAConfiguration", "k", 2, "spec: {podStatus: Faithful}"))
+	require.NoError(t, accepted().Pending)
 	require.True(t, w.store.Current().Faithful)
 	w.see(custom(t, "KwokDRAConfiguration", "k", 3, "spec: {podStatus: Nonsense}"))
 	require.True(t, w.store.Current().Faithful, "the last good version stays in force")

@@ -26,6 +26,8 @@ type Store struct {
 	// carriers are in the order in which they win over each other.
 	carriers []*carrier
 	onChange []func()
+	// waits is why nothing is in force although all carriers are known, or nil.
+	waits error
 	// named reports whether driver Pods say that a driver is called that, if it is there.
 	named func(driver string) bool
 }
@@ -118,9 +120,13 @@ func (s *Store) settle() (changed bool) {
 		all = append(all, c.ordered()...)
 	}
 	d := decide(all)
+	s.waits = nil
 	switch {
-	case !known || d.waits:
+	case !known || d.waits != nil:
 		clear(d.chosen) // none comes into force, and another carrier may win
+		if known {
+			s.waits = d.waits
+		}
 	case !d.set.isAs(s.current.Load()):
 		s.current.Store(d.set.withNamed(s.named))
 		changed = true
@@ -137,23 +143,30 @@ func (s *Store) settle() (changed bool) {
 type Acceptance struct {
 	// Generation is that of the newest version.
 	Generation int64
-	// Err is why it is not, or nil.
+	// Err is what is wrong with it, or nil.
 	Err error
+	// Pending is why nothing is in force yet, or nil. What the object shows of its newest
+	// version may be right then: another replica has it in force, or had before a restart.
+	Pending error
 	// Source is the newest version. It is not to be written to.
 	Source *unstructured.Unstructured
 	// Templates are the names of those of the version that is in force.
 	Templates []string
 }
 
-// Acceptance is what became of each custom resource of a kind, by name.
+// Acceptance is what became of each custom resource of a kind, by name. It is nil until all
+// carriers are known.
 func (s *Store) Acceptance(kind string) map[string]Acceptance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.current.Load() == nil && s.waits == nil {
+		return nil
+	}
 	all := map[string]Acceptance{}
 	for _, c := range s.carriers {
 		for key, one := range c.sources {
 			if source, ok := one.object.(*unstructured.Unstructured); ok && key.kind == kind {
-				all[key.name] = Acceptance{source.GetGeneration(), one.refused, source, one.good.templateNames()}
+				all[key.name] = Acceptance{source.GetGeneration(), one.refused, s.waits, source, one.good.templateNames()}
 			}
 		}
 	}

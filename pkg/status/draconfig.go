@@ -37,6 +37,9 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) *patch
 	shown.Conditions = slices.DeleteFunc(shown.Conditions, func(c metav1.Condition) bool {
 		return c.Type != conditionReady && c.Type != conditionValidated // another's
 	})
+	if leaves(object, shown.Conditions, conditionValidated) {
+		return nil
+	}
 	status := draConfigStatus{Conditions: slices.Clone(shown.Conditions)}
 	// Before the first node there are no counts: Karpenter expects none of a DRAConfig
 	// that is new.
@@ -85,7 +88,7 @@ func ready(object config.Acceptance, all totals) metav1.Condition {
 	case object.Err != nil && len(object.Templates) > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, reasonInvalid
 		condition.Message = "the newest version is refused, and the last good one is in force"
-	case object.Err == nil && all.failing == 0:
+	case object.Err == nil && object.Pending == nil && all.failing == 0:
 		condition.Status = metav1.ConditionTrue
 	}
 	return condition

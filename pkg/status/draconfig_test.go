@@ -147,6 +147,21 @@ func TestDRAConfig(t *testing.T) {
 	}
 }
 
+// TestDRAConfigThatIsPending is not Ready, and what was said of it before stays.
+func TestDRAConfigThatIsPending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newDRAWorld(t, nil)
+		w.object.Pending, w.object.Templates = errors.New("ConfigMap c: bad"), nil
+		status := w.settle()
+		require.Equal(t, metav1.ConditionFalse, meta.FindStatusCondition(status.Conditions, conditionReady).Status)
+		require.Equal(t, reasonPending, meta.FindStatusCondition(status.Conditions, conditionValidated).Reason)
+		w.object.Pending = errors.New("ConfigMap c: worse")
+		require.Equal(t, status, w.settle())
+		require.Equal(t, 1, w.applies)
+	})
+}
+
 // TestDRAConfigAfterTheLastNode: counts that were there go back to zero.
 func TestDRAConfigAfterTheLastNode(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,9 @@ const (
 	// `Accepted=False`. The newest version is refused, and the message says why. The
 	// last good one remains in force, if there was one.
 	reasonInvalid = "Invalid"
+	// `Accepted=False`. Nothing is in force yet, since a part of the configuration has had no
+	// good version since kwok-dra began; the message says what is wrong with it.
+	reasonPending = "Pending"
 	// `Published=True`. The devices are published wherever they should be, and on one
 	// node at least.
 	reasonPublished = "Published"
@@ -89,6 +92,9 @@ func statusOf[T any](source *unstructured.Unstructured) (status T) {
 // planTemplate makes the write that the status of a ResourcePoolTemplate needs.
 func planTemplate(template config.Acceptance, all totals, now metav1.Time) *patch {
 	shown := statusOf[v1alpha1.ResourcePoolTemplateStatus](template.Source)
+	if leaves(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+		return nil
+	}
 	status := plan(template, shown, all, now)
 	if apiequality.Semantic.DeepEqual(status, shown) {
 		return nil
@@ -122,10 +128,21 @@ func set(conditions *[]metav1.Condition, generation int64, now metav1.Time, want
 
 func accepted(conditionType string, template config.Acceptance) metav1.Condition {
 	condition := metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reasonValid, Message: "the newest version is in force"}
-	if template.Err != nil {
+	switch {
+	case template.Err != nil:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonInvalid, template.Err.Error()
+	case template.Pending != nil:
+		condition.Status, condition.Reason = metav1.ConditionFalse, reasonPending
+		condition.Message = "nothing is in force yet: " + template.Pending.Error()
 	}
 	return condition
+}
+
+// leaves reports whether a condition stays as it is shown: of the newest version, while
+// nothing is in force here.
+func leaves(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
+	condition := meta.FindStatusCondition(shown, conditionType)
+	return object.Pending != nil && condition != nil && condition.ObservedGeneration == object.Generation
 }
 
 func published(conditionType string, template config.Acceptance, all totals) metav1.Condition {
@@ -149,7 +166,7 @@ func published(conditionType string, template config.Acceptance, all totals) met
 	case all.hidden > 0:
 		condition.Reason = reasonHidden
 		condition.Message = fmt.Sprintf("template %s has a higher priority on %s that this one selects", all.HiddenBy, nodes(all.hidden))
-	case template.Err != nil:
+	case template.Err != nil || template.Pending != nil:
 		condition.Reason, condition.Message = reasonNoVersion, "no version has been accepted"
 	default:
 		condition.Reason, condition.Message = reasonNoNode, cmp.Or(all.unselected, "no fake node is selected")

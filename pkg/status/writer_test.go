@@ -173,6 +173,34 @@ func TestWriterPutsRight(t *testing.T) {
 	})
 }
 
+// TestWriterLeavesWhatIsPending: where nothing is in force, what is shown of the newest version
+// stays, and of one of which nothing is shown it is said why.
+func TestWriterLeavesWhatIsPending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.Outcomes("node n", on(2, 8))
+		w.settle()
+		before, wrote := w.shown("a"), w.writes
+
+		object := w.templates["a"]
+		object.Pending, object.Templates = errors.New("ConfigMap c: bad"), nil
+		w.templates["a"] = object
+		w.Changed()
+		w.settle()
+		require.Equal(t, before, w.shown("a"))
+
+		object.Generation, object.Source = 2, w.templates["a"].Source
+		w.templates["a"] = object
+		w.Changed()
+		w.settle()
+		require.Equal(t, wrote+1, w.writes)
+		accepted, published := w.shown("a").Conditions[0], w.shown("a").Conditions[1]
+		require.Equal(t, []string{"Pending", "nothing is in force yet: ConfigMap c: bad"}, []string{accepted.Reason, accepted.Message})
+		require.Equal(t, "NotAccepted", published.Reason)
+	})
+}
+
 func TestWriterTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

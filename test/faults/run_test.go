@@ -241,7 +241,7 @@ func (r *run) settle(ctx context.Context) error {
 		sleep(ctx, lookAgain)
 	}
 	if len(wrong) == 0 {
-		return fmt.Errorf("%s after the last fault everything is right, and still written", r.within)
+		return fmt.Errorf("%s after the last fault everything is right, and still written, last %s", r.within, r.world.ledger.lastWrite())
 	}
 	return fmt.Errorf("%s after the last fault %d things are wrong:\n  %s", r.within, len(wrong), strings.Join(wrong[:min(len(wrong), 12)], "\n  "))
 }

@@ -93,12 +93,13 @@ func (e *editor) wrongStatus(object *unstructured.Unstructured, s *state) string
 		return fmt.Sprintf("its status is of generation %d, want %d", accepted.ObservedGeneration, object.GetGeneration())
 	}
 	all := e.forces()
-	may := map[metav1.ConditionStatus]bool{}
+	may, pending := map[metav1.ConditionStatus]bool{}, false
 	for _, f := range all {
 		_, refused := f.refused[objectOf(object.GetName())]
 		may[statusOf(!refused)] = true
+		pending = pending || f.frozen
 	}
-	if !may[accepted.Status] {
+	if !may[accepted.Status] && (!pending || accepted.Reason != "Pending") {
 		return fmt.Sprintf("Accepted is %s: %s", accepted.Status, accepted.Message)
 	}
 	certain := len(all) == 1 && all[0].refused[objectOf(object.GetName())] == "" && !all[0].held && !all[0].frozen
