@@ -175,7 +175,7 @@ func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node
 
 // addCustomResources reads templates from the cluster, and writes their status.
 func (s *sidecar) addCustomResources(recorder record.EventRecorder) *status.Writer {
-	writer := status.New(s.objects, s.owner, s.store.Acceptance, s.options.kinds...)
+	writer := status.New(s.objects, s.owner, s.store.Acceptance, func() bool { return s.publisher.Idle() }, s.options.kinds...)
 	objects := config.NewObjects(s.store, s.owner.Recorder(recorder), writer.Changed)
 	watched := config.NewCustomResources(s.objects, s.client.Discovery(), objects, s.options.kinds...)
 	s.parts = append(s.parts, part{run: watched.Run}, part{run: writer.Run, check: writer.CheckHealth})

@@ -62,6 +62,7 @@ func TestEventsEnd(t *testing.T) {
 	require.NoError(t, err)
 
 	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	sink := &eventSink{ctx: ctx, events: client.CoreV1().Events("")}
 	event := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "event"}}
 	for _, write := range []func() error{

@@ -66,7 +66,7 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 		return nil
 	}
 	state.memory.Node = plan.NodeOf(claim) // also where the answer is lost, and the cache late
-	if want.NamePods { // other Pods may have joined since it was planned
+	if want.NamePods {                     // other Pods may have joined since it was planned
 		if want, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,8 @@ type Loop[K comparable] struct {
 
 	// running has when each key began that is worked on.
 	running sync.Map
+	// begun says that there are workers.
+	begun atomic.Bool
 }
 
 // New makes a loop. The name labels its metrics and logs. Reconcile is never
@@ -72,6 +75,14 @@ func (l *Loop[K]) Failures(key K) int {
 	return l.queue.NumRequeues(key)
 }
 
+// Idle reports whether the loop runs, and has been through all keys that are not to be
+// tried again later.
+func (l *Loop[K]) Idle() bool {
+	idle := l.begun.Load() && l.queue.Len() == 0
+	l.running.Range(func(any, any) bool { idle = false; return false })
+	return idle
+}
+
 // CheckHealth returns an error if the loop is stuck: a key has been worked on for
 // so long that it will never be finished.
 func (l *Loop[K]) CheckHealth() error {
@@ -90,6 +101,7 @@ func (l *Loop[K]) Run(ctx context.Context, workers int) {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	var running sync.WaitGroup
+	l.begun.Store(true)
 	for range workers {
 		running.Go(func() {
 			for l.next(ctx, working) {

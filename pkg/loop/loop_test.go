@@ -295,3 +295,31 @@ func TestCheckHealth(t *testing.T) {
 		require.NoError(t, l.CheckHealth())
 	})
 }
+
+// TestIdle: a loop is idle when it runs and has been through all keys, also where one is to
+// be tried again later.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan error)
+		l := New(t.Name(), func(context.Context, string) error { return <-held })
+		require.False(t, l.Idle())
+		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
+		defer stop()
+		go l.Run(ctx, 1)
+		synctest.Wait()
+		require.True(t, l.Idle())
+		l.Add("a")
+		l.Add("b")
+		synctest.Wait()
+		require.False(t, l.Idle())
+		held <- errBroken
+		synctest.Wait()
+		require.False(t, l.Idle())
+		held <- nil
+		synctest.Wait()
+		require.True(t, l.Idle())
+		time.Sleep(time.Second)
+		held <- nil
+	})
+}

@@ -85,6 +85,11 @@ func (p *Publisher) Metrics() prometheus.Collector {
 	return p.reporter.metrics.all
 }
 
+// Idle reports whether all nodes and pools have been looked at since they changed.
+func (p *Publisher) Idle() bool {
+	return p.loop.Idle()
+}
+
 // CheckHealth returns an error if the Publisher's loop is stuck.
 func (p *Publisher) CheckHealth() error {
 	return p.loop.CheckHealth()

@@ -72,7 +72,7 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 	w.Writer = New(client, nil, func(kind string) map[string]config.Acceptance {
 		require.Equal(t, config.DRAConfigKind, kind, "a NodeOverlay has no status of ours")
 		return map[string]config.Acceptance{"a": w.object}
-	}, kinds...)
+	}, func() bool { return true }, kinds...)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

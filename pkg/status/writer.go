@@ -36,6 +36,10 @@ type Writer struct {
 	// acceptance returns the existing objects of a kind.
 	acceptance func(kind string) map[string]config.Acceptance
 	kinds      []config.Kind
+	// idle reports whether all outcomes are known, and begun that they once were: until
+	// then what is shown is from before a restart, and right.
+	idle  func() bool
+	begun bool
 	// loop has one key, which stands for all objects, and so works on one at a time.
 	loop *loop.Loop[struct{}]
 	// next is when the next look may begin.
@@ -67,12 +71,14 @@ type patch struct {
 }
 
 // New makes a Writer for the kinds, of which those without a status of ours are
-// passed over; Run starts it. It writes where the owner leads.
-func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, kinds ...config.Kind) *Writer {
+// passed over; Run starts it. It writes where the owner leads, and nothing before idle
+// reports once that all outcomes are known.
+func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind string) map[string]config.Acceptance, idle func() bool, kinds ...config.Kind) *Writer {
 	w := &Writer{
 		client:     client,
 		owner:      owner,
 		acceptance: acceptance,
+		idle:       idle,
 		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
 		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
 	}
@@ -131,11 +137,18 @@ func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
 	if !w.owner.Leads() {
 		return nil
 	}
+	idle := w.idle()
+	w.begun = w.begun || idle
 	for _, kind := range w.kinds {
 		objects := w.acceptance(kind.Name)
 		all := w.totals(objects)
 		for _, name := range slices.Sorted(maps.Keys(objects)) {
-			planned := plans[kind.Name](objects[name], all[name], metav1.Now())
+			sum, known := all[name]
+			if !w.begun || !idle && !known && objects[name].Err == nil {
+				w.Changed()
+				continue
+			}
+			planned := plans[kind.Name](objects[name], sum, metav1.Now())
 			if planned == nil {
 				continue
 			}

@@ -25,8 +25,8 @@ type world struct {
 	*Writer
 	templates map[string]config.Acceptance
 	writes    int
-	// down has the API server fail.
-	down atomic.Bool
+	// down has the API server fail, and busy says that not all outcomes are known.
+	down, busy atomic.Bool
 }
 
 func newWorld(t *testing.T, names ...string) *world {
@@ -48,7 +48,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		w.show(t, patch.GetName(), &object.Status)
 		return true, nil, nil
 	})
-	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, config.OwnKinds()...)
+	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, func() bool { return !w.busy.Load() }, config.OwnKinds()...)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -170,6 +170,34 @@ func TestWriterPutsRight(t *testing.T) {
 		w.Changed()
 		w.settle()
 		require.Equal(t, wrote+1, w.writes)
+	})
+}
+
+// TestWriterWaitsForOutcomes: after a restart what is shown stays until all outcomes are known, and
+// later a new template waits for its first.
+func TestWriterWaitsForOutcomes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.busy.Store(true)
+		w.Outcomes("node n", on(2, 8))
+		w.settle()
+		require.Zero(t, w.writes)
+		w.busy.Store(false)
+		w.settle()
+		require.EqualValues(t, 1, w.shown("a").Nodes)
+
+		w.busy.Store(true)
+		w.templates["b"] = config.Acceptance{Generation: 1, Templates: []string{"b"}, Source: &unstructured.Unstructured{}}
+		w.templates["c"] = config.Acceptance{Generation: 1, Err: errors.New("bad"), Source: &unstructured.Unstructured{}}
+		w.Outcomes("node m", on(2, 8))
+		w.settle()
+		require.EqualValues(t, 2, w.shown("a").Nodes)
+		require.Empty(t, w.shown("b").Conditions)
+		require.Len(t, w.shown("c").Conditions, 2)
+		w.busy.Store(false)
+		w.settle()
+		require.Equal(t, "NoNode", w.shown("b").Conditions[1].Reason)
 	})
 }
 
