@@ -29,9 +29,16 @@ func main() {
 	flag.StringVar(&r.focus, "focus", "", "run only the specs whose names match this regular expression")
 	flag.StringVar(&r.logs, "logs", filepath.Join(sidecar.Root(), "bin", "others"), "directory for logs")
 	flag.StringVar(&r.without, "without", "", "take away what kwok-dra does, to see which specs need it: devices or preparation")
+	stay := flag.Bool("up", false, "run no specs: leave the programs of one suite running, to be tried, until Ctrl-C")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, r, selection{*name, *source}, *format)
+	wanted := selection{*name, *source}
+	var err error
+	if *stay {
+		err = up(ctx, wanted, os.Stdout)
+	} else {
+		err = run(ctx, r, wanted, *format)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "others:", err)

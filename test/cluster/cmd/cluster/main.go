@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case command == "kubeconfig":
 		return show(ctx, o.Name, out, func(c *cluster.Cluster) string { return c.Kubeconfig() })
 	case command == "env":
-		return show(ctx, o.Name, out, environment)
+		return show(ctx, o.Name, out, (*cluster.Cluster).Environment)
 	}
 	return fmt.Errorf("run %q: %w", command, errUsage)
 }
@@ -227,13 +227,4 @@ func show(ctx context.Context, name string, out io.Writer, what func(*cluster.Cl
 	}
 	_, err = fmt.Fprintln(out, what(c))
 	return err
-}
-
-func environment(c *cluster.Cluster) string {
-	return fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH", quote(c.Kubeconfig()), quote(filepath.Dir(c.Binary("kubectl"))))
-}
-
-// quote makes text one word of a shell.
-func quote(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

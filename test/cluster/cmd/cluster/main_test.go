@@ -71,8 +71,3 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"get", "nodes", "-A"}, rest)
 }
-
-func TestQuote(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, `'/home/o'\''neil/a b'`, quote("/home/o'neil/a b"))
-}

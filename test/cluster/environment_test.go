@@ -1,0 +1,12 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `'/home/o'\''neil/a b'`, quote("/home/o'neil/a b"))
+}
