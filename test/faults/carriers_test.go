@@ -203,9 +203,13 @@ func (c carriers) restarted(every bool) carriers {
 				if !accept(f, name) {
 					continue
 				}
-				if one.forgotten = true; every {
+				switch {
+				case every:
 					one.goods = nil
+				case !one.forgotten && len(one.goods) == 0:
+					one.goods = []content{{}} // the others know that nothing was good
 				}
+				one.forgotten = true
 				all[name] = one
 			}
 		}

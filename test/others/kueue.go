@@ -84,7 +84,7 @@ func newKueue(ctx context.Context, w *world, folder string) (kueue, error) {
 	}, nil
 }
 
-// start returns when the manager has its certificate. The suites wait until it serves.
+// start returns when the manager serves its webhooks.
 func (k kueue) start(ctx context.Context, program string) error {
 	if err := k.apply(ctx); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (k kueue) start(ctx context.Context, program string) error {
 		log, _ := os.ReadFile(k.log())
 		return fmt.Errorf("%w, log of the manager:\n%s", err, log)
 	}
-	return nil
+	return awaitWebhooks(ctx, kueueManager, k.SparePort(), k.log())
 }
 
 func (k kueue) log() string { return filepath.Join(k.Logs(), kueueManager+".log") }

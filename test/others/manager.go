@@ -166,7 +166,12 @@ func managerSettings(port int, namespace string) map[string]any {
 
 // await returns when the manager serves its webhooks.
 func (p managerProcess) await(ctx context.Context) error {
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port()))
+	return awaitWebhooks(ctx, p.name, p.port(), p.log())
+}
+
+// awaitWebhooks returns when a manager serves its webhooks at a port of loopback.
+func awaitWebhooks(ctx context.Context, name string, port int, logFile string) error {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	err := until(ctx, serveLimit, func(ctx context.Context) error {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -175,8 +180,8 @@ func (p managerProcess) await(ctx context.Context) error {
 		return connection.Close()
 	})
 	if err != nil {
-		log, _ := os.ReadFile(p.log())
-		return fmt.Errorf("wait for webhooks of %s: %w, its log:\n%s", p.name, err, log)
+		log, _ := os.ReadFile(logFile)
+		return fmt.Errorf("wait for webhooks of %s: %w, its log:\n%s", name, err, log)
 	}
 	return nil
 }
