@@ -138,28 +138,37 @@ func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
 		return nil
 	}
 	idle := w.idle()
-	w.begun = w.begun || idle
+	if w.begun = w.begun || idle; !w.begun {
+		w.Changed()
+		return nil
+	}
 	for _, kind := range w.kinds {
-		objects := w.acceptance(kind.Name)
-		all := w.totals(objects)
-		for _, name := range slices.Sorted(maps.Keys(objects)) {
-			sum, known := all[name]
-			if !w.begun || !idle && !known && objects[name].Err == nil {
-				w.Changed()
-				continue
-			}
-			planned := plans[kind.Name](objects[name], sum, metav1.Now())
-			if planned == nil {
-				continue
-			}
-			err := w.write(ctx, kind, name, planned)
-			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Cannot write the status of an object")
-				w.Changed()
-			}
-		}
+		w.sync(ctx, kind, idle)
 	}
 	return nil
+}
+
+// sync writes the status of the objects of a kind. While not all nodes have been looked at,
+// it leaves those of which nothing is known yet.
+func (w *Writer) sync(ctx context.Context, kind config.Kind, idle bool) {
+	objects := w.acceptance(kind.Name)
+	all := w.totals(objects)
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		sum, known := all[name]
+		if !idle && !known && objects[name].Err == nil {
+			w.Changed()
+			continue
+		}
+		planned := plans[kind.Name](objects[name], sum, metav1.Now())
+		if planned == nil {
+			continue
+		}
+		err := w.write(ctx, kind, name, planned)
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Cannot write the status of an object")
+			w.Changed()
+		}
+	}
 }
 
 // write writes a status. One that is applied gives way to who has written one meanwhile.
