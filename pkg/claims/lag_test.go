@@ -2,11 +2,14 @@ package claims
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // TestWatchThatLags: a claim that the cache does not have is read before a
@@ -118,4 +121,38 @@ func TestConflictsOneAfterTheOther(t *testing.T) {
 		}
 		require.True(t, w.ready("p"))
 	})
+}
+
+// TestConflictsWithoutEnd: a claim that someone writes after each look at it is written in the end,
+// by a patch or, where only that can, by an update, which looks itself.
+func TestConflictsWithoutEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		update bool
+		tried  string
+	}{
+		"patch":  {false, "prepare c, "},
+		"update": {true, "prepare c, update resourceclaims c, "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := outdated(t)
+				if test.update {
+					w.editClaim("c", withUnsortedParameters)
+				}
+				serve := w.ReactionChain[0]
+				w.PrependReactor("get", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if test.update {
+						w.reserve("c", newPod("q", "c"))
+						return serve.React(action)
+					}
+					handled, object, err := serve.React(action)
+					w.reserve("c", newPod("q", "c"))
+					return handled, object, err
+				})
+				w.wrote("prepare c, " + strings.Repeat(test.tried, attempts-1) + "ready p")
+				require.Len(t, w.shown("c"), 1)
+				w.settled()
+			})
+		})
+	}
 }

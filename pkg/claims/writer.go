@@ -35,12 +35,15 @@ type conflict struct{ error }
 
 func (c conflict) Unwrap() error { return c.error }
 
+// attempts is how often a claim is tried to be written before its key waits.
+const attempts = 5
+
 // retryConflicts calls sync again after a conflict, a few times. Others may write
 // a claim so often that only a version that was just read can be written: kube-controller-manager
 // 1.36 does where its caches of Pods and claims are not equally late.
 func retryConflicts(sync func() error) error {
 	known := func(err error) bool { _, known := errors.AsType[conflict](err); return known }
-	return retry.OnError(wait.Backoff{Steps: 5}, known, sync)
+	return retry.OnError(wait.Backoff{Steps: attempts}, known, sync)
 }
 
 // prepare brings a claim to what is wanted for a Pod. Pods that share a claim write it
@@ -51,15 +54,22 @@ func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) er
 	state.Lock()
 	defer state.Unlock()
 	state.memory.Unused = time.Time{}
-	if err := retryConflicts(func() error { return w.show(ctx, s, state, want) }); err != nil {
+	tries := 0
+	err := retryConflicts(func() error {
+		tries++
+		return w.show(ctx, s, state, want, tries == attempts)
+	})
+	if err != nil {
 		return err
 	}
 	states.markPrepared(s.state, want.Claim)
 	return nil
 }
 
-// show writes entries unless the claim shows them.
-func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries) (err error) {
+// show writes entries unless the claim shows them. The last try writes any version: who
+// writes the claim without end, as kube-controller-manager does (kubernetes#141274), would
+// have the Pod wait as long, and the API server refuses entries of what is not allocated.
+func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) (err error) {
 	claim := w.latest(state, want.Claim)
 	want.Claim = claim
 	if claim.Status.Allocation == nil {
@@ -74,14 +84,14 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	if want.Shown() {
 		return nil
 	}
-	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices}
+	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices, AnyVersion: last}
 	return w.apply(ctx, state, claim, write)
 }
 
 // apply makes the entries a field manager's only ones in a claim. Entries
-// of others are not touched. The UID keeps it from another claim of that name, and
-// the resource version from a claim that has changed since it was looked at: another
-// replica may have written it, or new Pods use it. The state keeps what the API server
+// of others are not touched. The UID keeps it from another claim of that name, and, but
+// for a last try, the resource version from a claim that has changed since it was looked at:
+// another replica may have written it, or new Pods use it. The state keeps what the API server
 // says, so that the next look has it also where the cache is late.
 func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) error {
 	write = stamped(claim, write, metav1.Now())
@@ -106,7 +116,10 @@ func (w *writer) write(ctx context.Context, claim *resourcev1.ResourceClaim, wri
 	for i := range write.Entries {
 		status.WithDevices(applyEntry(&write.Entries[i]))
 	}
-	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithResourceVersion(claim.ResourceVersion).WithStatus(status)
+	config := resourcev1ac.ResourceClaim(claim.Name, claim.Namespace).WithUID(claim.UID).WithStatus(status)
+	if !write.AnyVersion {
+		config.WithResourceVersion(claim.ResourceVersion)
+	}
 	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
 	if changesAllocation(err) {
 		return w.replace(ctx, claim, write)
@@ -130,7 +143,10 @@ func (w *writer) replace(ctx context.Context, claim *resourcev1.ResourceClaim, w
 	if err != nil {
 		return nil, err
 	}
-	live.UID, live.ResourceVersion = claim.UID, claim.ResourceVersion // of an older claim, it is a conflict
+	live.UID = claim.UID
+	if !write.AnyVersion {
+		live.ResourceVersion = claim.ResourceVersion // of an older claim, it is a conflict
+	}
 	write.Replace(live)
 	return claims.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: write.Manager})
 }

@@ -75,6 +75,8 @@ type ClaimWrite struct {
 	Operation string
 	Manager   string
 	Entries   []resourcev1.AllocatedDeviceStatus
+	// AnyVersion says that the claim is written also where it has changed meanwhile.
+	AnyVersion bool
 }
 
 // The operations of writes, as kwok_dra_claim_writes_total has them.
