@@ -100,6 +100,7 @@ func TestClaimOfANodeThatLeavesTheSelection(t *testing.T) {
 			leave(w)
 		}, "withdraw c"},
 		"moved": {func(w *world) {
+			w.Add(elsewhere())
 			w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
 				claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{consumer(elsewhere())}
 				claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "m"
@@ -120,6 +121,32 @@ func TestClaimOfANodeThatLeavesTheSelection(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestClaimOfANodeThatIsNotKnown: another kwok-dra's claim is left to it, as long as a Pod uses the
+// claim, and some time longer. One whose node left before this replica saw it looks the same.
+func TestClaimOfANodeThatIsNotKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		claim := allocated("c", newPod("p"))
+		result := device("d", "gpu-0")
+		result.Pool = "fabric"
+		allocate(claim, result)
+		w := partitioned(t, claim)
+		w.Add(elsewhere())
+		w.stop()
+		w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
+			claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{consumer(elsewhere())}
+			claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "m"
+		})
+		w.start()
+		w.settled()
+		w.Remove(newPod("q"))
+		time.Sleep(plan.OthersDelay - time.Millisecond)
+		w.wrote("")
+		time.Sleep(time.Millisecond)
+		w.wrote("withdraw c")
+		w.settled()
+	})
 }
 
 // TestClaimWhoseNodeLeavesBeforeItIsSeen: it is prepared by what the API server says, whose

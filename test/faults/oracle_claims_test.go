@@ -130,7 +130,7 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		node := s.node(pod.Spec.NodeName)
 		// An unbound Pod may be about to start, and where its node has come again since
 		// it started, or was not selected, the entries may have been withdrawn in between.
-		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName) || s.usedElsewhere(claim, node)
+		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName) || s.unknown(pod.Spec.NodeName) || s.usedElsewhere(claim, node)
 		started = started || node != nil && startable(pod) && !hasLeft(node) && node.CreationTimestamp.Time.Before(pod.CreationTimestamp.Time)
 		nodes = append(nodes, pod.Spec.NodeName)
 	}
@@ -156,7 +156,7 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 func (s *state) rest() time.Duration {
 	for i := range s.claims {
 		if claim := &s.claims[i]; len(claim.Status.Devices) > 0 && !slices.ContainsFunc(claim.Status.ReservedFor, s.uses) {
-			return plan.WithdrawDelay + quiet
+			return plan.OthersDelay + quiet
 		}
 	}
 	return quiet

@@ -21,6 +21,8 @@ type state struct {
 	others []force
 	// relaunched tells that sidecars were started after the first ones.
 	relaunched bool
+	// several tells that there is more than one sidecar.
+	several bool
 	// leavers are nodes that have left since the last sidecar was started.
 	leavers map[string]bool
 }
@@ -79,6 +81,12 @@ func (s *state) node(name string) *corev1.Node {
 		return node
 	}
 	return nil
+}
+
+// unknown reports whether a node has left the selection while a replica may not have seen
+// what another one had prepared there: that one takes it for somebody else's.
+func (s *state) unknown(name string) bool {
+	return s.several && s.selection.narrow() && s.nodes[name] != nil && s.node(name) == nil && !s.leavers[name]
 }
 
 // forgotten reports whether a node, or, without a name, what belongs to none, may

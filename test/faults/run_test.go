@@ -87,17 +87,10 @@ func (r *run) do(ctx context.Context) result {
 	if err == nil {
 		err = r.befall(ctx, planned, disruptions, r.schedules(random))
 	}
-	if err == nil {
-		err = r.poke(ctx)
-	}
-	if err == nil {
-		err = r.late(ctx)
-	}
-	if err == nil {
-		err = r.leave(ctx)
-	}
-	if err == nil {
-		err = r.edit(ctx)
+	for _, part := range []func(ctx context.Context) error{r.poke, r.reap, r.late, r.leave, r.edit} {
+		if err == nil {
+			err = part(ctx)
+		}
 	}
 	r.result.note()
 	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.world.renew(ctx, r.result.disruptions))
@@ -206,7 +199,7 @@ func (r *run) look(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.relaunched, s.leavers = r.relaunched(), r.leavers
+	s.relaunched, s.several, s.leavers = r.relaunched(), r.load.setup.replicas > 1, r.leavers
 	if r.editor != nil {
 		r.editor.see(s)
 	}

@@ -17,6 +17,11 @@ import (
 // entries of devices that are not allocated.
 const WithdrawDelay = 5 * time.Second
 
+// OthersDelay is how long a claim on a node that may be another kwok-dra's keeps them: that
+// one withdraws them before. Where there is none, the node was one's own, and has left
+// the selection before the claim was seen.
+const OthersDelay = 3 * WithdrawDelay
+
 // bindingPatience is how often it is looked whether a Pod is still being bound.
 const bindingPatience = 20 * time.Second
 
@@ -117,7 +122,11 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	if v.Memory.Unused.IsZero() {
 		plan.Memory.Unused = now
 	}
-	plan.Wait = max(0, WithdrawDelay-now.Sub(plan.Memory.Unused))
+	delay := WithdrawDelay
+	if v.ofOthers() {
+		delay = OthersDelay
+	}
+	plan.Wait = max(0, delay-now.Sub(plan.Memory.Unused))
 	switch {
 	case plan.Wait > 0:
 	case v.Unknown == nil:
@@ -139,20 +148,26 @@ func (v *ClaimView) used() bool {
 	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
 }
 
-// usedByOthers reports whether another kwok-dra may act for a claim that no consumer on
-// a node of this one uses.
+// ofOthers reports whether the claim is on a node for which another kwok-dra may act.
+func (v *ClaimView) ofOthers() bool {
+	node := NodeOf(v.Claim)
+	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
+}
+
+// usedByOthers reports whether a consumer is on a node for which another kwok-dra may act.
 func (v *ClaimView) usedByOthers() bool {
-	if node := NodeOf(v.Claim); node != "" {
-		return node != v.Memory.Node && v.Nodes.Others(node)
-	}
-	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Others(pod.Spec.NodeName) })
+	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.othersAct(pod.Spec.NodeName) })
+}
+
+// othersAct reports whether another kwok-dra may act for the claim's Pods on a node.
+func (v *ClaimView) othersAct(node string) bool {
+	return node != "" && v.Nodes.Others(node) && (NodeOf(v.Claim) == "" || v.ofOthers())
 }
 
 // uses reports whether a Pod that the cache does not have yet uses the claim: another
 // kwok-dra may have prepared it, and a Pod that runs gets its entries only once.
 func (v *ClaimView) uses(pod *corev1.Pod) bool {
-	node := pod.Spec.NodeName
-	return !Terminal(pod) && (v.Nodes.Has(node) || NodeOf(v.Claim) == "" && node != "" && v.Nodes.Others(node))
+	return !Terminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.othersAct(pod.Spec.NodeName))
 }
 
 // rename writes a claim whose entries name other Pods than it is prepared for. What
