@@ -17,7 +17,7 @@ import (
 // entries of devices that are not allocated.
 const WithdrawDelay = 5 * time.Second
 
-// OthersDelay is how long a claim on a node that may be another kwok-dra's keeps them: that
+// OthersDelay is how long a claim on a node that may be another kwok-dra's keeps its entries: that
 // one withdraws them before. Where there is none, the node was one's own, and has left
 // the selection before the claim was seen.
 const OthersDelay = 3 * WithdrawDelay
