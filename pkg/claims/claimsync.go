@@ -23,7 +23,7 @@ type claimReconciler struct {
 
 // reconcile looks at a claim again as long as others write it meanwhile, a few times.
 func (r *claimReconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
-	return retryConflicts(func() error { return r.sync(ctx, key) })
+	return retryConflicts(func(bool) error { return r.sync(ctx, key) })
 }
 
 // sync writes at most once: the event of the write brings the claim back.

@@ -39,6 +39,24 @@ func ofAll() *resourcev1.ResourceClaim {
 	return claim
 }
 
+// ofOne is a claim of a Pod on the node n.
+func ofOne(name string, pod *corev1.Pod) *resourcev1.ResourceClaim {
+	claim := allocated(name, pod)
+	result := device("d", "gpu-0")
+	result.Pool = "fabric"
+	allocate(claim, result)
+	return claim
+}
+
+// moveElsewhere has the claim c be allocated on the node m, and the Pod q use it.
+func (w *world) moveElsewhere() {
+	w.Add(elsewhere())
+	w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
+		claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{consumer(elsewhere())}
+		claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "m"
+	})
+}
+
 // TestClaimOfSeveralNodesInANarrowSelection: its entries go with the last consumer,
 // wherever that is.
 func TestClaimOfSeveralNodesInANarrowSelection(t *testing.T) {
@@ -62,10 +80,7 @@ func TestClaimOfSeveralNodesInANarrowSelection(t *testing.T) {
 					require.Len(t, w.shown("c"), 1)
 				}
 				w.Remove(newPod(test.last))
-				time.Sleep(plan.WithdrawDelay - time.Millisecond)
-				w.wrote("")
-				time.Sleep(time.Millisecond)
-				w.wrote("withdraw c")
+				w.withdrawsAfter(plan.WithdrawDelay)
 				w.settled()
 			})
 		})
@@ -99,21 +114,11 @@ func TestClaimOfANodeThatLeavesTheSelection(t *testing.T) {
 			w.start()
 			leave(w)
 		}, "withdraw c"},
-		"moved": {func(w *world) {
-			w.Add(elsewhere())
-			w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
-				claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{consumer(elsewhere())}
-				claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "m"
-			})
-		}, ""},
+		"moved": {(*world).moveElsewhere, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				claim := allocated("c", newPod("p"))
-				result := device("d", "gpu-0")
-				result.Pool = "fabric"
-				allocate(claim, result)
-				w := partitioned(t, claim)
+				w := partitioned(t, ofOne("c", newPod("p")))
 				test.then(w)
 				time.Sleep(time.Minute)
 				w.wrote(test.want)
@@ -127,24 +132,13 @@ func TestClaimOfANodeThatLeavesTheSelection(t *testing.T) {
 // claim, and some time longer. One whose node left before this replica saw it looks the same.
 func TestClaimOfANodeThatIsNotKnown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		claim := allocated("c", newPod("p"))
-		result := device("d", "gpu-0")
-		result.Pool = "fabric"
-		allocate(claim, result)
-		w := partitioned(t, claim)
-		w.Add(elsewhere())
+		w := partitioned(t, ofOne("c", newPod("p")))
 		w.stop()
-		w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
-			claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{consumer(elsewhere())}
-			claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "m"
-		})
+		w.moveElsewhere()
 		w.start()
 		w.settled()
 		w.Remove(newPod("q"))
-		time.Sleep(plan.OthersDelay - time.Millisecond)
-		w.wrote("")
-		time.Sleep(time.Millisecond)
-		w.wrote("withdraw c")
+		w.withdrawsAfter(plan.OthersDelay)
 		w.settled()
 	})
 }
@@ -154,14 +148,10 @@ func TestClaimOfANodeThatIsNotKnown(t *testing.T) {
 func TestClaimWhoseNodeLeavesBeforeItIsSeen(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p, q := newPod("p", "c"), newPod("q", "late")
-		claim := allocated("late", q)
-		result := device("d", "gpu-0")
-		result.Pool = "fabric"
-		allocate(claim, result)
 		w := partitioned(t, ofAll())
 		w.Lags["resourceclaims"] = time.Minute
 		w.loseAnswer("prepare late")
-		w.Add(claim)
+		w.Add(ofOne("late", q))
 		w.Add(q)
 		time.Sleep(time.Second)
 		w.wrote("prepare late, ready q")

@@ -51,10 +51,7 @@ func TestWithdrawing(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := prepared(t, "", false)
 				end(w)
-				time.Sleep(plan.WithdrawDelay - time.Millisecond)
-				w.wrote("")
-				time.Sleep(time.Millisecond)
-				w.wrote("withdraw c")
+				w.withdrawsAfter(plan.WithdrawDelay)
 				require.Empty(t, w.shown("c"))
 				w.settled()
 				if name == "deleted" {
@@ -131,10 +128,7 @@ func TestNextConsumerInTime(t *testing.T) {
 				require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
 				w.settled()
 				w.Remove(newPod("q"))
-				time.Sleep(plan.WithdrawDelay - time.Millisecond)
-				w.wrote("")
-				time.Sleep(time.Millisecond)
-				w.wrote("withdraw c")
+				w.withdrawsAfter(plan.WithdrawDelay)
 			})
 		})
 	}
@@ -149,10 +143,7 @@ func TestNodeBackInTime(t *testing.T) {
 		w.editNode("n", func(node *corev1.Node) { node.Annotations = newNode("n").Annotations })
 		w.settled()
 		w.Remove(newPod("p"))
-		time.Sleep(plan.WithdrawDelay - time.Millisecond)
-		w.wrote("")
-		time.Sleep(time.Millisecond)
-		w.wrote("withdraw c")
+		w.withdrawsAfter(plan.WithdrawDelay)
 	})
 }
 

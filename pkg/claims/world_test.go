@@ -131,6 +131,15 @@ func (w *world) settled() {
 	w.wrote("")
 }
 
+// withdrawsAfter checks that the entries of c go after a time, and no sooner.
+func (w *world) withdrawsAfter(delay time.Duration) {
+	w.t.Helper()
+	time.Sleep(delay - time.Millisecond)
+	w.wrote("")
+	time.Sleep(time.Millisecond)
+	w.wrote("withdraw c")
+}
+
 // ready reports whether the containers of a Pod can be started.
 func (w *world) ready(pod string) bool {
 	return plan.ReadyToStart(w.pod(pod)) == corev1.ConditionTrue

@@ -41,9 +41,14 @@ const attempts = 5
 // retryConflicts calls sync again after a conflict, a few times. Others may write
 // a claim so often that only a version that was just read can be written: kube-controller-manager
 // 1.36 does where its caches of Pods and claims are not equally late.
-func retryConflicts(sync func() error) error {
+// Sync is told which try is the last.
+func retryConflicts(sync func(last bool) error) error {
 	known := func(err error) bool { _, known := errors.AsType[conflict](err); return known }
-	return retry.OnError(wait.Backoff{Steps: attempts}, known, sync)
+	tries := 0
+	return retry.OnError(wait.Backoff{Steps: attempts}, known, func() error {
+		tries++
+		return sync(tries == attempts)
+	})
 }
 
 // prepare brings a claim to what is wanted for a Pod. Pods that share a claim write it
@@ -54,12 +59,7 @@ func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) er
 	state.Lock()
 	defer state.Unlock()
 	state.memory.Unused = time.Time{}
-	tries := 0
-	err := retryConflicts(func() error {
-		tries++
-		return w.show(ctx, s, state, want, tries == attempts)
-	})
-	if err != nil {
+	if err := retryConflicts(func(last bool) error { return w.show(ctx, s, state, want, last) }); err != nil {
 		return err
 	}
 	states.markPrepared(s.state, want.Claim)
@@ -75,8 +75,9 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	if claim.Status.Allocation == nil {
 		return nil
 	}
-	state.memory.Node = plan.NodeOf(claim) // also where the answer is lost, and the cache late
-	if want.NamePods {                     // other Pods may have joined since it was planned
+	// Noted before the write: its answer may be lost, and the cache be late.
+	state.memory.Node = plan.NodeOf(claim)
+	if want.NamePods { // other Pods may have joined since it was planned
 		if want, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
 			return err
 		}
