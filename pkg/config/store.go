@@ -120,13 +120,12 @@ func (s *Store) settle() (changed bool) {
 		all = append(all, c.ordered()...)
 	}
 	d := decide(all)
-	s.waits = nil
+	if s.waits = d.waits; !known {
+		s.waits = nil
+	}
 	switch {
 	case !known || d.waits != nil:
 		clear(d.chosen) // none comes into force, and another carrier may win
-		if known {
-			s.waits = d.waits
-		}
 	case !d.set.isAs(s.current.Load()):
 		s.current.Store(d.set.withNamed(s.named))
 		changed = true

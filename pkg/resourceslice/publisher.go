@@ -174,21 +174,21 @@ func (p *Publisher) enqueueAll() {
 }
 
 // Nodes names the fake nodes.
-func (p *Publisher) Nodes() []string {
-	nodes := p.caches.Nodes
+func (o *observer) Nodes() []string {
+	nodes := o.caches.Nodes
 	return slices.DeleteFunc(nodes.Keys(), func(name string) bool { return !nodes.Has(name) })
 }
 
 // Slices are the slices that are published, by what the cache says.
-func (p *Publisher) Slices() []inventory.Slice {
+func (o *observer) Slices() []inventory.Slice {
 	var all []inventory.Slice
-	for slice := range p.caches.Slices.All() {
+	for slice := range o.caches.Slices.All() {
 		all = append(all, slice.Slice)
 	}
 	return all
 }
 
 // Changes counts what changes Nodes and Slices.
-func (p *Publisher) Changes() uint64 {
-	return p.changes.Load()
+func (o *observer) Changes() uint64 {
+	return o.changes.Load()
 }
