@@ -58,7 +58,10 @@ func installStateMetrics(ctx context.Context, w *world) (*installation, error) {
 	}
 	err = w.AddComponent(name, program, "--kubeconfig="+kubeconfig, "--resources=pods",
 		"--host=127.0.0.1", "--port="+strconv.Itoa(w.SparePort()), "--telemetry-host=127.0.0.1", "--telemetry-port=0")
-	return &installation{logs: map[string]string{name + ".log": filepath.Join(w.Logs(), name+".log")}}, err
+	return &installation{
+		logs:    map[string]string{name + ".log": filepath.Join(w.Logs(), name+".log")},
+		metrics: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(w.SparePort())) + "/metrics",
+	}, err
 }
 
 func claimsInMetrics(ctx context.Context, w *world) error {
@@ -116,8 +119,7 @@ func (w *world) compareOnce(ctx context.Context) error {
 }
 
 func (w *world) scrape(ctx context.Context) ([]string, error) {
-	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(w.SparePort())) + "/metrics"
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.installed.metrics, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: %w", err)
 	}

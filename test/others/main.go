@@ -35,7 +35,7 @@ func main() {
 	wanted := selection{*name, *source}
 	var err error
 	if *stay {
-		err = up(ctx, wanted, os.Stdout)
+		err = up(ctx, r, wanted, os.Stdout)
 	} else {
 		err = run(ctx, r, wanted, *format)
 	}

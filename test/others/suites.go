@@ -56,6 +56,8 @@ type suite struct {
 type installation struct {
 	// logs are files to keep, by the names under which they are kept.
 	logs map[string]string
+	// metrics is the URL of the metrics that users look at. Optional.
+	metrics string
 	// stop ends what was started. It may be nil.
 	stop func() error
 }
@@ -70,7 +72,7 @@ type leftOut struct {
 var suites = []suite{
 	draExampleDriver, kubernetes, kueueSuite("whole-device"), kueueSuite("counter"), kueueSuite("capacity"), karpenterDRA,
 	kubeStateMetrics, jobSet, lws, trainer, clusterLoader, clusterLoaderExtended,
-	kaiAllocate, kaiReclaim, kaiPreempt, volcano,
+	kaiAllocate, kaiReclaim, kaiPreempt, volcano, clusterAutoscaler,
 }
 
 func switchOn(names ...string) map[string]bool {

@@ -11,7 +11,10 @@ import (
 )
 
 // up starts what a suite is about on its cluster, and leaves it to the user until ctx ends.
-func up(ctx context.Context, wanted selection, out io.Writer) error {
+func up(ctx context.Context, r *runner, wanted selection, out io.Writer) error {
+	if r.focus != "" {
+		return fmt.Errorf("read -focus %q: -up runs no specs", r.focus)
+	}
 	chosen, err := wanted.suites(ctx)
 	if err != nil {
 		return err
@@ -27,14 +30,21 @@ func up(ctx context.Context, wanted selection, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if s, err = s.on(versions.Kubernetes).lacking(r.without); err != nil {
+		return err
+	}
 	if _, err := sidecar.Programs(); err != nil {
 		return err
 	}
-	w, err := startWorld(ctx, s.on(versions.Kubernetes))
+	w, err := startWorld(ctx, s)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "What %s is about runs until you press Ctrl-C. In another terminal:\n\n%s\n\n", s.name, w.Environment())
+	fmt.Fprintf(out, "What %s is about runs until you press Ctrl-C. In another terminal:\n\n%s\n", s.name, w.Environment())
+	if w.installed.metrics != "" {
+		fmt.Fprintf(out, "export METRICS=%s\n", w.installed.metrics)
+	}
+	fmt.Fprintln(out)
 	<-ctx.Done()
 	return w.stop()
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
+)
+
+// clusterAutoscaler are stories with Cluster Autoscaler and its KWOK provider, which makes
+// the nodes.
+var clusterAutoscaler = suite{
+	name: "cluster-autoscaler",
+	origin: &origin{
+		module: "sigs.k8s.io/cluster-autoscaler",
+		folder: ".",
+		url:    "https://github.com/kubernetes-sigs/cluster-autoscaler",
+		commit: "33c3f97bf274",
+	},
+	endless: true,
+	install: installClusterAutoscaler,
+	stories: []story{
+		{name: "Pods get a second node for their claims, and it goes when they do", run: secondNode},
+		{name: "no node is made for a claim that is too large for any", run: noNode},
+	},
+}
+
+func installClusterAutoscaler(ctx context.Context, w *world) (*installation, error) {
+	program, err := w.checkout.EnsureCommand(ctx, w.checkout.Module.Path+"/kwok", os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	step := progress.Start(os.Stderr, "Starting Cluster Autoscaler "+w.checkout.Module.Version)
+	err = w.startClusterAutoscaler(ctx, program)
+	step.Finish(err)
+	return &installation{logs: map[string]string{"controller.log": filepath.Join(w.Logs(), "cluster-autoscaler.log")}}, err
+}
+
+// startClusterAutoscaler returns when it has made the first node of its group.
+func (w *world) startClusterAutoscaler(ctx context.Context, program string) error {
+	variables := map[string]string{"KWOK_PROVIDER_MODE": "local", "KUBECONFIG": w.Kubeconfig(), "POD_NAMESPACE": "kube-system"}
+	err := w.AddComponentWithEnv(variables, "cluster-autoscaler", program,
+		"--kubeconfig="+w.Kubeconfig(), "--leader-elect=false", "--address=127.0.0.1:0", "-v=4",
+		// The first node of a group has to be there before a Pod claims its devices.
+		"--enforce-node-group-min-size",
+		"--scan-interval=1s", "--scale-down-unneeded-time=2s", "--scale-down-delay-after-add=2s")
+	if err != nil {
+		return err
+	}
+	return w.awaitFirstNode(ctx)
+}
+
+// awaitFirstNode returns when the group has no more nodes than it has to have.
+func (w *world) awaitFirstNode(ctx context.Context) error {
+	return until(ctx, serveLimit, func(ctx context.Context) error { return w.countNodes(ctx, 1) })
+}
+
+// secondNode takes a minute: so old a node has to be before Cluster Autoscaler believes that
+// others of its group will have the same devices.
+func secondNode(ctx context.Context, w *world) error {
+	return w.perform(ctx, filepath.Join(manifests("cluster-autoscaler"), "serving.yaml"), func() error {
+		if _, err := w.Kubectl(ctx, "-n", storyNamespace, "rollout", "status", "--timeout=100s", "deployment/serving"); err != nil {
+			return err
+		}
+		claims, err := w.objects(ctx, "resourceclaims")
+		if err != nil {
+			return err
+		}
+		if err := prepared(claims, 6); err != nil {
+			return err
+		}
+		if err := w.poolsOf(ctx, 2); err != nil {
+			return err
+		}
+		if _, err := w.Kubectl(ctx, "-n", storyNamespace, "scale", "--replicas=0", "deployment/serving"); err != nil {
+			return err
+		}
+		return until(ctx, serveLimit, func(ctx context.Context) error { return w.poolsOf(ctx, 1) })
+	})
+}
+
+func noNode(ctx context.Context, w *world) error {
+	if err := w.awaitFirstNode(ctx); err != nil {
+		return err
+	}
+	return w.perform(ctx, filepath.Join(manifests("cluster-autoscaler"), "too-large.yaml"), func() error {
+		err := until(ctx, serveLimit, func(ctx context.Context) error {
+			said, err := w.Kubectl(ctx, "-n", storyNamespace, "get", "events", "--field-selector=involvedObject.name=too-large,reason=NotTriggerScaleUp", "-o", "name")
+			if err == nil && said == "" {
+				err = fmt.Errorf("look for an event NotTriggerScaleUp of Pod too-large: there is none")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return w.countNodes(ctx, 1)
+	})
+}
+
+// poolsOf reports what is wrong where there have to be so many nodes with a slice each.
+func (w *world) poolsOf(ctx context.Context, nodes int) error {
+	if err := w.countNodes(ctx, nodes); err != nil {
+		return err
+	}
+	slices, err := w.objects(ctx, "resourceslices")
+	if err == nil && len(slices) != nodes {
+		err = fmt.Errorf("count ResourceSlices: want %d, got %d", nodes, len(slices))
+	}
+	return err
+}
+
+func (w *world) countNodes(ctx context.Context, want int) error {
+	nodes, err := w.objects(ctx, "nodes")
+	if err == nil && len(nodes) != want {
+		err = fmt.Errorf("count nodes: want %d, got %d", want, len(nodes))
+	}
+	return err
+}
