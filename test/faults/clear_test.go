@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,6 +108,10 @@ func (r *run) vanish(ctx context.Context) error {
 			return nil
 		default:
 			left = fmt.Sprintf("%d slices, %d pods, %d claims, %d nodes", len(state.slices), len(state.pods), len(state.claims), len(state.nodes))
+			for i := range state.slices {
+				left += "; slice " + state.slices[i].Name
+			}
+			_ = r.world.deleteStripped(ctx, state.slices)
 			if len(state.pods)+len(state.claims) > 0 {
 				_ = r.world.deletePods(ctx)
 			}
@@ -117,6 +122,18 @@ func (r *run) vanish(ctx context.Context) error {
 		sleep(ctx, lookAgain)
 	}
 	return fmt.Errorf("%s after all was deleted there are left: %s", r.within, left)
+}
+
+// deleteStripped deletes the slices whose label and owner the workload has removed, one after
+// the other, and whose template went before a sidecar saw that: they are nobody's.
+func (c clients) deleteStripped(ctx context.Context, all []resourcev1.ResourceSlice) error {
+	var errs []error
+	for i := range all {
+		if len(all[i].Labels)+len(all[i].OwnerReferences) == 0 {
+			errs = append(errs, c.client.ResourceV1().ResourceSlices().Delete(ctx, all[i].Name, metav1.DeleteOptions{}))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // release lets claims go that wait for the claim controller, which after a restart

@@ -22,7 +22,8 @@ type ledger struct {
 	busiest burst
 }
 
-// burst is how often a call was made within a second; reads count half.
+// burst is how often a call was made within a second. Reads count half, and so do writes
+// that name a version: others may be faster a few times.
 type burst struct {
 	key   string
 	count int
@@ -60,8 +61,8 @@ func (l *ledger) note(c call) {
 	}
 	l.recent[c.key()] = times
 	count := len(times)
-	if c.method == http.MethodGet {
-		count /= 2 // each of the Pods that share a claim asks for it
+	if c.method == http.MethodGet || c.guarded {
+		count /= 2 // each of the Pods that share a claim asks for it, or writes it
 	}
 	if count > l.busiest.count {
 		l.busiest = burst{c.key(), count}

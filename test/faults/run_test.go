@@ -211,8 +211,9 @@ func (r *run) settle(ctx context.Context) error {
 	stopped := time.Now()
 	var since, told time.Time
 	var wrong []string
-	for time.Since(stopped) < r.within {
-		rest := quiet
+	rest := quiet
+	// What has come right in time is looked at for as long as it takes.
+	for time.Since(stopped) < r.within || !since.IsZero() && time.Since(since) < rest+patience {
 		if state, err := r.look(ctx); err != nil {
 			wrong = []string{err.Error()}
 		} else if rest, wrong = state.rest(), state.wrong(); len(wrong) == 0 && r.editor != nil {

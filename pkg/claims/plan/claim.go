@@ -20,7 +20,7 @@ const WithdrawDelay = 5 * time.Second
 // OthersDelay is how long a claim on a node that may be another kwok-dra's keeps its entries: that
 // one withdraws them before. Where there is none, the node was one's own, and has left
 // the selection before the claim was seen.
-const OthersDelay = 3 * WithdrawDelay
+const OthersDelay = 2 * WithdrawDelay
 
 // bindingPatience is how often it is looked whether a Pod is still being bound.
 const bindingPatience = 20 * time.Second
