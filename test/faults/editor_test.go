@@ -120,13 +120,22 @@ func (e *editor) concern(before map[poolKey]wantedPool) {
 			e.concerned[key] = true
 		}
 	}
+	for _, key := range different(before, after) {
+		e.concerned[key] = true
+	}
+}
+
+// different are the pools that are not the same in both, or in one only.
+func different(before, after map[poolKey]wantedPool) []poolKey {
+	var keys []poolKey
 	for _, all := range []map[poolKey]wantedPool{before, after} {
 		for key := range all {
 			if !reflect.DeepEqual(before[key], after[key]) {
-				e.concerned[key] = true
+				keys = append(keys, key)
 			}
 		}
 	}
+	return keys
 }
 
 // change makes a change in the cluster and in the model.
@@ -194,9 +203,13 @@ func (c clients) deleteObject(ctx context.Context, kind, name string) error {
 }
 
 // restart ends one sidecar, or all one after the other, and starts another in its
-// place.
+// place. What those have forgotten that were there before is held from then on.
 func (e *editor) restart(all bool) error {
+	before := e.wanted()
 	e.carriers = e.restarted(all || len(e.world.running()) == 1)
+	if now := e.forces()[0]; now.held {
+		e.held = append(e.held, different(before, e.wanted())...)
+	}
 	numbers := []int{e.random.IntN(mostReplicas)}
 	if all {
 		numbers = nil

@@ -91,7 +91,8 @@ func (p *planner) mend() edit {
 		return edit{}
 	}
 	says := p.carriers[name].newest
-	if one := p.carriers[name]; len(one.goods) > 0 && p.random.IntN(2) == 0 {
+	// Nothing is what was good of an object that never was: there is no way to write that.
+	if one := p.carriers[name]; len(one.goods) > 0 && p.random.IntN(2) == 0 && (one.rank() >= 0 || len(one.goods[0].templates)+len(one.goods[0].settings) > 0) {
 		says = one.goods[0]
 	}
 	says.refused = false
