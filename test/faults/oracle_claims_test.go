@@ -176,10 +176,14 @@ func (s *state) usedElsewhere(claim *resourcev1.ResourceClaim, node *corev1.Node
 }
 
 // sharedByAll reports whether the sidecars act for each of the nodes, and each has the
-// template of a pool that is shared. If not, what was reported for another node stays.
+// template of a pool that is shared. If not, what was reported for another node stays, and so
+// it does where the template has gone: a pool that is not shared has the name of its node.
 func (s *state) sharedByAll(pool string, nodes []string) bool {
-	t, shared := s.templates[pool]
-	return !shared || !t.shared || !slices.ContainsFunc(nodes, func(name string) bool {
+	t, inForce := s.templates[pool]
+	if !inForce {
+		return slices.Contains(nodes, pool)
+	}
+	return !t.shared || !slices.ContainsFunc(nodes, func(name string) bool {
 		node := s.node(name)
 		return node == nil || !slices.Contains(t.kinds, node.Labels[kindLabel])
 	})
@@ -194,7 +198,7 @@ func (s *state) wrongEntry(entries []resourcev1.AllocatedDeviceStatus, result *r
 	}
 	var data struct{ Node, Device string }
 	if entries[i].Data == nil || json.Unmarshal(entries[i].Data.Raw, &data) != nil || data.Device != result.Device || !slices.Contains(nodes, data.Node) && s.sharedByAll(result.Pool, nodes) {
-		return fmt.Sprintf("has for device %s the data %s", result.Device, entries[i].Data)
+		return fmt.Sprintf("has for device %s the data %+v, and is used on %s", result.Device, data, nodes)
 	}
 	conditions := entries[i].Conditions
 	if len(conditions) != 1 || conditions[0].Type != "Ready" || conditions[0].Status != metav1.ConditionTrue {
