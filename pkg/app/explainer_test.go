@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +23,20 @@ import (
 type explained struct {
 	*explainer
 
-	pods    []*corev1.Pod
+	pods []*corev1.Pod
+	// mu guards what the explainer reads while it runs.
+	mu      sync.Mutex
 	devices int
-	reads   int
+	reads   atomic.Int32
 	events  *record.FakeRecorder
 	leads   bool
+}
+
+// change changes what the explainer finds.
+func (e *explained) change(how func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	how()
 }
 
 func newExplained(after time.Duration) *explained {
@@ -35,9 +46,20 @@ func newExplained(after time.Duration) *explained {
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("c")}}
 	e.pods = []*corev1.Pod{pod}
 	e.explainer = &explainer{
-		after: after, leads: func() bool { return e.leads }, recorder: e.events,
-		unscheduled: func(context.Context) ([]*corev1.Pod, error) { return e.pods, nil },
-		whole:       func(context.Context) (*why.Cluster, error) { e.reads++; return e.cluster(), nil },
+		after: after, recorder: e.events,
+		leads: func() (leads bool) {
+			e.change(func() { leads = e.leads })
+			return leads
+		},
+		unscheduled: func(context.Context) (pods []*corev1.Pod, err error) {
+			e.change(func() { pods = e.pods })
+			return pods, nil
+		},
+		whole: func(context.Context) (whole *why.Cluster, err error) {
+			e.reads.Add(1)
+			e.change(func() { whole = e.cluster() })
+			return whole, nil
+		},
 	}
 	return e
 }
@@ -78,27 +100,28 @@ func TestExplainer(t *testing.T) {
 		e := newExplained(time.Minute)
 		ctx, stop := context.WithCancel(t.Context())
 		go e.run(ctx)
-		time.Sleep(time.Minute - time.Second)
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pass(time.Minute - time.Second)
 		require.Empty(t, e.said())
-		require.Zero(t, e.reads, "no Pod has waited for long")
-		time.Sleep(explainEvery)
+		require.Zero(t, e.reads.Load(), "no Pod has waited for long")
+		pass(explainEvery)
 		require.Equal(t, lacksOne, e.said())
-		require.Equal(t, 1, e.reads)
+		require.EqualValues(t, 1, e.reads.Load())
 
-		time.Sleep(explainAgain)
+		pass(explainAgain)
 		require.Empty(t, e.said(), "it is the same")
-		e.devices = 2
-		time.Sleep(explainAgain)
+		e.change(func() { e.devices = 2 })
+		pass(explainAgain)
 		require.Equal(t, "Warning WaitingForNode a node has what it asks for now", e.said())
-		require.Equal(t, 3, e.reads, "once in explainAgain")
+		require.EqualValues(t, 3, e.reads.Load(), "once in explainAgain")
 
-		e.leads, e.devices = false, 1
-		time.Sleep(explainAgain)
+		e.change(func() { e.leads, e.devices = false, 1 })
+		pass(explainAgain)
 		require.Empty(t, e.said(), "another replica leads")
-		e.leads, e.pods = true, nil
-		time.Sleep(explainAgain)
+		e.change(func() { e.leads, e.pods = true, nil })
+		pass(explainAgain)
 		require.Empty(t, e.told, "the Pod is forgotten")
-		require.Equal(t, 3, e.reads)
+		require.EqualValues(t, 3, e.reads.Load())
 		stop()
 		synctest.Wait()
 	})
