@@ -125,6 +125,19 @@ func (e *editor) concern(before map[poolKey]wantedPool) {
 	}
 }
 
+// concernAlone notes the pools of which something else is wanted where a sidecar sees one
+// change without the others: each carrier has a watch of its own, which may lag.
+func (e *editor) concernAlone(changes []change) {
+	before, wanted := e.carriers, e.wanted()
+	for _, one := range changes {
+		e.carriers = e.apply(one)
+		for _, key := range different(wanted, e.wanted()) {
+			e.concerned[key] = true
+		}
+		e.carriers = before
+	}
+}
+
 // different are the pools that are not the same in both, or in one only.
 func different(before, after map[poolKey]wantedPool) []poolKey {
 	var keys []poolKey

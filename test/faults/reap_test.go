@@ -8,7 +8,8 @@ import (
 
 // reap deletes the Pods that have ended and name a claim. While they exist and others use the
 // claim, kube-controller-manager writes it without end (kubernetes#141274). The sidecars have
-// been looked at beside that, and what follows would take most of its time for it.
+// been looked at beside that; what follows would take most of its time for it, and nothing
+// would ever be at rest.
 func (r *run) reap(ctx context.Context) error {
 	s, err := r.look(ctx)
 	if err != nil {
@@ -26,5 +27,5 @@ func (r *run) reap(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return r.settle(ctx)
 }

@@ -86,11 +86,15 @@ func (e *editor) draw() []step {
 // edit makes one edit, at times while calls fail, and has sidecars be started: often
 // where something is refused, since those do not know what was good before.
 func (e *editor) edit(ctx context.Context, r *run) error {
-	if e.random.IntN(2) == 0 {
+	disturbed := e.random.IntN(2) == 0
+	if disturbed {
 		r.world.disturb(r.schedules(e.random))
 	}
 	next := e.next()
 	e.done = append(e.done, next.name)
+	if disturbed {
+		e.concernAlone(next.changes)
+	}
 	for _, one := range next.changes {
 		if err := e.change(ctx, one); err != nil {
 			return fmt.Errorf("%s: %w", next.name, err)

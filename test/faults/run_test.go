@@ -87,7 +87,7 @@ func (r *run) do(ctx context.Context) result {
 	if err == nil {
 		err = r.befall(ctx, planned, disruptions, r.schedules(random))
 	}
-	for _, part := range []func(ctx context.Context) error{r.poke, r.reap, r.late, r.leave, r.edit} {
+	for _, part := range []func(ctx context.Context) error{r.poke, r.reap, r.poke, r.late, r.leave, r.edit} {
 		if err == nil {
 			err = part(ctx)
 		}
