@@ -40,13 +40,17 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) *patch
 	if leaves(object, shown.Conditions, conditionValidated) {
 		return nil
 	}
-	status := draConfigStatus{Conditions: slices.Clone(shown.Conditions)}
-	// Before the first node there are no counts: Karpenter expects none of a DRAConfig
-	// that is new.
-	if nodes := all.published + all.waiting + all.failing; nodes > 0 || shown.NodeCount != nil {
-		status.NodeCount, status.ResourceSliceCount = new(int32(nodes)), new(int32(all.Slices))
+	status, wanted := shown, []metav1.Condition{accepted(conditionValidated, object)}
+	status.Conditions = slices.Clone(shown.Conditions)
+	if !othersKnow(object, shown.Conditions, conditionValidated) {
+		wanted = append(wanted, ready(object, all))
+		// Before the first node there are no counts: Karpenter expects none of a DRAConfig
+		// that is new.
+		if nodes := all.published + all.waiting + all.failing; nodes > 0 || shown.NodeCount != nil {
+			status.NodeCount, status.ResourceSliceCount = new(int32(nodes)), new(int32(all.Slices))
+		}
 	}
-	set(&status.Conditions, object.Generation, now, accepted(conditionValidated, object), ready(object, all))
+	set(&status.Conditions, object.Generation, now, wanted...)
 	if apiequality.Semantic.DeepEqual(status, shown) {
 		return nil
 	}

@@ -104,6 +104,11 @@ func planTemplate(template config.Acceptance, all totals, now metav1.Time) *patc
 
 // plan works out the status that a template should have, from the one that it shows.
 func plan(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
+	if othersKnow(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+		status := *shown.DeepCopy()
+		set(&status.Conditions, template.Generation, now, accepted(v1alpha1.ConditionAccepted, template))
+		return status
+	}
 	status := v1alpha1.ResourcePoolTemplateStatus{
 		Conditions: slices.Clone(shown.Conditions),
 		Nodes:      all.published,
@@ -143,6 +148,15 @@ func accepted(conditionType string, template config.Acceptance) metav1.Condition
 func leaves(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
 	condition := meta.FindStatusCondition(shown, conditionType)
 	return object.Pending != nil && condition != nil && condition.ObservedGeneration == object.Generation
+}
+
+// othersKnow reports whether an object is shown as refused already, and no version of it is
+// in force here. What is shown of its devices is from another replica then, or from before a
+// restart, and right: what is refused loses nothing.
+func othersKnow(object config.Acceptance, shown []metav1.Condition, conditionType string) bool {
+	condition := meta.FindStatusCondition(shown, conditionType)
+	return object.Err != nil && len(object.Templates) == 0 && condition != nil &&
+		condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == object.Generation
 }
 
 func published(conditionType string, template config.Acceptance, all totals) metav1.Condition {

@@ -229,6 +229,38 @@ func TestWriterLeavesWhatIsPending(t *testing.T) {
 	})
 }
 
+// TestWriterLeavesWhatOthersKnow: a replica that has started since a version was refused has no
+// good one, and does not deny what one that has it says is published.
+func TestWriterLeavesWhatOthersKnow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.Outcomes("node n", on(2, 8))
+		object := w.templates["a"]
+		object.Generation, object.Err = 2, errors.New("bad")
+		w.templates["a"] = object
+		w.settle()
+		before, wrote := w.shown("a"), w.writes
+		require.EqualValues(t, 1, before.Nodes)
+		require.Equal(t, "Published", before.Conditions[1].Reason)
+
+		w.Outcomes("node n", nil)
+		object.Source, object.Templates = w.templates["a"].Source, nil
+		w.templates["a"] = object
+		w.Changed()
+		w.settle()
+		require.Equal(t, before, w.shown("a"))
+		require.Equal(t, wrote, w.writes)
+
+		object.Err = errors.New("worse")
+		w.templates["a"] = object
+		w.Changed()
+		w.settle()
+		require.Equal(t, "worse", w.shown("a").Conditions[0].Message)
+		require.EqualValues(t, 1, w.shown("a").Nodes)
+	})
+}
+
 func TestWriterTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
