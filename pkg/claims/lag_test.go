@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -88,13 +89,17 @@ func TestPodThatIsNotSeen(t *testing.T) {
 }
 
 // outdated makes a world whose cache does not see that the claim c has changed, and adds
-// the Pod p, which uses it.
-func outdated(t *testing.T) *world {
+// the Pod p, which uses it, when all else is set up.
+func outdated(t *testing.T, setUp ...func(w *world)) *world {
 	t.Helper()
 	pod := newPod("p", "c")
 	w := newWorld(t, template("d", ""), newNode("n"), allocated("c", pod))
 	w.Lags["resourceclaims"] = time.Hour
 	w.reserve("c", newPod("q", "c"))
+	synctest.Wait()
+	for _, more := range setUp {
+		more(w)
+	}
 	w.Add(pod)
 	return w
 }
@@ -135,19 +140,20 @@ func TestConflictsWithoutEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				w := outdated(t)
-				if test.update {
-					w.editClaim("c", withUnsortedParameters)
-				}
-				serve := w.ReactionChain[0]
-				w.PrependReactor("get", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				w := outdated(t, func(w *world) {
 					if test.update {
-						w.reserve("c", newPod("q", "c"))
-						return serve.React(action)
+						w.editClaim("c", withUnsortedParameters)
 					}
-					handled, object, err := serve.React(action)
-					w.reserve("c", newPod("q", "c"))
-					return handled, object, err
+					serve := w.ReactionChain[0]
+					w.PrependReactor("get", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+						if test.update {
+							w.reserve("c", newPod("q", "c"))
+							return serve.React(action)
+						}
+						handled, object, err := serve.React(action)
+						w.reserve("c", newPod("q", "c"))
+						return handled, object, err
+					})
 				})
 				w.wrote("prepare c, " + strings.Repeat(test.tried, attempts-1) + "ready p")
 				require.Len(t, w.shown("c"), 1)
