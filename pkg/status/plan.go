@@ -104,19 +104,13 @@ func planTemplate(template config.Acceptance, all totals, now metav1.Time) *patc
 
 // plan works out the status that a template should have, from the one that it shows.
 func plan(template config.Acceptance, shown v1alpha1.ResourcePoolTemplateStatus, all totals, now metav1.Time) v1alpha1.ResourcePoolTemplateStatus {
-	if othersKnow(template, shown.Conditions, v1alpha1.ConditionAccepted) {
-		status := *shown.DeepCopy()
-		set(&status.Conditions, template.Generation, now, accepted(v1alpha1.ConditionAccepted, template))
-		return status
+	status, wanted := shown, []metav1.Condition{accepted(v1alpha1.ConditionAccepted, template)}
+	status.Conditions = slices.Clone(shown.Conditions)
+	if !othersKnow(template, shown.Conditions, v1alpha1.ConditionAccepted) {
+		status.Nodes, status.Slices, status.Devices = all.published, int64(all.Slices), int64(all.Devices)
+		wanted = append(wanted, published(v1alpha1.ConditionPublished, template, all))
 	}
-	status := v1alpha1.ResourcePoolTemplateStatus{
-		Conditions: slices.Clone(shown.Conditions),
-		Nodes:      all.published,
-		Slices:     int64(all.Slices),
-		Devices:    int64(all.Devices),
-	}
-	set(&status.Conditions, template.Generation, now,
-		accepted(v1alpha1.ConditionAccepted, template), published(v1alpha1.ConditionPublished, template, all))
+	set(&status.Conditions, template.Generation, now, wanted...)
 	return status
 }
 

@@ -33,33 +33,37 @@ func installClusterAutoscaler(ctx context.Context, w *world) (*installation, err
 		return nil, err
 	}
 	step := progress.Start(os.Stderr, "Starting Cluster Autoscaler "+w.checkout.Module.Version)
-	err = w.startClusterAutoscaler(ctx, program)
+	err = nodeGroup{w}.start(ctx, program)
 	step.Finish(err)
 	return &installation{logs: map[string]string{"controller.log": filepath.Join(w.Logs(), "cluster-autoscaler.log")}}, err
 }
 
-// startClusterAutoscaler returns when it has made the first node of its group.
-func (w *world) startClusterAutoscaler(ctx context.Context, program string) error {
-	variables := map[string]string{"KWOK_PROVIDER_MODE": "local", "KUBECONFIG": w.Kubeconfig(), "POD_NAMESPACE": "kube-system"}
-	err := w.AddComponentWithEnv(variables, "cluster-autoscaler", program,
-		"--kubeconfig="+w.Kubeconfig(), "--leader-elect=false", "--address=127.0.0.1:0", "-v=4",
+// nodeGroup is the group of nodes in a cluster that Cluster Autoscaler makes larger and smaller.
+type nodeGroup struct{ *world }
+
+// start returns when Cluster Autoscaler has made the first node.
+func (g nodeGroup) start(ctx context.Context, program string) error {
+	variables := map[string]string{"KWOK_PROVIDER_MODE": "local", "KUBECONFIG": g.Kubeconfig(), "POD_NAMESPACE": "kube-system"}
+	err := g.AddComponentWithEnv(variables, "cluster-autoscaler", program,
+		"--kubeconfig="+g.Kubeconfig(), "--leader-elect=false", "--address=127.0.0.1:0", "-v=4",
 		// The first node of a group has to be there before a Pod claims its devices.
 		"--enforce-node-group-min-size",
 		"--scan-interval=1s", "--scale-down-unneeded-time=2s", "--scale-down-delay-after-add=2s")
 	if err != nil {
 		return err
 	}
-	return w.awaitFirstNode(ctx)
+	return g.awaitFirst(ctx)
 }
 
-// awaitFirstNode returns when the group has no more nodes than it has to have.
-func (w *world) awaitFirstNode(ctx context.Context) error {
-	return until(ctx, serveLimit, func(ctx context.Context) error { return w.countNodes(ctx, 1) })
+// awaitFirst returns when the group has no more nodes than it has to have.
+func (g nodeGroup) awaitFirst(ctx context.Context) error {
+	return until(ctx, serveLimit, func(ctx context.Context) error { return g.count(ctx, "nodes", 1) })
 }
 
 // secondNode takes a minute: so old a node has to be before Cluster Autoscaler believes that
 // others of its group will have the same devices.
 func secondNode(ctx context.Context, w *world) error {
+	group := nodeGroup{w}
 	return w.perform(ctx, filepath.Join(manifests("cluster-autoscaler"), "serving.yaml"), func() error {
 		if _, err := w.Kubectl(ctx, "-n", storyNamespace, "rollout", "status", "--timeout=100s", "deployment/serving"); err != nil {
 			return err
@@ -71,18 +75,19 @@ func secondNode(ctx context.Context, w *world) error {
 		if err := prepared(claims, 6); err != nil {
 			return err
 		}
-		if err := w.poolsOf(ctx, 2); err != nil {
+		if err := group.published(ctx, 2); err != nil {
 			return err
 		}
 		if _, err := w.Kubectl(ctx, "-n", storyNamespace, "scale", "--replicas=0", "deployment/serving"); err != nil {
 			return err
 		}
-		return until(ctx, serveLimit, func(ctx context.Context) error { return w.poolsOf(ctx, 1) })
+		return until(ctx, serveLimit, func(ctx context.Context) error { return group.published(ctx, 1) })
 	})
 }
 
 func noNode(ctx context.Context, w *world) error {
-	if err := w.awaitFirstNode(ctx); err != nil {
+	group := nodeGroup{w}
+	if err := group.awaitFirst(ctx); err != nil {
 		return err
 	}
 	return w.perform(ctx, filepath.Join(manifests("cluster-autoscaler"), "too-large.yaml"), func() error {
@@ -96,26 +101,22 @@ func noNode(ctx context.Context, w *world) error {
 		if err != nil {
 			return err
 		}
-		return w.countNodes(ctx, 1)
+		return group.count(ctx, "nodes", 1)
 	})
 }
 
-// poolsOf reports what is wrong where there have to be so many nodes with a slice each.
-func (w *world) poolsOf(ctx context.Context, nodes int) error {
-	if err := w.countNodes(ctx, nodes); err != nil {
+// published reports what is wrong where there have to be so many nodes with a slice each.
+func (g nodeGroup) published(ctx context.Context, nodes int) error {
+	if err := g.count(ctx, "nodes", nodes); err != nil {
 		return err
 	}
-	slices, err := w.objects(ctx, "resourceslices")
-	if err == nil && len(slices) != nodes {
-		err = fmt.Errorf("count ResourceSlices: want %d, got %d", nodes, len(slices))
-	}
-	return err
+	return g.count(ctx, "resourceslices", nodes)
 }
 
-func (w *world) countNodes(ctx context.Context, want int) error {
-	nodes, err := w.objects(ctx, "nodes")
-	if err == nil && len(nodes) != want {
-		err = fmt.Errorf("count nodes: want %d, got %d", want, len(nodes))
+func (g nodeGroup) count(ctx context.Context, resource string, want int) error {
+	all, err := g.objects(ctx, resource)
+	if err == nil && len(all) != want {
+		err = fmt.Errorf("count %s: want %d, got %d", resource, want, len(all))
 	}
 	return err
 }
