@@ -111,7 +111,7 @@ func (r *run) vanish(ctx context.Context) error {
 			for i := range state.slices {
 				left += "; slice " + state.slices[i].Name
 			}
-			_ = r.world.deleteStripped(ctx, state.slices)
+			r.world.deleteStripped(ctx, state.slices)
 			if len(state.pods)+len(state.claims) > 0 {
 				_ = r.world.deletePods(ctx)
 			}
@@ -126,14 +126,12 @@ func (r *run) vanish(ctx context.Context) error {
 
 // deleteStripped deletes the slices whose label and owner the workload has removed, one after
 // the other, and whose template went before a sidecar saw that: they are nobody's.
-func (c clients) deleteStripped(ctx context.Context, all []resourcev1.ResourceSlice) error {
-	var errs []error
+func (c clients) deleteStripped(ctx context.Context, all []resourcev1.ResourceSlice) {
 	for i := range all {
 		if len(all[i].Labels)+len(all[i].OwnerReferences) == 0 {
-			errs = append(errs, c.client.ResourceV1().ResourceSlices().Delete(ctx, all[i].Name, metav1.DeleteOptions{}))
+			_ = c.client.ResourceV1().ResourceSlices().Delete(ctx, all[i].Name, metav1.DeleteOptions{})
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // release lets claims go that wait for the claim controller, which after a restart

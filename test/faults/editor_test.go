@@ -116,11 +116,14 @@ func (e *editor) wanted() map[poolKey]wantedPool {
 func (e *editor) concern(before map[poolKey]wantedPool) {
 	after := e.wanted()
 	if now := e.forces()[0]; !now.held {
-		for _, key := range e.held {
-			e.concerned[key] = true
-		}
+		e.excuse(e.held)
 	}
-	for _, key := range different(before, after) {
+	e.excuse(different(before, after))
+}
+
+// excuse has pools change without being wrong.
+func (e *editor) excuse(pools []poolKey) {
+	for _, key := range pools {
 		e.concerned[key] = true
 	}
 }
@@ -131,9 +134,7 @@ func (e *editor) concernAlone(changes []change) {
 	before, wanted := e.carriers, e.wanted()
 	for _, one := range changes {
 		e.carriers = e.apply(one)
-		for _, key := range different(wanted, e.wanted()) {
-			e.concerned[key] = true
-		}
+		e.excuse(different(wanted, e.wanted()))
 		e.carriers = before
 	}
 }
@@ -254,9 +255,7 @@ func (e *editor) watch(s *state) {
 	if now.held {
 		return
 	}
-	for _, key := range e.held {
-		e.concerned[key] = true
-	}
+	e.excuse(e.held)
 }
 
 // see has the oracle look at what may be in force.
