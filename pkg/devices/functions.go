@@ -28,17 +28,18 @@ var functions = func() map[string]cost {
 	for names, cost := range map[string]cost{
 		// Of Go templates.
 		`and eq ge gt index le len lt ne not or`: nil,
-		// They yield a part of their arguments, or next to nothing.
-		`add add1 add1f addf atoi biggest ceil coalesce default dig div divf empty fail first float64 floor get
-		hasKey int int64 kindIs kindOf last max maxf min minf mod mul mulf mustFirst mustLast mustSlice slice sub subf ternary
-		toDecimal typeIs typeIsLike typeOf`: nil,
+		// They yield a part of their arguments, or next to nothing, and read nothing long.
+		`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast mustSlice slice ternary
+		typeIs typeIsLike typeOf`: nil,
 		// They read their arguments, and yield as much.
-		`Quote abbrev abbrevboth adler32sum all any append b32dec b32enc b64dec b64enc base camelcase cat clean
-		compact concat contains deepEqual dict dir ext has hasPrefix hasSuffix html initial initials isAbs js kebabcase keys
-		list lower mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse nospace omit pick pluck plural prepend
-		print println quote regexQuoteMeta rest reverse semverCompare sha1sum sha256sum sha512sum snakecase sortAlpha squote
-		substr swapcase title toRawJson mustToRawJson toJson mustToJson toPrettyJson mustToPrettyJson toString toStrings trim
-		trimPrefix trimSuffix trunc tuple untitle upper urlJoin urlParse urlquery uuid values wrap`: costOfReading,
+		`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
+		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
+		hasPrefix hasSuffix html initial initials int int64 isAbs js kebabcase keys list lower max maxf min minf mod
+		mul mulf mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse mustToJson
+		mustToPrettyJson mustToRawJson nospace omit pick pluck plural prepend print println quote regexQuoteMeta rest
+		reverse semverCompare sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
+		toDecimal toJson toPrettyJson toRawJson toString toStrings trim trimPrefix trimSuffix trunc tuple untitle
+		upper urlJoin urlParse urlquery uuid values wrap`: costOfReading,
 		// They make elements of a text.
 		`fromJson mustFromJson`: costOfJSON, `split splitList splitn`: costOfSplitting,
 		// They may do something with each argument for each byte of others.
@@ -57,6 +58,10 @@ var functions = func() map[string]cost {
 	}
 	return all
 }()
+
+// compare are Go's functions that read their arguments. Nothing has them pay, so rounds
+// of loops pay for them.
+var compare = sets.New("eq", "ge", "gt", "le", "lt", "ne")
 
 // supported are the names of the functions.
 var supported = slices.Sorted(maps.Keys(functions))

@@ -79,6 +79,7 @@ var tooMuch = map[string]string{
 	"quotes of quotes":                     `{{ $a := "\"" }}{{ range until 60 }}{{ $a = quote $a }}{{ end }}`,
 	"unique elements":                      `{{ until 20000 | uniq | len }}`,
 	"elements without others":              `{{ $a := until 10000 }}{{ without $a (repeat 1000 "x") | len }}`,
+	"numbers of a long text":               `{{ $a := repeat 900000 "x" }}{{ range until 100 }}{{ atoi $a }}{{ end }}`,
 	"comparisons of long values":           `{{ $a := toJson (until 9000) }}{{ $b := toJson (until 9000) }}{{ range 9223372036854775807 }}{{ if eq $a $b }}{{ end }}{{ end }}`,
 }
 
@@ -122,6 +123,19 @@ func TestLimitsOfAllValues(t *testing.T) {
 	require.Greater(t, values, 20)
 	_, err = newRendering(1000).value(p, nil)
 	require.NoError(t, err, "the next rendering has a budget of its own")
+}
+
+// TestLimitsOfComparisons has rounds of a loop pay for the comparisons in it, which pay
+// nothing themselves.
+func TestLimitsOfComparisons(t *testing.T) {
+	t.Parallel()
+	loop := `{{ range until 9000 }}` + strings.Repeat(`{{ if %s . 1 }}{{ end }}`, 9) + `{{ end }}`
+	_, err := renderOf(strings.ReplaceAll(loop, "%s", "and"), nil)
+	require.NoError(t, err)
+	for name := range compare {
+		_, err := renderOf(strings.ReplaceAll(loop, "%s", name), nil)
+		require.ErrorIs(t, err, errTooMuch, name)
+	}
 }
 
 // TestUnsupported has functions and actions refused as they are read.

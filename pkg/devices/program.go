@@ -11,7 +11,6 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
-	"time"
 
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
@@ -25,7 +24,7 @@ type program struct {
 }
 
 // newProgram makes a program of a template that has a name in errors. It has loops call
-// round, and refuses what is not supported.
+// round, and once more for each comparison in them, and refuses what is not supported.
 func newProgram(name, source string) (*program, error) {
 	p := &program{tree: parse.New(name)}
 	p.tree.Mode = parse.SkipFuncCheck
@@ -47,7 +46,8 @@ func newProgram(name, source string) (*program, error) {
 				p.calls = append(p.calls, n.Ident)
 			}
 		case *parse.RangeNode:
-			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callRound)
+			steps := 1 + comparisons(n.List)
+			n.List.Nodes = slices.Insert(n.List.Nodes, 0, slices.Repeat([]parse.Node{callRound}, steps)...)
 		}
 	})
 	return p, unsupported
@@ -66,9 +66,8 @@ type rendering struct {
 // newRendering is for that many values.
 func newRendering(values int) *rendering {
 	return &rendering{templates: map[*program]*template.Template{}, budget: budget{
-		all:      renderBudget + float64(values)*budgetPerValue,
-		outputs:  outputBudget + float64(values)*outputPerValue,
-		deadline: time.Now().Add(renderTime + time.Duration(values)*timePerValue),
+		all:     renderBudget + float64(values)*budgetPerValue,
+		outputs: outputBudget + float64(values)*outputPerValue,
 	}}
 }
 
@@ -128,6 +127,16 @@ var errNamed = errors.New("define, block and template are not supported")
 var callRound parse.Node = &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{
 	{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(round)}},
 }}}
+
+// comparisons counts those in the body of a loop.
+func comparisons(body *parse.ListNode) (total int) {
+	visit(body, func(node parse.Node) {
+		if name, ok := node.(*parse.IdentifierNode); ok && compare.Has(name.Ident) {
+			total++
+		}
+	})
+	return total
+}
 
 // visit calls f for a node after all that it is made of.
 func visit(node parse.Node, f func(parse.Node)) {
