@@ -92,16 +92,8 @@ func (e *editor) edit(ctx context.Context, r *run) error {
 	}
 	next := e.next()
 	e.done = append(e.done, next.name)
-	if disturbed {
-		e.concernAlone(next.changes)
-	}
-	for _, one := range next.changes {
-		if err := e.change(ctx, one); err != nil {
-			return fmt.Errorf("%s: %w", next.name, err)
-		}
-		if e.random.IntN(4) == 0 {
-			sleep(ctx, time.Duration(e.random.Int64N(int64(time.Second)))) // so that the one is seen without the other
-		}
+	if err := e.changeAll(ctx, r, next.changes, disturbed); err != nil {
+		return fmt.Errorf("%s: %w", next.name, err)
 	}
 	chance := 5
 	if len(e.forces()[0].refused) > 0 {
@@ -109,6 +101,29 @@ func (e *editor) edit(ctx context.Context, r *run) error {
 	}
 	if e.random.IntN(chance) == 0 {
 		return e.restart(e.random.IntN(2) == 0)
+	}
+	return nil
+}
+
+// changeAll makes the changes of an edit. The watches of two carriers may come in any
+// order: either what becomes of one change without the other is right too, or all is
+// settled between them.
+func (e *editor) changeAll(ctx context.Context, r *run, changes []change, disturbed bool) error {
+	if disturbed {
+		e.concernAlone(changes)
+	}
+	for i, one := range changes {
+		if i > 0 && !disturbed {
+			if err := r.settle(ctx); err != nil {
+				return err
+			}
+		}
+		if err := e.change(ctx, one); err != nil {
+			return err
+		}
+		if e.random.IntN(4) == 0 {
+			sleep(ctx, time.Duration(e.random.Int64N(int64(time.Second)))) // so that the one is seen without the other
+		}
 	}
 	return nil
 }

@@ -102,8 +102,9 @@ func worldOptions(stages []string) (cluster.Options, error) {
 		Config: stages,
 		ExtraArgs: map[string][]string{
 			cluster.Scheduler: {"kube-api-qps=200", "kube-api-burst=400"},
-			// It would write claims that Pods share as fast as it may (kubernetes#141274).
-			cluster.ControllerManager: {"kube-api-qps=50", "kube-api-burst=100", "node-monitor-grace-period=24h"},
+			// It writes claims that Pods share as fast as it may (kubernetes#141274), so it may
+			// no more than by default.
+			cluster.ControllerManager: {"kube-api-qps=20", "kube-api-burst=30", "node-monitor-grace-period=24h"},
 			cluster.Kwok:              {"node-lease-duration-seconds=0"},
 		},
 	}
