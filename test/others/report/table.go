@@ -60,7 +60,11 @@ func tell(out io.Writer, s *Suite) {
 	if s.Bad() && s.Log != "" {
 		fmt.Fprintf(out, "log: %s\n", s.Log)
 	}
-	fmt.Fprintf(out, "%s %s on Kubernetes %s: %s\n", s.Name, s.Version, s.Kubernetes, s.total())
+	name := s.Name + " " + s.Version
+	if s.Kubernetes != "" { // unless there has been no cluster
+		name += " on Kubernetes " + s.Kubernetes
+	}
+	fmt.Fprintf(out, "%s: %s\n", name, s.total())
 }
 
 func (s *Suite) total() string {
