@@ -80,11 +80,11 @@ func (c *Controller) enqueueUsers(claim *observe.Claim) {
 	}
 }
 
-// nodeChanged queues the Pods of a node that comes or goes, or whose devices
+// nodeChanged queues the Pods and claims of a node that comes or goes, or whose devices
 // turn healthy or unhealthy.
 func (c *Controller) nodeChanged(name string, old, now *observe.Node) {
 	if old == nil || now == nil || !c.sameToPods(old.Decode(), now.Decode()) {
-		c.enqueueNode(name)
+		c.take(name)
 	}
 }
 
@@ -111,8 +111,8 @@ func (c *Controller) enqueueAll() {
 	}
 }
 
-// take queues the Pods and claims of a node that this replica begins to act for,
-// including claims that no Pod uses.
+// take queues the Pods and claims of a node that this replica may begin to act for,
+// including claims that no Pod uses, or none that has been seen.
 func (c *Controller) take(node string) {
 	c.enqueueNode(node)
 	for _, claim := range c.observer.Caches.Claims.On(node) {

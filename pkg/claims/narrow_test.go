@@ -143,6 +143,23 @@ func TestClaimOfANodeThatIsNotKnown(t *testing.T) {
 	})
 }
 
+// TestClaimOfASingleNode: no other kwok-dra acts for it, so its claims are withdrawn also
+// where it has gone before this replica saw them.
+func TestClaimOfASingleNode(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := newPod("p", "c")
+		w := idleWorld(t, template("d", ""), newNode("n"), p, allocated("c", p))
+		w.managed = lifecycle.ManagedNodes{Single: "n"}
+		w.start()
+		w.wrote("prepare c, ready p")
+		w.stop()
+		w.Remove(newNode("n"))
+		w.start()
+		w.withdrawsAfter(plan.WithdrawDelay)
+		w.settled()
+	})
+}
+
 // TestClaimWhoseNodeLeavesBeforeItIsSeen: it is prepared by what the API server says, whose
 // answer is lost, and the cache shows it only when the node has left.
 func TestClaimWhoseNodeLeavesBeforeItIsSeen(t *testing.T) {

@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -41,6 +43,25 @@ func TestAllocationThatIsSeenAfterThePod(t *testing.T) {
 
 		w.editClaim("c", allocateToAll)
 		w.wrote("prepare c, ready p")
+	})
+}
+
+// TestClaimOfADeletedNode: another replica acted for the node. What is left of it is the
+// leader's, whose watch of Pods lags.
+func TestClaimOfADeletedNode(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p, q := newPod("p", "c"), newPod("q", "c")
+		w := newWorld(t, template("d", ""), newNode("n"), allocated("c", p, q), p)
+		w.wrote("prepare c, ready p")
+		w.stop()
+		w.Remove(p)
+		w.owner = shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
+		w.start()
+		w.Lags["pods"] = time.Minute
+		w.Add(q)
+		w.Remove(newNode("n"))
+		w.withdrawsAfter(plan.WithdrawDelay)
+		w.settled()
 	})
 }
 

@@ -71,20 +71,19 @@ func (m *ManagedNodes) Tweak(options *metav1.ListOptions) {
 	}
 }
 
-// Narrow reports whether the server is asked for some nodes only, so that one that
-// is not listed may exist nevertheless.
-func (m *ManagedNodes) Narrow() bool {
-	return m.Labels != "" || m.Single != ""
+// Hides reports whether a node of this name may exist though it is not listed with Tweak.
+func (m *ManagedNodes) Hides(name string) bool {
+	return m.Labels != "" || m.Single != "" && m.Single != name
 }
 
 // Others tells which nodes may be someone else's, given those that were listed with
-// Tweak: where it is narrow, all others.
+// Tweak: where only some are listed, all others.
 func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
 	names := map[string]bool{}
 	for _, node := range listed {
 		names[node.Name] = true
 	}
-	return func(name string) bool { return m.Narrow() && !names[name] }
+	return func(name string) bool { return m.Hides(name) && !names[name] }
 }
 
 // String says which nodes are selected, for logs.

@@ -91,5 +91,5 @@ func (n *Nodes) Fake(node *corev1.Node) bool {
 // and it is not among them. It may as well be gone, or have left the selection; who
 // has acted for it knows that.
 func (n *Nodes) Others(name string) bool {
-	return n.managed.Narrow() && n.Informer.Get(name) == nil
+	return n.managed.Hides(name) && n.Informer.Get(name) == nil
 }

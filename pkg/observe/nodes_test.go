@@ -165,14 +165,14 @@ func TestObserveNode(t *testing.T) {
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		managed lifecycle.ManagedNodes
-		others  bool
+		managed      lifecycle.ManagedNodes
+		others, once bool // once it has gone
 	}{
-		"by annotation": {lifecycle.ManagedNodes{}, false},
-		"all":           {lifecycle.ManagedNodes{All: true}, false},
-		"by label":      {lifecycle.ManagedNodes{Labels: "a=b"}, true},
-		"by both":       {lifecycle.ManagedNodes{Labels: "a=b", Annotations: "a=b"}, true},
-		"single":        {lifecycle.ManagedNodes{Single: "n"}, true},
+		"by annotation": {lifecycle.ManagedNodes{}, false, false},
+		"all":           {lifecycle.ManagedNodes{All: true}, false, false},
+		"by label":      {lifecycle.ManagedNodes{Labels: "a=b"}, true, true},
+		"by both":       {lifecycle.ManagedNodes{Labels: "a=b", Annotations: "a=b"}, true, true},
+		"single":        {lifecycle.ManagedNodes{Single: "n"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +185,7 @@ func TestOthers(t *testing.T) {
 				require.NoError(t, w.client.CoreV1().Nodes().Delete(t.Context(), "n", metav1.DeleteOptions{}))
 				synctest.Wait()
 				require.Nil(t, w.Get("n"))
-				require.Equal(t, test.others, w.Others("n"))
+				require.Equal(t, test.once, w.Others("n"))
 			})
 		})
 	}

@@ -83,17 +83,18 @@ func (s *state) node(name string) *corev1.Node {
 	return nil
 }
 
-// unknown reports whether a node has left the selection while a replica may not have seen
-// what another one had prepared there: that one takes it for somebody else's.
+// unknown reports whether a node has gone, or left the selection, while a sidecar may not
+// have seen what another one had prepared there: that one takes it for somebody else's.
 func (s *state) unknown(name string) bool {
-	return s.several && s.selection.narrow() && s.nodes[name] != nil && s.node(name) == nil && !s.leavers[name]
+	others := s.several || s.relaunched && s.nodes[name] == nil
+	return others && s.selection.hides(name) && s.node(name) == nil && !s.leavers[name]
 }
 
 // forgotten reports whether a node, or, without a name, what belongs to none, may
 // have been left by a sidecar that ended: one that was started since, and that asks
 // for some nodes only, takes it for somebody else's.
 func (s *state) forgotten(name string) bool {
-	if !s.relaunched || !s.selection.narrow() || s.leavers[name] {
+	if !s.relaunched || !s.selection.hides(name) || s.leavers[name] {
 		return false
 	}
 	node := s.nodes[name]

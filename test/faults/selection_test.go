@@ -48,7 +48,12 @@ func (s *selection) arguments() []string {
 // narrow reports whether the server is asked for some nodes only. A sidecar that
 // was not there before does not tell what is left of others from what is somebody
 // else's.
-func (s *selection) narrow() bool { return s.by == "labels" || s.single != "" }
+func (s *selection) narrow() bool { return s.hides("") }
+
+// hides reports whether a node may exist that the server is not asked for.
+func (s *selection) hides(name string) bool {
+	return s.by == "labels" || s.single != "" && s.single != name
+}
 
 func (s *selection) has(node *corev1.Node) bool {
 	switch {
