@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // clear takes all that the seed has made away, the nodes first or the templates,
@@ -45,7 +44,7 @@ func (w *world) renew(ctx context.Context, disruptions []string) error {
 		return nil
 	}
 	var errs []error
-	for _, component := range []string{cluster.Scheduler, cluster.ControllerManager, cluster.Kwok} {
+	for _, component := range others {
 		errs = append(errs, w.restart(ctx, 0, component))
 	}
 	return errors.Join(errs...)

@@ -108,6 +108,19 @@ func (w *world) restart(ctx context.Context, pause time.Duration, component stri
 	return w.cluster.StartComponent(ctx, component)
 }
 
+// revive starts what has ended, as a kubelet does: kube-controller-manager ends where it
+// finds no API server as it starts.
+func (w *world) revive(ctx context.Context) error {
+	var errs []error
+	for _, component := range others {
+		errs = append(errs, w.cluster.StartComponent(ctx, component))
+	}
+	return errors.Join(errs...)
+}
+
+// others are the components that ask the API server.
+var others = []string{cluster.Scheduler, cluster.ControllerManager, cluster.Kwok}
+
 // etcd is the address of one.
 type etcd string
 

@@ -214,7 +214,8 @@ func (r *run) settle(ctx context.Context) error {
 	rest := quiet
 	// What has come right in time is looked at for as long as it takes.
 	for time.Since(stopped) < r.within || !since.IsZero() && time.Since(since) < rest+patience {
-		if state, err := r.look(ctx); err != nil {
+		state, err := r.look(ctx)
+		if err = errors.Join(err, r.world.revive(ctx)); err != nil {
 			wrong = []string{err.Error()}
 		} else if rest, wrong = state.rest(), state.wrong(); len(wrong) == 0 && r.editor != nil {
 			wrong = r.editor.wrongSignals(ctx, state)
