@@ -130,7 +130,7 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		node := s.node(pod.Spec.NodeName)
 		// An unbound Pod may be about to start, and where its node has come again since
 		// it started, or was not selected, the entries may have been withdrawn in between.
-		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName) || s.unknown(pod.Spec.NodeName) || s.usedElsewhere(claim, node)
+		living = living || node != nil || pod.Spec.NodeName == "" || s.forgotten(pod.Spec.NodeName) || s.unknown(pod.Spec.NodeName) || s.usedElsewhere(claim, pod)
 		started = started || node != nil && startable(pod) && !hasLeft(node) && node.CreationTimestamp.Time.Before(pod.CreationTimestamp.Time)
 		nodes = append(nodes, pod.Spec.NodeName)
 	}
@@ -171,8 +171,9 @@ func (s *state) uses(consumer resourcev1.ResourceClaimConsumerReference) bool {
 
 // usedElsewhere reports whether a Pod that uses a claim may be another kwok-dra's: the claim is
 // usable on several nodes, and the Pod's is none of those that are asked for.
-func (s *state) usedElsewhere(claim *resourcev1.ResourceClaim, node *corev1.Node) bool {
-	return node == nil && s.selection.narrow() && claim.Status.Allocation != nil && claim.Status.Allocation.NodeSelector == nil
+func (s *state) usedElsewhere(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
+	node := pod.Spec.NodeName
+	return s.node(node) == nil && s.selection.hides(node) && claim.Status.Allocation != nil && claim.Status.Allocation.NodeSelector == nil
 }
 
 // sharedByAll reports whether the sidecars act for each of the nodes, and each has the

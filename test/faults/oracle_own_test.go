@@ -89,6 +89,27 @@ func TestOracle(t *testing.T) {
 	}
 }
 
+// TestClaimOfANodeThatIsGone: its entries are to go, unless a sidecar may take the node for
+// somebody else's.
+func TestClaimOfANodeThatIsGone(t *testing.T) {
+	t.Parallel()
+	for about, test := range map[string]struct {
+		selection selection
+		several   bool
+		may       bool
+	}{
+		"all nodes":             {selection{}, true, false},
+		"by label, one sidecar": {selection{by: "labels"}, false, false},
+		"by label":              {selection{by: "labels"}, true, true},
+		"the single node":       {selection{single: "n"}, true, false},
+		"not the single node":   {selection{single: "m"}, true, true},
+	} {
+		s := right()
+		s.nodes, s.selection, s.several = nil, test.selection, test.several
+		require.Equal(t, test.may, len(s.wrongClaims()) == 0, about)
+	}
+}
+
 func ownDevice(name string, index int64) resourcev1.Device {
 	return resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 		"revision": {IntValue: new(int64(1))}, "index": {IntValue: &index}, "rack": {StringValue: new("none")},
