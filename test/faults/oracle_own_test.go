@@ -106,6 +106,7 @@ func TestClaimOfANodeThatIsGone(t *testing.T) {
 	} {
 		s := right()
 		s.nodes, s.selection, s.several = nil, test.selection, test.several
+		s.claims[0].Status.Allocation.NodeSelector = &corev1.NodeSelector{} // of one node
 		require.Equal(t, test.may, len(s.wrongClaims()) == 0, about)
 	}
 }
