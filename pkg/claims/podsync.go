@@ -57,7 +57,11 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	if node == nil {
 		o.states.markUnprepared(state)
 	}
-	if set == nil || node == nil || state.unseen.Behind(pod.ResourceVersion) {
+	if node == nil || state.unseen.Behind(pod.ResourceVersion) {
+		return nil
+	}
+	if set == nil {
+		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
 		return nil
 	}
 	s := &podSync{key, state, o.podView(ctx, &plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
@@ -235,6 +239,31 @@ func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error
 		r.event(s, err)
 	}
 	return err
+}
+
+// untilKnown is how often it is looked whether anything is in force, or why not.
+const untilKnown = 2 * time.Second
+
+// pend tells a Pod that waits while nothing is in force why that is so, once. All Pods are
+// looked at again once something is.
+func (r *podReconciler) pend(s *podSync) {
+	if !s.waits() {
+		return
+	}
+	r.loop.AddAfter(s.key, untilKnown)
+	var claims []*resourcev1.ResourceClaim
+	for _, key := range plan.ClaimKeys(s.view.Pod) {
+		if claim, err := r.observer.Caches.Claims.Get(key); err == nil {
+			claims = append(claims, claim)
+		}
+	}
+	pending := r.observer.Config.Pending()
+	if pending == nil || pending.Error() == s.state.pending || !r.observer.actsFor(s.view.Node, claims) {
+		return
+	}
+	s.state.pending = pending.Error()
+	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
+	r.event(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
 }
 
 // event tells of a failure in the name of the node's kubelet.

@@ -71,6 +71,8 @@ type podState struct {
 	standby bool
 	// operation is under way.
 	operation kubeletOperation
+	// pending is what the Pod was told while no configuration was in force.
+	pending string
 }
 
 // claimState is locked while the claim is written, so that Pods that share a

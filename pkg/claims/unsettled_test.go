@@ -3,6 +3,7 @@ package claims
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 func customResource(t *testing.T, document string) *unstructured.Unstructured {
@@ -70,6 +72,26 @@ func TestPodOnADeviceOfARefusedDocument(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPodWhileNothingIsInForce is told why, once.
+func TestPodWhileNothingIsInForce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		w := idleWorld(t, "", newNode("n"), pod, allocated("c", pod))
+		w.store = config.NewStore("test", "other")
+		configtest.Replace(t, w.store, template("d", ""))
+		w.start()
+		documents, err := config.Decode("other", []byte(template("d", "")))
+		require.NoError(t, err)
+		why := w.store.Replace("other", documents)
+		require.Error(t, why)
+		time.Sleep(10 * time.Minute)
+		w.wrote("")
+		w.failures("no configuration is in force: " + why.Error())
+		require.NoError(t, w.store.Replace("other", &config.Documents{}))
+		w.wrote("prepare c, ready p")
+	})
 }
 
 // TestPodOnADeviceOfOthersBesideARefusedDocument: a device that kwok-dra does not

@@ -49,6 +49,16 @@ func (s *Store) Current() *Set {
 	return s.current.Load()
 }
 
+// Pending is why nothing is in force although all carriers are known, or nil.
+func (s *Store) Pending() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current.Load() != nil {
+		return nil
+	}
+	return s.waits
+}
+
 // Synced are done when it is known what each carrier has.
 func (s *Store) Synced() []cache.DoneChecker {
 	all := make([]cache.DoneChecker, len(s.carriers))
