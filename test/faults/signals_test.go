@@ -99,7 +99,7 @@ func (e *editor) wrongStatus(object *unstructured.Unstructured, s *state) string
 		may[statusOf(!refused)] = true
 		pending = pending || f.frozen
 	}
-	if !may[accepted.Status] && (!pending || accepted.Reason != "Pending") {
+	if !may[accepted.Status] && !pending { // while nothing is in force, what was shown before stays
 		return fmt.Sprintf("Accepted is %s: %s", accepted.Status, accepted.Message)
 	}
 	certain := len(all) == 1 && all[0].refused[objectOf(object.GetName())] == "" && !all[0].held && !all[0].frozen
