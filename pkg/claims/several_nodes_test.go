@@ -27,6 +27,11 @@ func allocateToAll(claim *resourcev1.ResourceClaim) {
 	claim.Status.Allocation.NodeSelector = nil
 }
 
+// leader leads replicas that act by lease, and holds the lease of no node.
+func leader() *shard.Owner {
+	return shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
+}
+
 // TestAllocationThatIsSeenAfterThePod: another replica acts for the node, and leaves
 // the claim of several nodes to the leader, whose watch of claims lags.
 func TestAllocationThatIsSeenAfterThePod(t *testing.T) {
@@ -35,7 +40,7 @@ func TestAllocationThatIsSeenAfterThePod(t *testing.T) {
 		claim := allocated("c", pod)
 		claim.Status.Allocation = nil
 		w := idleWorld(t, fabric(""), newNode("n"), pod, claim)
-		w.owner = shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
+		w.owner = leader()
 		w.start()
 		require.True(t, w.owner.Leads())
 		require.False(t, w.owner.Acts("n", true))
@@ -55,7 +60,7 @@ func TestClaimOfADeletedNode(t *testing.T) {
 		w.wrote("prepare c, ready p")
 		w.stop()
 		w.Remove(p)
-		w.owner = shard.New(shard.Options{Mode: shard.Lease, Client: fake.NewClientset(), Host: "a", Namespace: "kube-system", Name: "kwok-dra"})
+		w.owner = leader()
 		w.start()
 		w.Lags["pods"] = time.Minute
 		w.Add(q)

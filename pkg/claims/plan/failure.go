@@ -35,7 +35,7 @@ const (
 	ReasonSimulated = "simulated"
 	// a template in `claimStatus` cannot be rendered, or yields what the API server does not accept.
 	ReasonTemplate = "template"
-	// no document in force makes a device that is published, and a document that may is refused since before kwok-dra started; or none is in force for that.
+	// no document in force makes a device that is published, or none is in force at all, and a document is refused since before kwok-dra started.
 	ReasonUnsettled = "unsettled"
 	// `prepareWhen` or `failWhen` cannot be evaluated for the Pod.
 	ReasonSelector = "selector"
