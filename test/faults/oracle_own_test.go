@@ -111,6 +111,19 @@ func TestClaimOfANodeThatIsGone(t *testing.T) {
 	}
 }
 
+// TestClaimOfFormerPods: that nodes share keeps what was reported for a Pod that is gone until
+// another one starts, which is then to have it.
+func TestClaimOfFormerPods(t *testing.T) {
+	t.Parallel()
+	for _, started := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
+		s := right()
+		s.templates = templates{"n": {name: "n", driver: gpuDriver, kinds: []string{"b"}, device: "gpu", count: 2, revision: 1, shared: true}}
+		s.claims[0].Status.Devices[0].Data = ownData(`{"node": "m", "device": "gpu-0"}`)
+		s.pods["p1"].Status.Conditions[0].Status = started
+		require.Equal(t, started == corev1.ConditionTrue, len(s.wrongClaims()) > 0)
+	}
+}
+
 func ownDevice(name string, index int64) resourcev1.Device {
 	return resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
 		"revision": {IntValue: new(int64(1))}, "index": {IntValue: &index}, "rack": {StringValue: new("none")},
