@@ -99,13 +99,17 @@ func (rs *replicas) partition(ctx context.Context, number int, length time.Durat
 	return nil
 }
 
-// restart stops a component, and starts it after a while.
+// restart stops a component, and starts it after a while. It ends when the API server
+// serves again: on a busy machine that is long after it listens.
 func (w *world) restart(ctx context.Context, pause time.Duration, component string) error {
 	if err := w.cluster.StopComponent(ctx, component); err != nil {
 		return err
 	}
 	sleep(ctx, pause)
-	return w.cluster.StartComponent(ctx, component)
+	if err := w.cluster.StartComponent(ctx, component); err != nil {
+		return err
+	}
+	return persist(ctx, w.ready)
 }
 
 // revive starts what has ended, as a kubelet does: kube-controller-manager ends where it

@@ -146,6 +146,11 @@ func (c clients) touch(ctx context.Context, path string) error {
 	return c.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error()
 }
 
+// ready reports an error where the API server does not serve.
+func (c clients) ready(ctx context.Context) error {
+	return c.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
 // persist tries until it works. That something is there already, or no more, is
 // what an earlier try may have done.
 func persist(ctx context.Context, do func(ctx context.Context) error) error {
