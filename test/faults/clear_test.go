@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -109,7 +108,8 @@ func (r *run) vanish(ctx context.Context) error {
 			for i := range state.slices {
 				left += "; slice " + state.slices[i].Name
 			}
-			r.world.deleteStripped(ctx, state.slices)
+			state.relaunched, state.several = r.relaunched(), r.load.setup.replicas > 1
+			r.world.deleteStripped(ctx, state)
 			if len(state.pods)+len(state.claims) > 0 {
 				_ = r.world.deletePods(ctx)
 			}
@@ -122,12 +122,12 @@ func (r *run) vanish(ctx context.Context) error {
 	return fmt.Errorf("%s after all was deleted there are left: %s", r.within, left)
 }
 
-// deleteStripped deletes the slices whose label and owner the workload has removed, one after
-// the other, and whose template went before a sidecar saw that: they are nobody's.
-func (c clients) deleteStripped(ctx context.Context, all []resourcev1.ResourceSlice) {
-	for i := range all {
-		if len(all[i].Labels)+len(all[i].OwnerReferences) == 0 {
-			_ = c.client.ResourceV1().ResourceSlices().Delete(ctx, all[i].Name, metav1.DeleteOptions{})
+// deleteStripped deletes the slices that are nobody's: the workload has removed their owner, and
+// their label as well, or they are not to be told from somebody else's.
+func (c clients) deleteStripped(ctx context.Context, s *state) {
+	for i := range s.slices {
+		if slice := &s.slices[i]; len(slice.Labels)+len(slice.OwnerReferences) == 0 || s.nobodys(s.slices[i:i+1]) {
+			_ = c.client.ResourceV1().ResourceSlices().Delete(ctx, slice.Name, metav1.DeleteOptions{})
 		}
 	}
 }

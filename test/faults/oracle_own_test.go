@@ -145,3 +145,26 @@ func TestForgottenPools(t *testing.T) {
 	require.NotContains(t, s.poolProblems(), fabric, "it may stay")
 	require.Equal(t, []poolKey{fabric}, s.unwanted(), "it may go")
 }
+
+// TestOrphans: slices of a node that is gone stay where their owner was removed, and a sidecar
+// was started since that may take the node for somebody else's.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	for about, test := range map[string]struct {
+		selection selection
+		owned     bool
+		may       bool
+	}{
+		"all nodes":           {selection{}, false, false},
+		"by label":            {selection{by: "labels"}, false, true},
+		"by label, and owned": {selection{by: "labels"}, true, false},
+		"the single node":     {selection{single: "n"}, false, false},
+	} {
+		s := right()
+		s.nodes, s.relaunched, s.selection = nil, true, test.selection
+		if !test.owned {
+			s.slices[0].OwnerReferences = nil
+		}
+		require.Equal(t, test.may, len(s.wrongPools()) == 0, about)
+	}
+}

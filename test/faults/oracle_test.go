@@ -83,24 +83,6 @@ func (s *state) node(name string) *corev1.Node {
 	return nil
 }
 
-// unknown reports whether a node has gone, or left the selection, while a sidecar may not
-// have seen what another one had prepared there: that one takes it for somebody else's.
-func (s *state) unknown(name string) bool {
-	others := s.several || s.relaunched && s.nodes[name] == nil
-	return others && s.selection.hides(name) && s.node(name) == nil && !s.leavers[name]
-}
-
-// forgotten reports whether a node, or, without a name, what belongs to none, may
-// have been left by a sidecar that ended: one that was started since, and that asks
-// for some nodes only, takes it for somebody else's.
-func (s *state) forgotten(name string) bool {
-	if !s.relaunched || !s.selection.hides(name) || s.leavers[name] {
-		return false
-	}
-	node := s.nodes[name]
-	return name == "" || node != nil && !s.selection.has(node) && hasLeft(node)
-}
-
 // wantedPools works out the pools from templates and nodes.
 func (s *state) wantedPools() map[poolKey]wantedPool {
 	wanted := map[poolKey]wantedPool{}
@@ -246,7 +228,7 @@ func (s *state) poolProblems() map[poolKey]string {
 	published := s.publishedPools(wanted)
 	wrong := map[poolKey]string{}
 	for key, pool := range published {
-		if want, ok := wanted[key]; !ok && s.forgotten(key.node) {
+		if want, ok := wanted[key]; !ok && (s.forgotten(key.node) || s.nobodys(pool)) {
 			continue
 		} else if !ok {
 			wrong[key] = fmt.Sprintf("pools: %+v has %d slices and is not to exist", key, len(pool))

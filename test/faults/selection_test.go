@@ -2,8 +2,10 @@ package faults
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // chosenKey is the label or annotation of nodes that a selection is for.
@@ -90,4 +92,32 @@ func (s *selection) patch(enter bool) map[string]any {
 		metadata["annotations"] = annotations
 	}
 	return metadata
+}
+
+// unknown reports whether a node has gone, or left the selection, while a sidecar may not
+// have seen what another one had prepared there: that one takes it for somebody else's.
+func (s *state) unknown(name string) bool {
+	others := s.several || s.relaunched && s.nodes[name] == nil
+	return others && s.selection.hides(name) && s.node(name) == nil && !s.leavers[name]
+}
+
+// forgotten reports whether a node, or, without a name, what belongs to none, may
+// have been left by a sidecar that ended: one that was started since, and that asks
+// for some nodes only, takes it for somebody else's.
+func (s *state) forgotten(name string) bool {
+	if !s.relaunched || !s.selection.hides(name) || s.leavers[name] {
+		return false
+	}
+	node := s.nodes[name]
+	return name == "" || node != nil && !s.selection.has(node) && hasLeft(node)
+}
+
+// nobodys reports whether the workload has removed the owner of slices of a node that is
+// gone: they did not go with the node, and a sidecar that was started since takes the node for
+// somebody else's.
+func (s *state) nobodys(pool []resourcev1.ResourceSlice) bool {
+	return !slices.ContainsFunc(pool, func(slice resourcev1.ResourceSlice) bool {
+		node := slice.Spec.NodeName
+		return len(slice.OwnerReferences) > 0 || node == nil || s.nodes[*node] != nil || !s.unknown(*node)
+	})
 }
