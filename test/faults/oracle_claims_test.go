@@ -14,18 +14,20 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 )
 
-// wrongPods says which Pods are not told to start that are to be, and the other
+// wrongPods says which Pods are not told to start that are to be, or to wait, and the other
 // way round. While it is not certain what is in force, none is to be.
 func (s *state) wrongPods() []string {
 	pools := s.wantedPools()
 	var wrong []string
 	for _, pod := range s.pods {
-		start := startable(pod)
-		if start && pod.Spec.NodeName == "" {
+		switch start := startable(pod); {
+		case start && pod.Spec.NodeName == "":
 			wrong = append(wrong, fmt.Sprintf("pods: pod %s is told to start and is not bound", pod.Name))
-		}
-		if !start && len(s.others) == 0 && s.mustStart(pod, pools) {
+		case start || len(s.others) > 0:
+		case s.mustStart(pod, pools):
 			wrong = append(wrong, fmt.Sprintf("pods: pod %s on %s is not told to start", pod.Name, pod.Spec.NodeName))
+		case s.untold(pod):
+			wrong = append(wrong, fmt.Sprintf("pods: pod %s on %s is not told to wait", pod.Name, pod.Spec.NodeName))
 		}
 	}
 	slices.Sort(wrong)
@@ -38,6 +40,12 @@ func startable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
 	})
+}
+
+// untold reports whether the status of a Pod does not say yet that it waits for its claims.
+func (s *state) untold(pod *corev1.Pod) bool {
+	return s.node(pod.Spec.NodeName) != nil && len(pod.Spec.ResourceClaims) > 0 && pod.DeletionTimestamp == nil &&
+		pod.Status.Phase == corev1.PodPending && plan.ReadyToStart(pod) == ""
 }
 
 func ended(pod *corev1.Pod) bool {

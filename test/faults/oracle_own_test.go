@@ -68,7 +68,11 @@ func TestOracle(t *testing.T) {
 		"a slice without label":         func(s *state) { s.slices[0].Labels = nil },
 		"a slice without owner":         func(s *state) { s.slices[0].OwnerReferences = nil },
 		"a Pod is not told":             func(s *state) { s.pods["p1"].Status.Conditions = nil },
-		"a Pod without node is told":    func(s *state) { s.pods["p1"].Spec.NodeName = "" },
+		"a held Pod is not told": func(s *state) {
+			s.pods["p1"].Labels = map[string]string{holdLabel: "true"}
+			s.pods["p1"].Status = corev1.PodStatus{Phase: corev1.PodPending}
+		},
+		"a Pod without node is told": func(s *state) { s.pods["p1"].Spec.NodeName = "" },
 		"a Pod waits for nothing": func(s *state) {
 			s.pods["p1"].Status.Conditions, s.claims = nil, nil
 		},
