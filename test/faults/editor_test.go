@@ -217,10 +217,12 @@ func (c clients) deleteObject(ctx context.Context, kind, name string) error {
 }
 
 // restart ends one sidecar, or all one after the other, and starts another in its
-// place. What those have forgotten that were there before is held from then on.
+// place. What those have forgotten that were there before is held from then on. Twins
+// that remember different things would write their statuses in turn.
 func (e *editor) restart(all bool) error {
 	before := e.wanted()
-	e.carriers = e.restarted(all || len(e.world.running()) == 1)
+	all = all || e.world.setup.areTwins() || len(e.world.running()) == 1
+	e.carriers = e.restarted(all)
 	if now := e.forces()[0]; now.held {
 		e.held = append(e.held, different(before, e.wanted())...)
 	}
