@@ -150,9 +150,8 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		return ""
 	case len(entries) != len(claim.Status.Allocation.Devices.Results):
 		return fmt.Sprintf("has %d entries for %d devices", len(entries), len(claim.Status.Allocation.Devices.Results))
-	}
-	if !started && plan.NodeOf(claim) == "" {
-		return "" // what was reported for another node stays until a Pod starts
+	case !started && plan.NodeOf(claim) == "": // what was reported for another node stays until a Pod starts
+		return ""
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if problem := s.wrongEntry(entries, &result, nodes); problem != "" {
