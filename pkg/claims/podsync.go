@@ -72,24 +72,13 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 
 // podView adds what the caches say to a view.
 func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
-	v.Claims.Known = o.known(v.Pod)
+	v.Claims.Known = o.Caches.Claims.Of(v.Pod)
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
 	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
 	v.Driver = o.driverOf(ctx, v, o.Caches.DriverPods.On(v.Node.Name))
 	return v
-}
-
-// known are the claims of a Pod that the cache has, by name.
-func (o *observer) known(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
-	known := map[string]*resourcev1.ResourceClaim{}
-	for _, key := range plan.ClaimKeys(pod) {
-		if claim, err := o.Caches.Claims.Get(key); err == nil {
-			known[key.Name] = claim
-		}
-	}
-	return known
 }
 
 // driverOf answers for the drivers of a view, by the driver Pods.
@@ -262,7 +251,7 @@ func (r *podReconciler) pend(s *podSync) {
 	if pending == nil || pending.Error() == s.state.pending {
 		return
 	}
-	if claims := slices.Collect(maps.Values(r.observer.known(s.view.Pod))); !r.observer.actsFor(s.view.Node, claims) {
+	if claims := slices.Collect(maps.Values(r.observer.Caches.Claims.Of(s.view.Pod))); !r.observer.actsFor(s.view.Node, claims) {
 		return
 	}
 	s.state.pending = pending.Error()

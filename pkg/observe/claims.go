@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,6 +86,17 @@ func (c *Claims) Get(key types.NamespacedName) (*resourcev1.ResourceClaim, error
 		return observed.Decode(), nil
 	}
 	return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), key.Name)
+}
+
+// Of are the claims of a Pod that the cache has, by name.
+func (c *Claims) Of(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
+	known := map[string]*resourcev1.ResourceClaim{}
+	for _, key := range plan.ClaimKeys(pod) {
+		if claim, err := c.Get(key); err == nil {
+			known[key.Name] = claim
+		}
+	}
+	return known
 }
 
 // Observed returns what the cache keeps of a claim, or nil.

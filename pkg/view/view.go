@@ -12,12 +12,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
@@ -228,20 +226,9 @@ func (v *Viewer) serves(pod *corev1.Pod) *corev1.Node {
 }
 
 func (v *Viewer) plan(pod *corev1.Pod, drivers containerview.Drivers, d Directory) (*planned, error) {
-	containers, err := containerview.Of(pod, v.claims(pod), drivers)
+	containers, err := containerview.Of(pod, v.Caches.Claims.Of(pod), drivers)
 	if err != nil {
 		return nil, fmt.Errorf("view of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return planFor(pod, containers, hosts{d, v.Shared()})
-}
-
-// claims are those of the Pod by their names.
-func (v *Viewer) claims(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
-	known := map[string]*resourcev1.ResourceClaim{}
-	for _, key := range plan.ClaimKeys(pod) {
-		if claim, err := v.Caches.Claims.Get(key); err == nil {
-			known[key.Name] = claim
-		}
-	}
-	return known
 }
