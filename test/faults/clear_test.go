@@ -97,7 +97,7 @@ func (r *run) vanish(ctx context.Context) error {
 	deadline := time.Now().Add(r.within)
 	left := ""
 	for time.Now().Before(deadline) {
-		state, err := r.world.look(ctx, nil)
+		state, err := r.look(ctx)
 		switch {
 		case err != nil:
 			left = err.Error()
@@ -108,7 +108,6 @@ func (r *run) vanish(ctx context.Context) error {
 			for i := range state.slices {
 				left += "; slice " + state.slices[i].Name
 			}
-			state.relaunched, state.several = r.relaunched(), r.load.setup.replicas > 1
 			r.world.deleteStripped(ctx, state)
 			if len(state.pods)+len(state.claims) > 0 {
 				_ = r.world.deletePods(ctx)

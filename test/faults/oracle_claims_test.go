@@ -42,12 +42,6 @@ func startable(pod *corev1.Pod) bool {
 	})
 }
 
-// untold reports whether the status of a Pod does not say yet that it waits for its claims.
-func (s *state) untold(pod *corev1.Pod) bool {
-	return s.node(pod.Spec.NodeName) != nil && len(pod.Spec.ResourceClaims) > 0 && pod.DeletionTimestamp == nil &&
-		pod.Status.Phase == corev1.PodPending && plan.ReadyToStart(pod) == ""
-}
-
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -55,10 +49,10 @@ func ended(pod *corev1.Pod) bool {
 // mustStart reports whether nothing keeps the claims of a Pod from being prepared.
 // Where something does, it may all the same have started before.
 func (s *state) mustStart(pod *corev1.Pod, pools map[poolKey]wantedPool) bool {
-	node := s.node(pod.Spec.NodeName)
-	if node == nil || ended(pod) || pod.DeletionTimestamp != nil || pod.Labels[holdLabel] != "" || len(pod.Spec.ResourceClaims) == 0 {
+	if !s.waiting(pod) {
 		return false
 	}
+	node := s.node(pod.Spec.NodeName)
 	for i := range pod.Spec.ResourceClaims {
 		claim := s.claimOf(pod, &pod.Spec.ResourceClaims[i])
 		if claim == nil || claim.Status.Allocation == nil || !resourceclaim.IsReservedForPod(pod, claim, true) {

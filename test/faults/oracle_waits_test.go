@@ -10,13 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 )
 
-// waiting reports whether a Pod waits for its claims on a node that the sidecars act
-// for, and nobody has told it to.
-func (s *state) waiting(pod *corev1.Pod) bool {
+// due reports whether a Pod has claims to be prepared on a node that the sidecars act for.
+func (s *state) due(pod *corev1.Pod) bool {
 	return s.node(pod.Spec.NodeName) != nil && len(pod.Spec.ResourceClaims) > 0 &&
-		!startable(pod) && !ended(pod) && pod.DeletionTimestamp == nil && pod.Labels[holdLabel] == ""
+		!startable(pod) && !ended(pod) && pod.DeletionTimestamp == nil
+}
+
+// waiting reports whether a Pod waits for its claims, and nobody has told it to.
+func (s *state) waiting(pod *corev1.Pod) bool { return s.due(pod) && pod.Labels[holdLabel] == "" }
+
+// untold reports whether the status of a Pod does not say yet that it waits for its claims.
+func (s *state) untold(pod *corev1.Pod) bool {
+	return s.due(pod) && pod.Status.Phase == corev1.PodPending && plan.ReadyToStart(pod) == ""
 }
 
 // wrongWaits says which Pods wait and do not say why.
