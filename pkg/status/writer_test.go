@@ -235,19 +235,18 @@ func TestWriterLeavesWhatOthersKnow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a")
-		w.Outcomes("node n", on(2, 8))
 		object := w.templates["a"]
 		object.Generation, object.Err = 2, errors.New("bad")
 		w.templates["a"] = object
+		w.Outcomes("node n", on(2, 8))
 		w.settle()
 		before, wrote := w.shown("a"), w.writes
 		require.EqualValues(t, 1, before.Nodes)
 		require.Equal(t, "Published", before.Conditions[1].Reason)
 
-		w.Outcomes("node n", nil)
 		object.Source, object.Templates = w.templates["a"].Source, nil
 		w.templates["a"] = object
-		w.Changed()
+		w.Outcomes("node n", nil)
 		w.settle()
 		require.Equal(t, before, w.shown("a"))
 		require.Equal(t, wrote, w.writes)
