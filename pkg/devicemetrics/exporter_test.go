@@ -260,7 +260,8 @@ func TestLabels(t *testing.T) {
 func TestMistakesAreTold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pod := running("p", usageOf("much", "0.5"), "a")
-		w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices), pod, allocated("a", "gpu.nvidia.com", "gpu-0", pod))
+		w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices), allocated("a", "gpu.nvidia.com", "gpu-0", pod))
+		w.Add(pod) // its node is known by then
 		const percent = `must be a percentage from 0 to 100, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 75 or wave(20, 90, 5m)`
 		const memory = `must be a quantity or a percentage with its sign, or ramp(FROM, TO, DURATION), wave(MIN, MAX, PERIOD) or noise(MEAN, SPREAD) of these, such as 40Gi, 50% or ramp(0, 60Gi, 10m)`
 		require.Equal(t, []string{`Warning InvalidUsage pod default/p: annotation dra.kwok.x-k8s.io/usage-gpu "much": "much" is no percentage from 0 to 100: ` + percent +

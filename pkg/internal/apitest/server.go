@@ -11,9 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
+
+// The second handler of errors sleeps where the last error was less than a millisecond ago, in
+// the whole process. Of tests in bubbles each has its own clock, so an informer that cannot list
+// would sleep until the clock of some other test, or of the machine.
+func init() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] }
 
 // Server is a fake clientset that treats objects as an API server does, where
 // client-go's fakes do not: resource versions, UIDs, preconditions, conflicts,
