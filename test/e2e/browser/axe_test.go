@@ -82,11 +82,11 @@ func TestAxe(t *testing.T) {
 			f.addNICs()
 			f.wait()
 			b := open(t, f.serve(t), width, 900)
-			// The page may still move what it draws, so a click at a place could miss.
-			eval[bool](b, `document.querySelector("#waiting summary").click(); true`)
-			eval[bool](b, `document.querySelector("#waiting button").click(); true`)
-			b.wait(`document.querySelectorAll("#waiting .why li").length === 2`)
 			b.wait(`["free", "blocked", "allocated", "prepared", "failing", "tainted"].every((state) => document.querySelector("#canvas .cell." + state))`)
+			b.wait(`document.querySelectorAll("#waiting li > button").length === 4`)
+			b.pointAt("#waiting summary", true)
+			b.pointAt("#waiting button", true)
+			b.wait(`document.querySelectorAll("#waiting .why li").length === 2`)
 			eval[bool](b, source+"; true")
 			for _, scheme := range []string{"light", "dark"} {
 				b.scheme(scheme)
