@@ -1,6 +1,7 @@
 // The details of one device, beside its cell.
 
 import { commandsFor, copy } from "./commands.js";
+import { refill } from "./focus.js";
 import { taintText } from "./grid.js";
 import { shortAmount } from "./kinds.js";
 import { ask } from "./labels.js";
@@ -21,7 +22,7 @@ export class Details {
   }
 
   // show fills the card; kept is one that stays until it is closed. What is shown already
-  // is left alone, so that a selection and the focus stay. Of the past no more is known.
+  // is left alone, so that a selection stays. Of the past no more is known.
   show(found, kept, past) {
     const { item, pool, device, index } = found;
     const described = pool.kind.describe(index);
@@ -33,7 +34,7 @@ export class Details {
     this.#shown = shown;
     const parts = [title(device), this.#list(found, facts, kept)];
     if (kept) parts.push(...factLists(facts), commandList(found));
-    this.element.replaceChildren(...parts);
+    refill(this.element, parts);
     this.element.classList.toggle("kept", kept);
     this.element.setAttribute("aria-label", `Device ${device.name}`);
   }
@@ -79,6 +80,7 @@ export class Details {
     const value = document.createElement("dd");
     const button = text_("button", text, "link");
     button.title = `Search ${search}`;
+    button.value = search;
     button.addEventListener("click", () => this.search(search));
     value.append(button);
     return value;
@@ -144,6 +146,7 @@ function commandList(found) {
   for (const { about, text } of commandsFor(found)) {
     const entry = document.createElement("li");
     const button = text_("button", "Copy");
+    button.value = text;
     button.ariaLabel = `Copy: ${about}`;
     button.addEventListener("click", async () => {
       button.textContent = (await copy(text)) ? "Copied" : "Select it by hand";

@@ -1,6 +1,7 @@
 // The Pods that wait for devices, and why.
 
 import { copy, line } from "./commands.js";
+import { refill } from "./focus.js";
 import { number } from "./totals.js";
 
 const often = 5000; // milliseconds between two questions
@@ -36,7 +37,7 @@ export class Waiting {
     const pods = groups.reduce((n, group) => n + group.count, 0);
     this.section.hidden = pods === 0;
     this.summary.textContent = pods === 1 ? "1 Pod waits for devices" : `${number(pods)} Pods wait for devices`;
-    this.list.replaceChildren(...groups.map((group) => this.item(group)));
+    refill(this.list, groups.map((group) => this.item(group)));
   }
 
   item(group) {
@@ -46,10 +47,11 @@ export class Waiting {
     answer.className = "why";
     answer.ariaLive = "polite";
     const why = button("Explain", () => explain(group, answer));
+    why.value = `${group.namespace}/${group.pods[0]}`;
     why.ariaLabel = `Explain why ${who(group)} ${group.count === 1 ? "waits" : "wait"}`;
     const command = line("kwok-dractl", "why", "-n", group.namespace, group.pods[0]);
     const copied = button("Copy command", async () => (copied.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
-    copied.title = command;
+    copied.title = copied.value = command;
     copied.ariaLabel = `Copy command: ${command}`;
     item.append(why, copied, answer);
     return item;

@@ -92,15 +92,29 @@ func (b *tab) pasted() string {
 	return text
 }
 
-// TestDetailsByKeyboard: the focus goes into the details, and back to the device.
+// TestDetailsByKeyboard: the focus goes into the details, stays there when more is known,
+// and goes back to the device.
 func TestDetailsByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := open(t, newFleet(4).serve(t), 1280, 720)
 	b.wait(`document.querySelectorAll("#canvas .cell").length === 32`)
-	eval[bool](b, `(document.getElementById("grid").focus({focusVisible: true}), true)`)
+	eval[bool](b, `(() => {
+		const { fetch } = window;
+		const answered = new Promise((resolve) => (window.answer = resolve));
+		window.fetch = async (url, ...options) => {
+			if (url.startsWith("api/device?")) await answered;
+			return fetch(url, ...options);
+		};
+		document.getElementById("grid").focus({focusVisible: true});
+		return true;
+	})()`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	require.Equal(t, "details", eval[string](b, "document.activeElement.id"))
 	b.do(chromedp.KeyEvent(kb.Tab))
+	require.Equal(t, "h100-0", eval[string](b, "document.activeElement.textContent"))
+	require.NotContains(t, b.text("#details"), "GPU-h100-0-0")
+	eval[bool](b, "(window.answer(), true)")
+	b.wait(`document.getElementById("details").innerText.includes("GPU-h100-0-0")`)
 	require.Equal(t, "h100-0", eval[string](b, "document.activeElement.textContent"))
 	b.do(chromedp.KeyEvent(kb.Escape))
 	require.Equal(t, "grid", eval[string](b, "document.activeElement.id"))

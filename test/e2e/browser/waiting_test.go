@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/pkg/page"
@@ -43,6 +45,30 @@ func TestWaiting(t *testing.T) {
 	b.pictures("waiting")
 	f.change(func() { f.waiting = nil })
 	b.wait(`document.getElementById("waiting").hidden`)
+	b.requireNoErrors()
+}
+
+// TestWaitingByKeyboard: the focus stays on what is chosen while more Pods wait, and on
+// the list when what was chosen waits no longer.
+func TestWaitingByKeyboard(t *testing.T) {
+	t.Parallel()
+	f := newFleet(3)
+	b := open(t, f.serve(t), 1280, 720)
+	f.wait()
+	b.wait(`document.querySelectorAll("#waiting li > button").length === 4`)
+	b.pointAt("#waiting summary", true)
+	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab))
+	const command = "kwok-dractl why -n research training-0"
+	require.Equal(t, command, eval[string](b, "document.activeElement.title"))
+	f.change(func() {
+		since := f.waiting[0].Since
+		f.waiting = append([]page.WaitingPod{{Namespace: "a", Name: "first", Reason: "no device", Since: since.Add(-time.Hour)}}, f.waiting...)
+	})
+	b.wait(`document.querySelectorAll("#waiting li > button").length === 6`)
+	require.Equal(t, command, eval[string](b, "document.activeElement.title"))
+	f.change(func() { f.waiting = f.waiting[:1] })
+	b.wait(`document.querySelectorAll("#waiting li > button").length === 2`)
+	require.Equal(t, "UL", eval[string](b, "document.activeElement.tagName"))
 	b.requireNoErrors()
 }
 
