@@ -134,7 +134,8 @@ func (d *driver) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	return response, err
 }
 
-// note notes a call, and returns what is to answer it.
+// note notes a call, and returns what is to answer it. A kubelet can use a plugin before it has
+// told it so: whether a Pod that waits for it is faster is chance, and not noted.
 func (d *driver) note(method string, request any) answer {
 	call := []string{method}
 	if r, ok := request.(interface{ GetClaims() []*drav1.Claim }); ok {
@@ -144,7 +145,13 @@ func (d *driver) note(method string, request any) answer {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls = append(d.calls, strings.Join(call, " "))
+	at := len(d.calls)
+	if method == notify {
+		for at > 0 && d.calls[at-1] != getInfo {
+			at--
+		}
+	}
+	d.calls = slices.Insert(d.calls, at, strings.Join(call, " "))
 	d.counts[method]++
 	return d.answer
 }

@@ -52,6 +52,7 @@ func mustProcessPodCreatedWhileDown(s *scene) (down, back func(*scene)) {
 			s.PodEventually(d.Node, "pod", func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
 		}, func(s *scene) {
 			s.Running(d.Node, "pod")
+			d.eventually(notify, 2)
 			require.Equal(s, []string{getInfo, notify, getInfo, notify, prepare + " pod"}, d.since(0))
 		}
 }
@@ -176,6 +177,7 @@ func mustLeaveRunningPodsAlone(s *scene) (down, back func(*scene)) {
 		}
 		require.Equal(s, before, d.published(), "the driver was back in time")
 		// A kubelet that has restarted asks once more, for the second Pod, and not for the first.
+		d.eventually(notify, 2)
 		require.Equal(s, []string{getInfo, notify, prepare + " pod", getInfo, notify, prepare + " pod"}, d.since(0))
 	}
 }
