@@ -21,7 +21,7 @@ import (
 
 // patienceWithOne is how long one template may take, on a machine that has much
 // else to do.
-const patienceWithOne = 20 * time.Second
+const patienceWithOne = time.Minute
 
 // costly finds quantities that may take as long as they like: who writes the
 // configuration may have them.

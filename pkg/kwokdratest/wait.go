@@ -35,6 +35,7 @@ func (f *fleet) wait(ctx context.Context) error {
 
 // await asks what is missing until it is nothing, or the time is up.
 func (f *fleet) await(ctx context.Context, missing func(context.Context) (string, error)) (last string, err error) {
+	last = "the API server has not answered"
 	err = wait.PollUntilContextTimeout(ctx, poll, f.options.Timeout, true, func(ctx context.Context) (bool, error) {
 		select {
 		case err := <-f.failed:

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,9 @@ type box struct {
 
 func newBox(t *testing.T, c containerview.Container) *box {
 	t.Helper()
+	// A process that is started meanwhile has the programs open for writing, and such do not run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	directory, err := OpenDirectory(t.TempDir())
 	require.NoError(t, err)
 	pod := prepared("p")

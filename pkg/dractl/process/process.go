@@ -18,7 +18,7 @@ const (
 	// look is how often a process is looked at that is to end.
 	look = 20 * time.Millisecond
 	// killed is how long the system has to end what is killed.
-	killed = 10 * time.Second
+	killed = time.Minute
 )
 
 // Options say what is run.

@@ -48,7 +48,7 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(findBrowser(t)),
-		chromedp.UserDataDir(t.TempDir()),
+		chromedp.WSURLReadTimeout(limit),
 		chromedp.NoSandbox,
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-component-update", true),

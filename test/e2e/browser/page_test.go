@@ -2,8 +2,10 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -124,7 +126,7 @@ func TestLive(t *testing.T) {
 
 	f.change(func() { f.nodes, f.slices = f.nodes[1:], f.slices[1:] })
 	b.wait(`document.getElementById("shown").textContent === "9 nodes, 72 devices"`)
-	require.NotContains(t, b.text("#details"), "h100-0", "it has gone")
+	b.wait(`(({hidden, innerText}) => hidden || !innerText.includes("h100-0"))(document.getElementById("details"))`)
 	f.change(func() { f.nodes, f.slices = nil, nil })
 	b.wait(`document.getElementById("empty").innerText.startsWith("No fake node is there")`)
 	b.requireNoErrors()
@@ -134,20 +136,19 @@ func TestLive(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(3)
-	server := httptest.NewServer(page.New(f.options()))
-	address := server.Listener.Addr().String()
+	var serving atomic.Pointer[http.Handler]
+	serve := func(handler http.Handler) { serving.Store(&handler) }
+	serve(page.New(f.options()))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*serving.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
 	b := open(t, server.URL, 1280, 720)
 	b.wait(`document.querySelectorAll("#canvas .name").length === 3`)
+	serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	server.CloseClientConnections()
-	server.Close()
 	b.wait(`document.getElementById("status").dataset.state === "lost"`)
 	require.Equal(t, 3, b.count("#canvas .name"), "what was there last stays")
 	f.change(func() { f.nodes, f.slices = f.nodes[:2], f.slices[:2] })
-	again := httptest.NewUnstartedServer(page.New(f.options()))
-	_ = again.Listener.Close()
-	again.Listener = listen(t, address)
-	again.Start()
-	t.Cleanup(again.Close)
+	serve(page.New(f.options()))
 	b.wait(`document.getElementById("status").dataset.state === "live" && document.querySelectorAll("#canvas .name").length === 2`)
 }
 

@@ -62,7 +62,7 @@ func TestTimeline(t *testing.T) {
 	b.happens(f, "tainted 1", func() { f.slices[1].Taints = map[string][]inventory.Taint{"gpu-0": {xid}} })
 	b.happens(f, "retired 8", func() { f.nodes, f.slices, f.allocations = f.nodes[:1], f.slices[:1], nil })
 	require.Contains(t, words(b.text("#timeline ul")), "utilization 0 %")
-	require.NotContains(t, b.text("#canvas"), "h100-9")
+	b.wait(`!document.getElementById("canvas").innerText.includes("h100-9")`)
 	for _, kind := range []string{"published", "allocated", "failed", "prepared", "tainted", "retired"} {
 		require.Positive(t, b.count("#timeline rect."+kind), kind)
 	}

@@ -46,6 +46,7 @@ func TestRender(t *testing.T) {
 	s.fleet()
 	s.sidecar()
 	const configMap = " --config-map kube-system/kwok-dra"
+	s.must("kubectl wait --for=condition=Ready node --all --timeout=5m")
 	s.eventually("kwok-dractl diff" + configMap)
 
 	live := s.live()

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
+	kubeletplugins "github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/drivers/file"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
@@ -95,6 +97,7 @@ func (p *pair) recovers() {
 func hangs(s *scene) {
 	p := s.newPair("hangs")
 	release := p.bad.blocks(prepare)
+	began := time.Now()
 	p.createPod("bad", p.node, p.class)
 	p.bad.eventually(prepare, 1)
 	for _, pod := range []string{"one", "two"} {
@@ -103,7 +106,9 @@ func hangs(s *scene) {
 	}
 	p.createPod("bad-too", p.node, p.class)
 	p.bad.eventually(prepare, 2)
-	require.Zero(p, p.bad.count(prepare+failed), "none of its calls has ended")
+	if ended := p.bad.count(prepare + failed); time.Since(began) < kubeletplugins.CallTimeout {
+		require.Zero(p, ended, "none of its calls has ended")
+	}
 	require.False(p, harness.IsReady(p.Pod(p.node, "bad")))
 	release()
 	p.Running(p.node, "bad-too")

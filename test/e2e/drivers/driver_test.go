@@ -134,8 +134,8 @@ func (d *driver) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	return response, err
 }
 
-// note notes a call, and returns what is to answer it. A kubelet can use a plugin before it has
-// told it so: whether a Pod that waits for it is faster is chance, and not noted.
+// note notes a call, and returns what is to answer it. What is chance is not noted: a kubelet can use a
+// plugin before it has told it so, and asks again where GetInfo takes more than a second.
 func (d *driver) note(method string, request any) answer {
 	call := []string{method}
 	if r, ok := request.(interface{ GetClaims() []*drav1.Claim }); ok {
@@ -145,14 +145,16 @@ func (d *driver) note(method string, request any) answer {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.counts[method]++
 	at := len(d.calls)
 	if method == notify {
 		for at > 0 && d.calls[at-1] != getInfo {
 			at--
 		}
 	}
-	d.calls = slices.Insert(d.calls, at, strings.Join(call, " "))
-	d.counts[method]++
+	if method != getInfo || at == 0 || d.calls[at-1] != getInfo {
+		d.calls = slices.Insert(d.calls, at, strings.Join(call, " "))
+	}
 	return d.answer
 }
 

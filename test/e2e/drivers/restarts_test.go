@@ -20,22 +20,27 @@ func TestKubeletRestarts(t *testing.T) {
 	t.Parallel()
 	s := newGeneralScene(t, cluster.Options{FeatureGates: map[string]bool{"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false}})
 	specs := map[string]restarted{
-		"MustProcessPodCreatedWhenKubeletIsNotRunning":                                      mustProcessPodCreatedWhileDown,
-		"MustRetryNodePrepareResourcesAfterKubeletRestart":                                  mustRetryPrepare,
-		"MustRetryNodeUnprepareResourcesAfterKubeletRestart":                                mustRetryUnprepare,
-		"MustCallNodeUnprepareResourcesForDeletedPodAfterKubeletRestart":                    mustUnprepareForDeletedPodAfterRestart,
+		"MustProcessPodCreatedWhenKubeletIsNotRunning":                   mustProcessPodCreatedWhileDown,
+		"MustRetryNodePrepareResourcesAfterKubeletRestart":               mustRetryPrepare,
+		"MustRetryNodeUnprepareResourcesAfterKubeletRestart":             mustRetryUnprepare,
+		"MustCallNodeUnprepareResourcesForDeletedPodAfterKubeletRestart": mustUnprepareForDeletedPodAfterRestart,
+		"ResourceSliceMustBeRemovedOnKubeletStartup":                     slicesWithoutDriverMustBeRemoved,
+		"HealthShouldNotBeAddedToPodWhenFeatureGateIsDisabled":           shouldNotAddHealth,
+		"PodsThatRunMustBeLeftAlone":                                     mustLeaveRunningPodsAlone,
+	}
+	// These have a call under way, which ends by itself after 45 seconds, so they begin last.
+	callSpecs := map[string]restarted{
 		"MustNotCallNodePrepareResourcesForDeletedPodAfterKubeletRestart":                   mustNotPrepareForDeletedPod,
 		"MustRunPodIfNodePrepareResourcesIsInProgressForOnePluginWhenKubeletRestarts":       mustRunPodIfPrepareIsInProgress,
 		"MustCallNodeUnprepareResourcesAgainIfItsInProgressForOnePluginWhenKubeletRestarts": mustUnprepareAgain,
-		"ResourceSliceMustBeRemovedOnKubeletStartup":                                        slicesWithoutDriverMustBeRemoved,
-		"HealthShouldNotBeAddedToPodWhenFeatureGateIsDisabled":                              shouldNotAddHealth,
-		"PodsThatRunMustBeLeftAlone":                                                        mustLeaveRunningPodsAlone,
 	}
 	var downs []func(*scene)
 	backs := map[string]func(*scene){}
-	for name, spec := range specs {
-		down, back := spec(s)
-		downs, backs[name] = append(downs, down), back
+	for _, specs := range []map[string]restarted{specs, callSpecs} {
+		for name, spec := range specs {
+			down, back := spec(s)
+			downs, backs[name] = append(downs, down), back
+		}
 	}
 	require.NoError(t, s.kwokDRA.Kill())
 	for _, down := range downs {
@@ -118,7 +123,7 @@ func mustRunPodIfPrepareIsInProgress(s *scene) (down, back func(*scene)) {
 	release := one.blocks(prepare)
 	s.createPod("pod", one.Node, one.Node, class)
 	one.eventually(prepare, 1)
-	return func(*scene) { release() }, func(s *scene) {
+	return func(*scene) { one.eventually(prepare+failed, 1); release() }, func(s *scene) {
 		s.Running(one.Node, "pod")
 		require.Equal(s, 1, one.count(prepare+failed), "killed")
 		require.Equal(s, 1, one.count(prepare+succeeded))
@@ -133,7 +138,7 @@ func mustUnprepareAgain(s *scene) (down, back func(*scene)) {
 	s.runs("pod", one.Node, one.Node, class)
 	s.DeletePod(one.Node, "pod", 1)
 	two.eventually(unprepare, 1)
-	return func(*scene) { release() }, func(s *scene) {
+	return func(*scene) { two.eventually(unprepare+failed, 1); release() }, func(s *scene) {
 		s.Gone(one.Node, "pod")
 		require.Equal(s, 2, two.count(unprepare), "again")
 		require.Equal(s, 1, two.count(unprepare+succeeded))

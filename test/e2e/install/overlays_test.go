@@ -160,13 +160,16 @@ func (o objects) slicesOf(node string) []resourcev1.ResourceSlice {
 // h100 is one of the two nodes of the section about devices.
 const h100 = "nvidia-h100-0"
 
-// requirePrepared wants the devices of the profile on the node, and the claims of
+// requirePrepared waits for the devices of the profile on the node, and wants the claims of
 // all Pods prepared.
 func (o objects) requirePrepared(node string) {
 	o.Helper()
-	published := o.slicesOf(node)
-	require.Len(o, published, 1)
-	require.Len(o, published[0].Spec.Devices, 8)
+	until(o.T, patience, func() string {
+		if published := o.slicesOf(node); len(published) != 1 || len(published[0].Spec.Devices) != 8 {
+			return fmt.Sprintf("node %s has %d slices", node, len(published))
+		}
+		return ""
+	})
 	pods, err := o.client.CoreV1().Pods("default").List(o.Context(), metav1.ListOptions{})
 	require.NoError(o, err)
 	require.NotEmpty(o, pods.Items)
@@ -214,7 +217,7 @@ func (u *user) testAffinity() {
 	for i, label := range []string{"kwok.x-k8s.io/node=fake", "type=kwok", "dra.kwok.x-k8s.io/profile=none"} {
 		name := fmt.Sprintf("fake-%d", i)
 		u.fakeNode(name, nil)
-		u.run("kubectl label node " + name + " " + label + "\nkubectl wait --for=condition=Ready node " + name)
+		u.run("kubectl label node " + name + " " + label + "\nkubectl wait --for=condition=Ready --timeout=5m node " + name)
 	}
 	u.run("kubectl cordon host\nkubectl -n kube-system rollout restart deployment kwok-controller")
 	pods := u.client.CoreV1().Pods("kube-system")

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -36,19 +37,24 @@ func (u *user) fresh() map[string]bool {
 	u.T().Helper()
 	// The last that the controllers make by themselves.
 	u.run("until kubectl -n default get serviceaccount/default configmap/kube-root-ca.crt; do sleep 1; done")
-	return u.everything()
+	all, err := u.everything()
+	require.NoError(u.T(), err)
+	return all
 }
 
 // uninstalls removes the workload of the guide, and kwok-dra, after which nothing
 // of it is left in the cluster.
 func (u *user) uninstalls(before map[string]bool, replaced ...string) {
 	u.T().Helper()
-	u.run("kubectl delete -f training.yaml\nkubectl wait --for=delete pod --all --timeout=60s")
+	u.run("kubectl delete -f training.yaml\nkubectl wait --for=delete pod --all --timeout=5m")
 	u.requireNoEntries()
 	u.does("Uninstall", replaced...)
 	u.run("kubectl delete deviceclasses --all\nkubectl delete nodes --selector type=kwok") // the user's own
 	until(u.T(), patience, func() string {                                                 // the garbage collector takes a while
-		left := u.everything()
+		left, err := u.everything()
+		if err != nil {
+			return err.Error() // a definition may go meanwhile
+		}
 		for object := range before {
 			delete(left, object)
 		}
@@ -74,14 +80,19 @@ func (o objects) configMap() map[string]string {
 	return configMap.Data
 }
 
-// requireNoEntries wants no claim to tell of devices that it no longer has.
+// requireNoEntries waits until no claim tells of devices that it no longer has.
 func (o objects) requireNoEntries() {
 	o.Helper()
-	claims, err := o.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(o.Context(), metav1.ListOptions{})
-	require.NoError(o, err)
-	for _, claim := range claims.Items {
-		require.Empty(o, claim.Status.Devices, claim.Name)
-	}
+	until(o.T, patience, func() string {
+		claims, err := o.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(o.Context(), metav1.ListOptions{})
+		require.NoError(o, err)
+		for _, claim := range claims.Items {
+			if len(claim.Status.Devices) > 0 {
+				return fmt.Sprintf("claim %s has %d entries", claim.Name, len(claim.Status.Devices))
+			}
+		}
+		return ""
+	})
 }
 
 // passing are resources of which the cluster itself makes objects all the time.
@@ -89,11 +100,13 @@ var passing = []string{"events", "leases", "endpoints", "endpointslices", "compo
 
 // everything lists all objects in the cluster that do not come and go by
 // themselves.
-func (u *user) everything() map[string]bool {
+func (u *user) everything() (map[string]bool, error) {
 	u.T().Helper()
 	var resources []string
 	output, err := u.shell("kubectl api-resources --verbs=list -o name").Output()
-	require.NoError(u.T(), err)
+	if err != nil {
+		return nil, err
+	}
 	for resource := range strings.FieldsSeq(string(output)) {
 		name, _, _ := strings.Cut(resource, ".")
 		if !slices.Contains(passing, name) {
@@ -101,12 +114,14 @@ func (u *user) everything() map[string]bool {
 		}
 	}
 	output, err = u.shell("kubectl get --all-namespaces -o name " + strings.Join(resources, ",")).Output()
-	require.NoError(u.T(), err)
+	if err != nil {
+		return nil, err
+	}
 	objects := map[string]bool{}
 	for object := range strings.FieldsSeq(string(output)) {
 		objects[object] = true
 	}
-	return objects
+	return objects, nil
 }
 
 // TestConfigurations installs with several configurations, one after the other:

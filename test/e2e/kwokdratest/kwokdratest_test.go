@@ -114,8 +114,8 @@ func TestStartFails(t *testing.T) {
 	}{
 		"bad template":     {"kind: ResourcePoolTemplate\napiVersion: dra.kwok.x-k8s.io/v1alpha1\nmetadata: {name: t}\nspec: {devces: []}", nil, "gpus.yaml, document 1: ResourcePoolTemplate \"t\": spec.devces: Unknown field: did you mean devices?"},
 		"bad Stage":        {template(), func(o *kwokdratest.Options) { o.Stages = []string{"{apiVersion: v1, kind: Pod}"} }, "decode Stages[0]: it is a Pod of v1: must be a Stage of kwok.x-k8s.io/v1alpha1"},
-		"never published":  {never, func(o *kwokdratest.Options) { o.Timeout = 5 * time.Second }, "wait for node gpu-0: after 5s driver gpu.example.com has 0 of 8 devices there: does publishWhen match the node?"},
-		"nobody plays":     {template(), func(o *kwokdratest.Options) { o.WithKwok, o.Timeout = true, time.Second }, "wait for node gpu-0: after 1s it is not Ready"},
+		"never published":  {never, func(o *kwokdratest.Options) { o.Timeout = 20 * time.Second }, "wait for node gpu-0: after 20s driver gpu.example.com has 0 of 8 devices there: does publishWhen match the node?"},
+		"nobody plays":     {template(), func(o *kwokdratest.Options) { o.WithKwok, o.Timeout = true, 5*time.Second }, "wait for node gpu-0: after 5s it is not Ready"},
 		"node twice":       {template(), func(o *kwokdratest.Options) { o.Nodes = append(o.Nodes, o.Nodes[0]) }, `nodes "gpu-0" already exists`},
 		"node of others":   {template(), func(o *kwokdratest.Options) { o.Nodes[0].Name = others }, `nodes "others" already exists`},
 		"no template":      {template(), func(o *kwokdratest.Options) { o.Config = nil }, "there are no templates: give Config, or set EnableCRDs"},

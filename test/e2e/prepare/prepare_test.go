@@ -184,6 +184,7 @@ func testTwoDriversOneFails(h *harness.H) {
 	h.Entries("pair", "pair-1", 1)
 	h.Entries("pair", "pair-2", 2)
 	h.DeletePod("pair", "first", 0)
+	h.Entries("pair", "pair-1", 0)
 	h.Entries("pair", "pair-2", 0)
 
 	held := harness.NewPod("second", "pair", "pair-1", "pair-2")

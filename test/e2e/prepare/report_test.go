@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
@@ -77,7 +78,18 @@ func testNamesItsPods(h *harness.H) {
 	h.Running("names", "a")
 	h.DeletePod("names", "b", 0)
 	pods("a ")
-	require.Len(h, h.WritesTo("resourceclaims", "naming"), 3, "one write per change")
+	requireWrites(h, 3, func() []cluster.AuditEvent { return h.WritesTo("resourceclaims", "naming") }) // one per change
+}
+
+// requireWrites waits for so many writes: the audit log has one a moment after others see what it has changed.
+func requireWrites(h *harness.H, want int, writes func() []cluster.AuditEvent) {
+	h.Helper()
+	h.Eventually(harness.Patience, func() string {
+		if n := len(writes()); n != want {
+			return fmt.Sprintf("%d writes, want %d", n, want)
+		}
+		return ""
+	})
 }
 
 // testModeNone has a driver that reports nothing, and one that only has data.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -202,11 +201,16 @@ func claimChanges(before, after resourcev1.ResourceClaimStatus) []string {
 	return changes
 }
 
-// requireStory wants the steps in their order. What a kubelet writes at once may be
-// written in several writes, one after the other.
+// requireStory wants the steps in their order, and waits for the last ones: the audit log has a
+// write a moment after others see what it has changed.
 func requireStory(h *harness.H, namespace string, want ...step) {
 	h.Helper()
-	got := story(h, namespace)
+	h.Eventually(harness.Patience, func() string { return differs(story(h, namespace), want) })
+}
+
+// differs tells in what steps are others than wanted. What a kubelet writes at once may be written in
+// several writes, one after the other.
+func differs(got, want []step) string {
 	rest := got
 	for _, expected := range want {
 		slices.Sort(expected.changes)
@@ -216,9 +220,14 @@ func requireStory(h *harness.H, namespace string, want ...step) {
 			rest = rest[1:]
 		}
 		slices.Sort(changes)
-		require.Equal(h, expected.changes, changes, "step of %s\n%s", expected.object, tell(got))
+		if !slices.Equal(expected.changes, changes) {
+			return fmt.Sprintf("a step of %s is %q, want %q:\n%s", expected.object, changes, expected.changes, tell(got))
+		}
 	}
-	require.Empty(h, rest, tell(got))
+	if len(rest) > 0 {
+		return fmt.Sprintf("there are %d more steps than wanted:\n%s", len(rest), tell(got))
+	}
+	return ""
 }
 
 func containsAll(all, some []string) bool {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,9 +46,10 @@ func TestDemo(t *testing.T) {
 	_, err = s.world.Cluster.Kubectl(t.Context(), "rollout", "status", "deployment/training", "--timeout=2m")
 	require.NoError(t, err)
 	require.Contains(t, read(t, append(exports(lines), lines[taint+1:len(lines)-1]...)), "tainted")
-	moved, err := s.world.ToBreak(t.Context())
-	require.NoError(t, err)
-	require.NotEqual(t, device.Pod, moved.Pod)
+	require.Eventually(t, func() bool { // a new Pod may be without a device yet
+		moved, err := s.world.ToBreak(t.Context())
+		return err == nil && moved.Pod != device.Pod
+	}, 2*time.Minute, 100*time.Millisecond)
 }
 
 // requirePage requires that the page is where the last words say.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -66,7 +67,11 @@ func TestImage(t *testing.T) {
 			t.Skip("there is no image for this machine")
 		}
 		binary := filepath.Join(t.TempDir(), "kwok-dra")
-		require.NoError(t, os.WriteFile(binary, soleFile(t, image), 0o700))
+		content := soleFile(t, image)
+		syscall.ForkLock.RLock() // a process that is started meanwhile has the file open for writing, and such does not run
+		err := os.WriteFile(binary, content, 0o700)
+		syscall.ForkLock.RUnlock()
+		require.NoError(t, err)
 		// An image has no environment to speak of.
 		command := exec.CommandContext(t.Context(), binary, "--version")
 		command.Env = []string{"HOME=/"}
