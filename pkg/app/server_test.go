@@ -184,7 +184,7 @@ func TestSecureServing(t *testing.T) {
 	}
 }
 
-// TestServerEndsRequestsThatWait: whoever waits is answered, with an end of its own.
+// TestServerEndsRequestsThatWait: a request that would wait for ever ends with the server.
 func TestServerEndsRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(quiet(t))
