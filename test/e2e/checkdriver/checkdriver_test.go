@@ -120,11 +120,14 @@ func TestCheckDriver(t *testing.T) {
 		for mode, statement := range statements {
 			t.Run(mode, func(t *testing.T) {
 				t.Parallel()
-				arguments := []string{"--only", quick, "--timeout", "20s"}
-				if mode == broken.PublishOnce {
-					arguments = []string{"--only", "registers|publishes|slices|rolling|stops", "--timeout", "30s"}
+				only, limit := quick, "1m"
+				switch mode { // these two are waited for until the time is up
+				case broken.IncompletePool:
+					limit = "30s"
+				case broken.PublishOnce:
+					only, limit = "registers|publishes|slices|rolling|stops", "30s"
 				}
-				report, code := r.check(t, append(arguments, "--", "--break", mode)...)
+				report, code := r.check(t, "--only", only, "--timeout", limit, "--", "--break", mode)
 				require.Equal(t, 1, code, "%+v", report)
 				require.Equal(t, []string{statement}, outcomes(report, "FAILED"), "%+v", report)
 				require.Empty(t, outcomes(report, "skipped"), "%+v", report)
