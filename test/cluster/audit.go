@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,6 +38,9 @@ type AuditEvent struct {
 func (e *AuditEvent) Mutating() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 }
+
+// DryRun reports whether nothing was to be kept of what the request writes.
+func (e *AuditEvent) DryRun() bool { return strings.Contains(e.RequestURI, "dryRun=All") }
 
 // Audited returns the wanted events of the audit log, in their order.
 func (f folder) Audited(wanted func(*AuditEvent) bool) ([]AuditEvent, error) {

@@ -24,6 +24,13 @@ func (f *fleet) wait() {
 	})
 }
 
+// openWaiting opens the list of the Pods that f.wait has wait.
+func (b *tab) openWaiting() {
+	b.t.Helper()
+	b.wait(`document.querySelectorAll("#waiting li > button").length === 4`)
+	b.pointAt("#waiting summary", true)
+}
+
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFleet(3)
@@ -55,8 +62,7 @@ func TestWaitingByKeyboard(t *testing.T) {
 	f := newFleet(3)
 	b := open(t, f.serve(t), 1280, 720)
 	f.wait()
-	b.wait(`document.querySelectorAll("#waiting li > button").length === 4`)
-	b.pointAt("#waiting summary", true)
+	b.openWaiting()
 	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab))
 	const command = "kwok-dractl why -n research training-0"
 	require.Equal(t, command, eval[string](b, "document.activeElement.title"))
@@ -78,8 +84,7 @@ func TestExplainFails(t *testing.T) {
 	f := newFleet(3)
 	b := open(t, f.serve(t), 1280, 720)
 	f.wait()
-	b.wait(`document.querySelectorAll("#waiting li > button").length === 4`)
-	b.pointAt("#waiting summary", true)
+	b.openWaiting()
 	eval[bool](b, `document.querySelectorAll("#waiting li > button")[2].click() || true`)
 	b.wait(`document.querySelectorAll("#waiting .why")[1].innerText.trim() === "list deviceclasses: forbidden"`)
 }

@@ -64,5 +64,5 @@ func (h *H) NoWrites() {
 // stored counts the sidecar's writes but for those that only ask.
 func (a Audit) stored() int {
 	a.t.Helper()
-	return len(slices.DeleteFunc(a.Writes(""), func(event cluster.AuditEvent) bool { return strings.Contains(event.RequestURI, "dryRun=All") }))
+	return len(slices.DeleteFunc(a.Writes(""), func(event cluster.AuditEvent) bool { return event.DryRun() }))
 }

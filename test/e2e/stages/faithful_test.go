@@ -131,17 +131,28 @@ func testStartAndDeletion(h *harness.H) {
 // claim controller and KWOK bring about side by side.
 func requireEnd(h *harness.H, namespace string, steps []step, ends ...step) {
 	h.Helper()
-	isEnd := func(s step) bool {
-		return slices.ContainsFunc(ends, func(end step) bool { return s.object == end.object && slices.Equal(s.changes, end.changes) })
-	}
 	h.Eventually(harness.Patience, func() string {
 		told := story(h, namespace)
-		rest := slices.DeleteFunc(slices.Clone(told), isEnd)
-		if len(told)-len(rest) != len(ends) {
-			return "not all has ended:\n" + tell(told)
+		rest := slices.Clone(told)
+		for _, end := range ends {
+			last := lastOf(rest, end.object)
+			if last < 0 || !slices.Equal(rest[last].changes, end.changes) {
+				return end.object + " has not ended:\n" + tell(told)
+			}
+			rest = slices.Delete(rest, last, last+1)
 		}
 		return differs(rest, steps)
 	})
+}
+
+// lastOf is the index of the last step of an object, or -1.
+func lastOf(steps []step, object string) int {
+	for i, s := range slices.Backward(steps) {
+		if s.object == object {
+			return i
+		}
+	}
+	return -1
 }
 
 // shownHealth waits for the last write to a Pod that starts.
