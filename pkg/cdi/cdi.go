@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 // Spec is a file of the Container Device Interface.
@@ -38,9 +38,16 @@ func (s *Spec) ID(device *Device) string {
 	return s.Kind + "=" + device.Name
 }
 
+// The limits of a folder. A spec of a node with eight GPUs and all their partitions has 100 kB.
+const (
+	mostEntries = 10_000
+	mostInFile  = 1 << 20
+	mostInAll   = 16 << 20
+)
+
 // Files are the files of specs in a folder.
 func Files(folder string) (sets.Set[string], error) {
-	entries, err := os.ReadDir(folder)
+	entries, err := untrusted.ReadDir(folder, mostEntries)
 	if err != nil {
 		return nil, fmt.Errorf("list CDI specs: %w", err)
 	}
@@ -56,29 +63,43 @@ func Files(folder string) (sets.Set[string], error) {
 // Specs are those of a folder.
 type Specs []Spec
 
-// Read reads the specs in a folder, in the order of their names. A file that the driver
-// has just removed is passed over.
-func Read(folder string) (Specs, error) {
+// Read reads the specs in a folder. Links out of it are refused.
+func Read(folder string) (Specs, error) { return ReadIn(folder, folder) }
+
+// ReadIn reads the specs in a folder, in the order of their names. A file that the driver has just
+// removed is passed over. The drivers of a node share the folder, so the error names each file that
+// is no spec, and the specs in all others are there: as container runtimes do it.
+//
+// A symbolic link may lead to another file below root, such as to one that the driver keeps elsewhere
+// in the folder of its node, and nowhere else: kwok-dra may read what a driver may not.
+func ReadIn(root, folder string) (Specs, error) {
 	files, err := Files(folder)
 	if err != nil {
 		return nil, err
 	}
 	var specs Specs
+	var errs []error
+	left := mostInAll
 	for _, file := range sets.List(files) {
-		content, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
+		content, err := untrusted.ReadFileIn(root, file, int64(min(mostInFile, left)))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, untrusted.ErrTooLarge) && left < mostInFile:
+			return specs, errors.Join(append(errs, fmt.Errorf("read CDI specs: those up to %s have more than %d bytes: %w", filepath.Base(file), mostInAll, err))...)
+		case err != nil:
+			errs = append(errs, fmt.Errorf("read CDI spec: %w", err))
 			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read CDI spec: %w", err)
-		}
+		left -= len(content)
 		spec := Spec{File: filepath.Base(file)}
 		if err := yaml.Unmarshal(content, &spec); err != nil || spec.Version == "" {
-			return nil, fmt.Errorf("CDI spec %s has no cdiVersion, or is no YAML", spec.File)
+			errs = append(errs, fmt.Errorf("CDI spec %s has no cdiVersion, or is no YAML", spec.File))
+			continue
 		}
 		specs = append(specs, spec)
 	}
-	return specs, nil
+	return specs, errors.Join(errs...)
 }
 
 // find finds a device by its id.

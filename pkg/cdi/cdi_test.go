@@ -1,8 +1,11 @@
 package cdi
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +68,60 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = specs.Injections([]string{"a/b=c"})
 	require.ErrorContains(t, err, "read containerEdits of CDI device a/b=c: ")
+}
+
+// TestReadOthers: what is no spec costs its own devices only: the drivers of a node share the folder.
+func TestReadOthers(t *testing.T) {
+	t.Parallel()
+	const spec = "{cdiVersion: 0.6.0, kind: a/b, devices: [{name: c}]}"
+	for want, put := range map[string]func(folder string) error{
+		"a.json: it is a FIFO":                     func(folder string) error { return syscall.Mkfifo(filepath.Join(folder, "a.json"), 0o600) },
+		"a.json: it is a directory":                func(folder string) error { return os.Mkdir(filepath.Join(folder, "a.json"), 0o755) },
+		"a.json: it is a symbolic link out of":     func(folder string) error { return os.Symlink("/dev/zero", filepath.Join(folder, "a.json")) },
+		"a.json: it is a symbolic link to nothing": func(folder string) error { return os.Symlink("none", filepath.Join(folder, "a.json")) },
+		"a.json: it has more than 1048576 bytes":   func(folder string) error { return write(folder, "a.json", make([]byte, mostInFile+1)) },
+		"a.json has no cdiVersion, or is no YAML":  func(folder string) error { return write(folder, "a.json", []byte("[")) },
+		"a.yaml has no cdiVersion, or is no YAML":  func(folder string) error { return write(folder, "a.yaml", nil) },
+		"link out of /":                            func(folder string) error { return os.Symlink("../a.json", filepath.Join(folder, "a.json")) },
+	} {
+		root := folderOf(t, map[string]string{"a.json": spec})
+		folder := filepath.Join(root, "cdi")
+		require.NoError(t, os.Mkdir(folder, 0o755))
+		require.NoError(t, put(folder))
+		require.NoError(t, write(folder, "b.yaml", []byte(spec)))
+		specs, err := Read(folder)
+		require.ErrorContains(t, err, want)
+		require.Len(t, specs, 1, want)
+		require.NoError(t, specs.Check([]string{"a/b=c"}))
+	}
+}
+
+func write(folder, name string, content []byte) error {
+	return os.WriteFile(filepath.Join(folder, name), content, 0o600)
+}
+
+// TestLinks: a driver may keep its specs elsewhere in the folder of its node.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	root := folderOf(t, map[string]string{"kept": "{cdiVersion: 0.6.0, kind: a/b}"})
+	folder := filepath.Join(root, "cdi")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	require.NoError(t, os.Symlink("../kept", filepath.Join(folder, "a.json")))
+	require.NoError(t, os.Symlink(filepath.Join(root, "kept"), filepath.Join(folder, "b.json")))
+	specs, err := ReadIn(root, folder)
+	require.NoError(t, err)
+	require.Len(t, specs, 2)
+}
+
+// TestMuch: many specs are bounded in total too.
+func TestMuch(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	large := "{cdiVersion: 0.6.0, kind: a/b}\n#" + strings.Repeat("x", mostInFile-100)
+	for i := range mostInAll/mostInFile + 1 {
+		require.NoError(t, write(folder, fmt.Sprintf("%02d.yaml", i), []byte(large)))
+	}
+	specs, err := Read(folder)
+	require.ErrorContains(t, err, "read CDI specs: those up to 16.yaml have more than 16777216 bytes")
+	require.Len(t, specs, mostInAll/mostInFile)
 }

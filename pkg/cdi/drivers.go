@@ -1,6 +1,7 @@
 package cdi
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ type Drivers struct {
 	// Returned are the CDI devices that a real driver has returned for an allocated device.
 	// It returns false where none has.
 	Returned func(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) ([]string, bool)
-	// Specs reads the specs of the node.
+	// Specs reads the specs of the node. Those that it returns beside an error are used.
 	Specs func() (Specs, error)
 	// Host, if there is one, is where a file is that a spec mounts.
 	Host func(path string) string
@@ -44,13 +45,13 @@ func (d *Drivers) injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, o
 	if len(ids) == 0 {
 		return nil, nil // so nobody looks for specs
 	}
-	specs, err := d.Specs()
-	if err != nil {
-		return nil, err
-	}
+	specs, unread := d.Specs()
 	injections, err := specs.Injections(ids)
+	if err != nil {
+		return nil, errors.Join(unread, err) // the device may be in what cannot be read
+	}
 	if d.Host == nil {
-		return injections, err
+		return injections, nil
 	}
 	for i := range injections {
 		for k := range injections[i].Mounts {
@@ -58,5 +59,5 @@ func (d *Drivers) injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, o
 			mount.HostPath = d.Host(mount.HostPath)
 		}
 	}
-	return injections, err
+	return injections, nil
 }

@@ -3,6 +3,7 @@ package cdi
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,11 @@ func TestDrivers(t *testing.T) {
 
 	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "unknown", Driver: "a.example.com"}})
 	require.EqualError(t, err, "device unknown of driver a.example.com: no spec of 1 in the folder of CDI specs has device a.example.com/file=two")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(folder, "another.json"), 0o600))
+	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "one"}})
+	require.NoError(t, err, "another driver's mistake")
+	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "unknown"}})
+	require.ErrorContains(t, err, "another.json: it is a FIFO")
 	d.Specs = func() (Specs, error) { return Read(filepath.Join(folder, "none")) }
 	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "one"}})
 	require.ErrorContains(t, err, "list CDI specs")

@@ -181,7 +181,9 @@ func (c *calls) prepareBatch(ctx context.Context, driver string, b batch) error 
 				RequestNames: device.GetRequestNames(), CDIDeviceIDs: device.GetCdiDeviceIds(),
 			})
 		}
-		c.node.claims.SetDevices(b.claims[i], driver, devices)
+		if err := c.node.claims.SetDevices(b.claims[i], driver, devices); err != nil {
+			return err
+		}
 	}
 	if skipped := len(b.claims) - len(response.GetClaims()); skipped != 0 {
 		return fmt.Errorf("NodePrepareResources skipped %d ResourceClaims", skipped)

@@ -132,7 +132,7 @@ func TestHealthOfDevice(t *testing.T) {
 		{claiminfo.Device{PoolName: result.Pool, DeviceName: "x", ShareID: new(types.UID("share"))}, ""},
 		{claiminfo.Device{PoolName: result.Pool, DeviceName: "y"}, ""},
 	} {
-		d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{test.device})
+		require.NoError(t, d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{test.device}))
 		health, err := d.Health(d.pod, claim, &result)
 		require.NoError(t, err)
 		if test.want == "" {

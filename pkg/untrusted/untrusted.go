@@ -63,7 +63,7 @@ func ReadFileIn(folder, path string, limit int64) ([]byte, error) {
 	if folder, err = filepath.EvalSymlinks(folder); err != nil {
 		return nil, err
 	}
-	below, isBelow := strings.CutPrefix(resolved, folder+string(filepath.Separator))
+	below, isBelow := strings.CutPrefix(resolved, strings.TrimSuffix(folder, "/")+"/")
 	if !isBelow {
 		return nil, fmt.Errorf("read %s: it is a symbolic link out of %s: put the file there", path, folder)
 	}

@@ -65,3 +65,7 @@ const ManagedByValue = "kwok-dra"
 // PluginCrashed is the reason of PluginRegistered for a plugin that is down but has
 // not unregistered.
 const PluginCrashed = "PluginCrashed"
+
+// MaxPluginsDir is how long the path of the directory for plugins may be: below it are the folder of a
+// node, the folder plugins_registry and a socket, of whose path 107 characters fit into an address.
+const MaxPluginsDir = 36

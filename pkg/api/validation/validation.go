@@ -72,8 +72,12 @@ func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorL
 	if delay := c.Spec.BindingDelay; delay != nil && delay.Duration < 0 {
 		spec.child("bindingDelay").invalid(delay.Duration.String(), "must not be less than 0, for example 5s")
 	}
-	if dir := c.Spec.PluginsDir; dir != "" && !filepath.IsAbs(dir) {
-		spec.child("pluginsDir").invalid(dir, "must be an absolute path, for example /run/kwok-dra")
+	switch dir, at := c.Spec.PluginsDir, spec.child("pluginsDir"); {
+	case dir == "":
+	case !filepath.IsAbs(dir):
+		at.invalid(dir, "must be an absolute path, for example /run/kwok-dra")
+	case len(filepath.Clean(dir)) > v1alpha1.MaxPluginsDir:
+		at.invalid(dir, "must have at most %d characters, or the paths of sockets below it would be too long, for example /run/kwok-dra", v1alpha1.MaxPluginsDir)
 	}
 	if dir := c.Spec.ContainerView; dir != "" && (!filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\n")) {
 		spec.child("containerView").invalid(dir, "must be an absolute path without colons, for example /run/kwok-dra-view")

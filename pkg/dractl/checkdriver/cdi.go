@@ -51,7 +51,7 @@ func cdiResolves(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	specs, err := cdi.Read(w.cdi())
+	specs, err := cdi.ReadIn("/", w.cdi()) // a driver on a kubelet may link them anywhere
 	if err != nil {
 		return err
 	}

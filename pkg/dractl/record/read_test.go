@@ -40,7 +40,7 @@ func TestPrepared(t *testing.T) {
 	claim := claiminfo.Claim{ResourceClaim: &w.claims[1], Drivers: []string{"gpu.example.com"}}
 	_, err = cache.Join("pod", []claiminfo.Claim{claim})
 	require.NoError(t, err)
-	cache.SetDevices(claim, "gpu.example.com", []claiminfo.Device{{PoolName: "real", DeviceName: "gpu-1", CDIDeviceIDs: []string{"a=common", "a=gpu-1"}}})
+	require.NoError(t, cache.SetDevices(claim, "gpu.example.com", []claiminfo.Device{{PoolName: "real", DeviceName: "gpu-1", CDIDeviceIDs: []string{"a=common", "a=gpu-1"}}}))
 	require.NoError(t, cache.SetPrepared([]claiminfo.Claim{claim}))
 
 	require.NoError(t, w.readKept(directory))

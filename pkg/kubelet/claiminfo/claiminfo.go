@@ -7,26 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-
-	"github.com/kwok-dra/kwok-dra/pkg/atomicfile"
 )
-
-// File is the name of the file in the folder of a node (draManagerStateFileName in
-// pkg/kubelet/cm/dra).
-const File = "dra_manager_state"
 
 // Info is what the kubelet knows of a claim.
 type Info struct {
@@ -61,67 +51,15 @@ type Claim struct {
 	Drivers []string
 }
 
-// Cache has the claims of one node. All that it changes is in its file.
+// Cache has the claims of one node. All that it changes is in its file. It ends with the ownership
+// of the node: another replica may have written the file since.
 type Cache struct {
 	file string
 
 	mu    sync.Mutex
 	infos map[types.NamespacedName]*Info
-}
-
-// checkpoint is the file: a text, and a checksum of it.
-type checkpoint struct {
-	Data     string
-	Checksum uint32
-}
-
-type checkpointData struct {
-	metav1.TypeMeta
-	ClaimInfoStateList []*Info
-}
-
-// Open reads the file, if there is one.
-func Open(file string) (*Cache, error) {
-	c := &Cache{file: file, infos: map[types.NamespacedName]*Info{}}
-	content, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	var stored checkpoint
-	var data checkpointData
-	if err == nil {
-		err = json.Unmarshal(content, &stored)
-	}
-	if sum := crc32.ChecksumIEEE([]byte(stored.Data)); err == nil && sum != stored.Checksum {
-		err = fmt.Errorf("its checksum is %d and must be %d", sum, stored.Checksum)
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(stored.Data), &data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read checkpoint %s: %w: delete the node's Pods with claims, and remove the file", file, err)
-	}
-	for _, info := range data.ClaimInfoStateList {
-		c.infos[info.Key()] = info
-	}
-	return c, nil
-}
-
-// store writes the file. The lock is held.
-func (c *Cache) store() error {
-	infos := slices.SortedFunc(maps.Values(c.infos), func(a, b *Info) int { return strings.Compare(a.Key().String(), b.Key().String()) })
-	data, err := json.Marshal(checkpointData{metav1.TypeMeta{Kind: "DRACheckpoint", APIVersion: "checkpoint.dra.kubelet.k8s.io/v1"}, infos})
-	if err != nil {
-		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
-	}
-	content, err := json.Marshal(checkpoint{string(data), crc32.ChecksumIEEE(data)})
-	if err == nil {
-		err = atomicfile.Write(c.file, content, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
-	}
-	return nil
+	// stored is the file as it was read or written last, or nil where there was none.
+	stored fs.FileInfo
 }
 
 // Key names the claim.
@@ -166,13 +104,22 @@ func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
 	return left, c.store()
 }
 
-// SetDevices notes what a driver has prepared of a claim.
-func (c *Cache) SetDevices(claim Claim, driver string, devices []Device) {
+// SetDevices notes what a driver has prepared of a claim. What takes more room than any allocation
+// needs is an error, so that one driver cannot make the checkpoint too large to be read.
+func (c *Cache) SetDevices(claim Claim, driver string, devices []Device) error {
+	encoded, err := json.Marshal(devices)
+	if err == nil && len(encoded) > maxAnswer {
+		err = fmt.Errorf("%d bytes for ResourceClaim %s, of which the checkpoint keeps at most %d", len(encoded), claim.Name, maxAnswer)
+	}
+	if err != nil {
+		return fmt.Errorf("NodePrepareResources returned %w", err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if info := c.infos[keyOf(claim.ResourceClaim)]; info != nil {
 		info.DriverState[driver] = DriverState{devices}
 	}
+	return nil
 }
 
 // SetPrepared notes that all drivers have prepared claims.

@@ -2,9 +2,7 @@ package claiminfo
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +29,7 @@ func prepare(t *testing.T, c *Cache, pod types.UID, claims ...Claim) {
 	require.NoError(t, err)
 	for _, claim := range left {
 		for _, driver := range claim.Drivers {
-			c.SetDevices(claim, driver, []Device{{PoolName: "pool", DeviceName: "device-of-" + driver, CDIDeviceIDs: []string{"a/b=c"}}})
+			require.NoError(t, c.SetDevices(claim, driver, []Device{{PoolName: "pool", DeviceName: "device-of-" + driver, CDIDeviceIDs: []string{"a/b=c"}}}))
 		}
 	}
 	require.NoError(t, c.SetPrepared(left))
@@ -97,22 +95,4 @@ func TestRestart(t *testing.T) {
 	c = open(t, file)
 	require.Empty(t, c.Leave("second"))
 	require.Len(t, c.Leave("first"), 1)
-}
-
-// TestCorrupt: a file that is not whole is an error that says what to do.
-func TestCorrupt(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "state")
-	prepare(t, open(t, file), "pod", claim("c", "1", "d"))
-	content, err := os.ReadFile(file)
-	require.NoError(t, err)
-	for name, damaged := range map[string]string{
-		"checksum": strings.Replace(string(content), "device-of-d", "device-of-e", 1),
-		"cut":      string(content[:len(content)/2]),
-		"empty":    "",
-	} {
-		require.NoError(t, os.WriteFile(file, []byte(damaged), 0o600))
-		_, err := Open(file)
-		require.ErrorContains(t, err, "delete the node's Pods with claims, and remove the file", name)
-	}
 }

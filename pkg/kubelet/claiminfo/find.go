@@ -23,7 +23,7 @@ func Find(directory string, node *corev1.Node) (*Cache, *root.Root, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if folder == nil || folder.UID != node.UID {
+	if folder == nil {
 		return nil, nil, fmt.Errorf("%s has no folder of node %s: give the directory that kwok-dra has as --plugins-dir", directory, node.Name)
 	}
 	cache, err := Open(filepath.Join(folder.Path, File))

@@ -4,19 +4,25 @@
 package root
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/atomicfile"
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 const (
@@ -28,6 +34,15 @@ const (
 	// kubeletRoot is the root directory of a kubelet. Drivers that have it built in, and see
 	// the folder of their node there, name their endpoints so.
 	kubeletRoot = "/var/lib/kubelet"
+
+	// maxNodes is how many entries the directory may have, and maxOwner what the file owner may.
+	maxNodes = 200_000
+	maxOwner = 4 << 10
+	// maxRegistered is how many entries the registry of a node may have, with all below it.
+	maxRegistered = 10_000
+
+	// dialTimeout is how long a plugin has to take a connection. The system does that for it.
+	dialTimeout = time.Second
 
 	// longestSocket is what sun_path of unix(7) holds.
 	longestSocket = 107
@@ -48,8 +63,8 @@ func OpenDirectory(path string) (Directory, error) {
 	if err != nil {
 		return "", fmt.Errorf("plugins directory %s: %w", path, err)
 	}
-	if longest := longestSocket - len("/"+registry+"/") - socketName - len("/") - shortName; len(absolute) > longest {
-		return "", fmt.Errorf("plugins directory %s: is %d characters long, and the paths of sockets below it would be too long: choose one of at most %d characters", absolute, len(absolute), longest)
+	if err := checkLength(absolute); err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(absolute, 0o755); err != nil {
 		return "", fmt.Errorf("make plugins directory: %w: choose one that kwok-dra may write to", err)
@@ -59,7 +74,15 @@ func OpenDirectory(path string) (Directory, error) {
 	if err != nil {
 		return "", fmt.Errorf("plugins directory %s: %w", path, err)
 	}
-	return Directory(resolved), nil
+	return Directory(resolved), checkLength(resolved)
+}
+
+// checkLength leaves room for the paths of sockets.
+func checkLength(path string) error {
+	if len(path) > v1alpha1.MaxPluginsDir {
+		return fmt.Errorf("plugins directory %s: is %d characters long, and the paths of sockets below it would be too long: choose one of at most %d characters", path, len(path), v1alpha1.MaxPluginsDir)
+	}
+	return nil
 }
 
 // Root is the folder of one node.
@@ -85,25 +108,25 @@ func (d Directory) of(node string) string {
 	return folder
 }
 
-// Make makes the folder of a node. That of another node of the same name, which has gone, is
-// removed first.
+// Make makes the folder of a node, unless it is there. It belongs to the name of the node: as below a
+// kubelet, what is in it outlives the Node object.
 func (d Directory) Make(node string, uid types.UID) (*Root, error) {
 	root := &Root{Path: d.of(node), owned: owned{node, uid}}
-	switch found, err := read(root.Path); {
+	found, err := read(root.Path)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
 	case found.Name != node:
 		return nil, fmt.Errorf("make %s for node %s: it is of node %s: remove it", root.Path, node, found.Name)
-	case found.UID != uid:
-		if err := found.Remove(); err != nil {
-			return nil, err
-		}
 	}
 	for _, folder := range []string{root.Registry(), root.Plugins()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, fmt.Errorf("make the folders of node %s: %w", node, err)
 		}
+	}
+	if found != nil && found.owned == root.owned {
+		return root, nil
 	}
 	content, err := yaml.Marshal(root.owned)
 	if err != nil {
@@ -114,13 +137,16 @@ func (d Directory) Make(node string, uid types.UID) (*Root, error) {
 
 // List lists the folders that are of nodes, whether these still exist or not.
 func (d Directory) List() ([]*Root, error) {
-	entries, err := os.ReadDir(string(d))
+	entries, err := untrusted.ReadDir(string(d), maxNodes)
 	if err != nil {
 		return nil, fmt.Errorf("list plugins directory: %w", err)
 	}
 	var roots []*Root
 	for _, entry := range entries {
-		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil && entry.IsDir() {
+		if !entry.IsDir() {
+			continue
+		}
+		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil {
 			roots = append(roots, root)
 		}
 	}
@@ -138,7 +164,7 @@ func (d Directory) Find(node string) (*Root, error) {
 
 // read reads which node a folder is of.
 func read(folder string) (*Root, error) {
-	content, err := os.ReadFile(filepath.Join(folder, owner))
+	content, err := untrusted.ReadFile(filepath.Join(folder, owner), maxOwner)
 	if err != nil {
 		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
 	}
@@ -209,22 +235,7 @@ func (s Socket) Is(other Socket) bool {
 // passed over. Of too many the oldest are left: a driver that floods the registry takes no socket from
 // those that were there before.
 func (r *Root) Sockets() ([]Socket, error) {
-	var sockets []Socket
-	err := filepath.WalkDir(r.Registry(), func(path string, entry fs.DirEntry, err error) error {
-		hidden := err != nil || strings.HasPrefix(entry.Name(), ".")
-		switch {
-		case err != nil && path == r.Registry():
-			return err
-		case hidden && entry != nil && entry.IsDir():
-			return fs.SkipDir
-		case hidden || entry.Type() != fs.ModeSocket:
-			return nil
-		}
-		if info, err := entry.Info(); err == nil { // or it has just gone
-			sockets = append(sockets, Socket{path, info})
-		}
-		return nil
-	})
+	sockets, err := r.socketsIn(r.Registry(), new(maxRegistered))
 	if err != nil {
 		return nil, fmt.Errorf("look for plugins of node %s: %w", r.Name, err)
 	}
@@ -233,6 +244,56 @@ func (r *Root) Sockets() ([]Socket, error) {
 		sockets = sockets[:mostSockets]
 	}
 	return sockets, nil
+}
+
+// socketsIn finds the sockets in a folder and below it, in the order of their names. Left is how many
+// entries may still be looked at. What has just gone is passed over, but for the registry itself.
+func (r *Root) socketsIn(folder string, left *int) ([]Socket, error) {
+	entries, err := untrusted.ReadDir(folder, *left)
+	if errors.Is(err, fs.ErrNotExist) && folder != r.Registry() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	*left -= len(entries)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	var sockets []Socket
+	for _, entry := range entries {
+		path := filepath.Join(folder, entry.Name())
+		switch {
+		case strings.HasPrefix(entry.Name(), "."):
+		case entry.IsDir():
+			below, err := r.socketsIn(path, left)
+			if err != nil {
+				return nil, err
+			}
+			sockets = append(sockets, below...)
+		case entry.Type() == fs.ModeSocket:
+			if info, err := entry.Info(); err == nil {
+				sockets = append(sockets, Socket{path, info})
+			}
+		}
+	}
+	return sockets, nil
+}
+
+// HasPlugin reports whether a plugin still listens at any socket in the registry.
+func (r *Root) HasPlugin(ctx context.Context) bool {
+	sockets, err := r.Sockets()
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) // there may be one
+	}
+	return slices.ContainsFunc(sockets, func(socket Socket) bool {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket.Path)
+		if err != nil {
+			return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
+		}
+		_ = conn.Close() // nothing was sent
+		return true
+	})
 }
 
 // Endpoint is the path of the socket that a plugin names as its endpoint. It must be below

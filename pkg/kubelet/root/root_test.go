@@ -6,10 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 // newDirectory makes a directory whose path is short enough for sockets.
@@ -40,7 +46,8 @@ func listen(t *testing.T, path string) net.Listener {
 	return listener
 }
 
-// TestMake: the folder of a node is made once, and anew for a later node of its name.
+// TestMake: the folder of a node is made once, and stays for a later node of its name, as below a
+// kubelet that registers once more.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	directory := newDirectory(t)
@@ -58,7 +65,48 @@ func TestMake(t *testing.T) {
 
 	_, err = directory.Make("a", "2")
 	require.NoError(t, err)
-	require.NoFileExists(t, file, "of a node that is gone")
+	require.FileExists(t, file, "what a driver has there outlives the Node object")
+	found, err := directory.Find("a")
+	require.NoError(t, err)
+	require.Equal(t, types.UID("2"), found.UID)
+}
+
+// TestOpenDirectory: there is room for the paths of sockets, also where a link leads to.
+func TestOpenDirectory(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, v1alpha1.MaxPluginsDir, longestSocket-len("/"+registry+"/")-socketName-len("/")-shortName)
+	directory := string(newDirectory(t))
+	long := filepath.Join(directory, strings.Repeat("a", v1alpha1.MaxPluginsDir))
+	_, err := OpenDirectory(long)
+	require.ErrorContains(t, err, "choose one of at most 36 characters")
+	require.NoError(t, os.Mkdir(long, 0o755))
+	require.NoError(t, os.Symlink(long, filepath.Join(directory, "l")))
+	_, err = OpenDirectory(filepath.Join(directory, "l"))
+	require.ErrorContains(t, err, "plugins directory "+long+": is")
+}
+
+// TestOwnerIsNoFile: what is put in the place of the file that names the node holds up nobody, and
+// nobody takes the folder for another one's.
+func TestOwnerIsNoFile(t *testing.T) {
+	t.Parallel()
+	for want, put := range map[string]func(path string) error{
+		"it is a FIFO":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"it is a symbolic link": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"more than 4096 bytes":  func(path string) error { return os.WriteFile(path, make([]byte, maxOwner+1), 0o600) },
+	} {
+		directory := newDirectory(t)
+		made, err := directory.Make("a", "1")
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(filepath.Join(made.Path, owner)))
+		require.NoError(t, put(filepath.Join(made.Path, owner)))
+		_, err = directory.Make("a", "1")
+		require.ErrorContains(t, err, want)
+		_, err = directory.Find("a")
+		require.ErrorContains(t, err, want)
+		roots, err := directory.List()
+		require.NoError(t, err)
+		require.Empty(t, roots)
+	}
 }
 
 // TestLongNames: every socket has a path that fits, and a file tells whose folder it is.
@@ -150,6 +198,37 @@ func TestFlood(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, sockets, mostSockets)
 	require.True(t, slices.ContainsFunc(sockets, func(s Socket) bool { return s.Path == filepath.Join(r.Registry(), "z.sock") }))
+}
+
+// TestFloodOfFiles: a registry with too much in it is an error rather than work without an end.
+func TestFloodOfFiles(t *testing.T) {
+	t.Parallel()
+	r := newRoot(t)
+	for i := range 3 {
+		listen(t, filepath.Join(r.Registry(), strconv.Itoa(i), "a.sock"))
+	}
+	left := 6
+	sockets, err := r.socketsIn(r.Registry(), &left)
+	require.NoError(t, err)
+	require.Len(t, sockets, 3)
+	left = 5
+	_, err = r.socketsIn(r.Registry(), &left)
+	require.ErrorIs(t, err, untrusted.ErrTooLarge, "in all folders together")
+}
+
+// TestHasPlugin: a socket that a plugin has left is no plugin.
+func TestHasPlugin(t *testing.T) {
+	t.Parallel()
+	r := newRoot(t)
+	require.False(t, r.HasPlugin(t.Context()))
+	left := listen(t, filepath.Join(r.Registry(), "left.sock"))
+	left.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.True(t, r.HasPlugin(t.Context()))
+	require.NoError(t, left.Close())
+	require.FileExists(t, filepath.Join(r.Registry(), "left.sock"))
+	require.False(t, r.HasPlugin(t.Context()))
+	require.NoError(t, r.Remove())
+	require.False(t, r.HasPlugin(t.Context()))
 }
 
 // TestEndpoint: a plugin is called through a socket below the folder of its node, and no other.
