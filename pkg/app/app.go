@@ -141,7 +141,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.addConfigMaps(recorder)
 	s.publisher = resourceslice.New(publishing)
 	s.kubelet = kubeletmetrics.New()
-	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
+	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
 	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletMetrics: s.kubelet})
 	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
 	if s.options.MetricsDevices {

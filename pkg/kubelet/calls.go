@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +26,8 @@ type calls struct {
 	node *node
 	ctx  context.Context
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// byPod ends with a call that succeeds, with take, or with forget.
 	byPod map[types.UID]*call
 }
 
@@ -101,19 +103,32 @@ func (c *calls) rests(pod types.UID) bool {
 // release has drivers unprepare the claims of Pods that are gone, as reconcileLoop in
 // pkg/kubelet/cm/dra does.
 func (c *calls) release() {
-	users := c.node.claims.Pods()
-	if users.Len() == 0 || !c.node.acts() {
+	users, there := c.node.claims.Pods(), sets.New[types.UID]()
+	if users.Len() == 0 && c.isEmpty() || !c.node.acts() {
 		return
 	}
-	there := sets.New[types.UID]()
 	for _, pod := range c.node.Caches.Pods.On(c.node.name) {
 		there.Insert(pod.UID)
 	}
+	c.forget(users.Union(there))
 	for pod := range users.Difference(there) {
 		if !c.rests(pod) {
 			c.beginUnprepare(pod, nil, func() {})
 		}
 	}
+}
+
+func (c *calls) isEmpty() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.byPod) == 0
+}
+
+// forget forgets calls that have failed for Pods that nothing is left of.
+func (c *calls) forget(left sets.Set[types.UID]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.byPod, func(pod types.UID, known *call) bool { return !known.running && !left.Has(pod) })
 }
 
 // prepare asks the drivers of claims to prepare them, in one call per driver, as

@@ -16,7 +16,10 @@ type Driver struct {
 	node *node // nil where the node has no folder here
 	// unread says that it will have one.
 	unread bool
-	pod    *corev1.Pod
+	// unusable is why it cannot have one, and claims are those of the Pod then.
+	unusable *failure
+	claims   map[string]*resourcev1.ResourceClaim
+	pod      *corev1.Pod
 	// state is what Stages say of the node's plugins.
 	state lifecycle.Plugin
 	// templates reports whether a driver has templates.
@@ -30,10 +33,17 @@ type Driver struct {
 // without a Pod, which takes none. Templates says which drivers have
 // templates: of these, only plugins that have registered are real.
 func (k *Kubelets) Driver(pod *corev1.Pod, fake *corev1.Node, templates func(driver string) bool) plan.Driver {
-	d := &Driver{node: k.node(fake), pod: pod, state: lifecycle.PluginOf(fake), templates: templates}
-	d.unread = d.node == nil && k.Owner.Acts(fake.Name, true)
-	if d.node != nil && pod != nil {
+	d := &Driver{node: k.get(fake.Name), pod: pod, state: lifecycle.PluginOf(fake), templates: templates}
+	if d.node == nil {
+		d.unusable = k.failureOf(fake.Name)
+		d.unread = d.unusable == nil && k.Owner.Acts(fake.Name, true)
+	}
+	switch {
+	case pod == nil:
+	case d.node != nil:
 		d.last = d.node.calls.take(pod.UID)
+	case d.unusable != nil:
+		d.claims = k.Caches.Claims.Of(pod)
 	}
 	return d
 }
@@ -45,6 +55,9 @@ func (d *Driver) Has(driver string) bool {
 
 // Registered reports whether a plugin of a driver has registered.
 func (d *Driver) Registered(driver string) (bool, error) {
+	if d.unusable != nil {
+		return false, plan.Failed(plan.ReasonNotRegistered, "DRA driver %s is not registered: %w", driver, d.unusable)
+	}
 	return d.node != nil && d.state != lifecycle.PluginGone && d.node.plugins.Has(driver), nil
 }
 
@@ -88,6 +101,16 @@ func (d *Driver) driversOf(claim *resourcev1.ResourceClaim) []string {
 	return drivers
 }
 
+// usesReal reports whether a claim of the Pod has devices of a real driver that is asked to prepare.
+func (d *Driver) usesReal() bool {
+	for _, claim := range d.claims {
+		if claim.Status.Allocation != nil && len(d.driversOf(claim)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Entries are none: real drivers write the status of claims themselves.
 func (d *Driver) Entries(claim *resourcev1.ResourceClaim, _ []*corev1.Pod) (*plan.Entries, error) {
 	return &plan.Entries{Claim: claim}, nil
@@ -97,8 +120,10 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, _ []*corev1.Pod) (*pla
 // are to be asked.
 func (d *Driver) Unprepare() (plan.Answer, error) {
 	switch {
-	case d.node == nil && d.unread: // what is prepared is not known yet
+	case d.unread: // what is prepared is not known yet
 		return plan.Outstanding, nil
+	case d.unusable != nil && d.usesReal():
+		return plan.NotAsked, d.unusable
 	case d.node == nil || !d.node.claims.Pods().Has(d.pod.UID):
 		return plan.Answered, nil
 	case !d.last.unprepare: // what is asked for the Pod still, or has failed, is to prepare its claims
@@ -150,7 +175,7 @@ func (d *Driver) prepared(claim *resourcev1.ResourceClaim, result *resourcev1.De
 // Call asks the real drivers of a node what a plan for a Pod says. When they have answered, the Pod
 // is looked at again.
 func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, call *plan.Call, templates func(driver string) bool) {
-	n := k.node(fake)
+	n := k.get(fake.Name)
 	if n == nil {
 		return
 	}

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -25,7 +27,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
-	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
@@ -40,6 +42,7 @@ type world struct {
 	directory string
 	store     *config.Store
 	kubelets  *Kubelets
+	events    *record.FakeRecorder
 	stop      func()
 }
 
@@ -47,7 +50,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
 	directory, err := os.MkdirTemp("", "k") //nolint:usetesting // its paths are too long for sockets
 	require.NoError(t, err)
-	w := &world{Server: apitest.New(objects...), t: t, directory: directory, store: config.NewStore("test")}
+	w := &world{Server: apitest.New(objects...), t: t, directory: directory, store: config.NewStore("test"), events: record.NewFakeRecorder(100)}
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(directory)) })
 	w.Name = operation
 	configtest.Replace(t, w.store, "")
@@ -68,7 +71,7 @@ func (w *world) start(directory string) {
 	managed := &lifecycle.ManagedNodes{}
 	require.NoError(w.t, managed.Complete())
 	caches := observe.New(w.Server, managed)
-	kubelets := New(Options{Client: w.Server, Config: w.store, Caches: caches, Directory: directory, WipeDelay: WipeDelay})
+	kubelets := New(Options{Client: w.Server, Config: w.store, Caches: caches, Recorder: w.events, Directory: directory, WipeDelay: WipeDelay})
 	w.kubelets = kubelets
 	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(0)))))
 	var running sync.WaitGroup
@@ -118,7 +121,8 @@ func inBubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// TestFolders: the folder of a fake node comes and goes with it, and another one's is made anew.
+// TestFolders: the folder of a fake node belongs to its name. It outlives a Node that is registered once
+// more, and goes when there has been none for a while.
 func TestFolders(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, claimstest.NewNode("n"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real", UID: "real"}})
@@ -127,16 +131,65 @@ func TestFolders(t *testing.T) {
 		require.NoDirExists(t, w.folder("real"))
 		file := filepath.Join(w.folder("n"), "file")
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		before := w.kubelets.get("n")
 
 		w.Remove(claimstest.NewNode("n"))
+		time.Sleep(WipeDelay - time.Second)
 		synctest.Wait()
-		require.NoDirExists(t, w.folder("n"))
 		again := claimstest.NewNode("n")
 		again.UID = "another"
 		w.Add(again)
 		synctest.Wait()
+		require.FileExists(t, file)
+		require.Same(t, before, w.kubelets.get("n"), "plugins stay connected")
+		found, err := root.Directory(w.directory).Find("n")
+		require.NoError(t, err)
+		require.Equal(t, again.UID, found.UID)
+
+		w.Remove(again)
+		time.Sleep(WipeDelay - time.Second)
+		synctest.Wait()
+		require.FileExists(t, file)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.NoDirExists(t, filepath.Join(w.directory, "n"))
+		require.Nil(t, w.kubelets.get("n"))
+		require.Empty(t, w.kubelets.gone)
+	})
+}
+
+// TestFoldersInUse: a folder in which a plugin listens stays until that ends.
+func TestFoldersInUse(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"))
+		w.start(w.directory)
+		w.stop()
+		w.Remove(claimstest.NewNode("n"))
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(w.folder("n"), "d.sock"))
+		require.NoError(t, err)
+		w.start(w.directory)
+		time.Sleep(10 * WipeDelay)
+		synctest.Wait()
 		require.DirExists(t, w.folder("n"))
-		require.NoFileExists(t, file)
+		require.NoError(t, listener.Close())
+		time.Sleep(WipeDelay)
+		synctest.Wait()
+		require.NoDirExists(t, w.folder("n"))
+	})
+}
+
+// TestFoldersOfOthers: the folder of a node that is no fake one any more stays, and nobody stands in for
+// its kubelet.
+func TestFoldersOfOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"))
+		w.start(w.directory)
+		apitest.Edit(w.Server, "", "n", func(node *corev1.Node) { node.Annotations, node.Labels = nil, nil })
+		synctest.Wait()
+		require.Nil(t, w.kubelets.get("n"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.DirExists(t, w.folder("n"))
 	})
 }
 
@@ -154,6 +207,9 @@ func TestFoldersAfterRestart(t *testing.T) {
 		w.Remove(claimstest.NewNode("n"))
 
 		w.start(w.directory)
+		require.DirExists(t, w.folder("n"))
+		time.Sleep(WipeDelay)
+		synctest.Wait()
 		require.NoDirExists(t, w.folder("n"))
 		require.FileExists(t, file)
 		require.DirExists(t, foreign)
@@ -242,6 +298,29 @@ func TestStages(t *testing.T) {
 	})
 }
 
+// TestFlappingStages: however often Stages say that plugins are gone, their slices are deleted as often as
+// for the first time.
+func TestFlappingStages(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"))
+		w.start(w.directory)
+		for i := range 20 {
+			apitest.Edit(w.Server, "", "n", func(node *corev1.Node) {
+				status := corev1.ConditionTrue
+				if i%2 == 1 {
+					status = corev1.ConditionFalse
+				}
+				node.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.PluginRegistered, Status: status}}
+			})
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		require.LessOrEqual(t, len(w.took()), 20/5+1)
+		time.Sleep(time.Minute)
+		require.Len(t, w.took(), 12, "one each 5 s, and not one for each time")
+	})
+}
+
 // TestRestartOfKubelet: a restart by Stages deletes the slices of all real drivers once.
 func TestRestartOfKubelet(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -260,22 +339,5 @@ func TestRestartOfKubelet(t *testing.T) {
 		require.Empty(t, w.slices())
 		time.Sleep(time.Hour)
 		require.Empty(t, w.took())
-	})
-}
-
-// TestCorruptCheckpoint: a node whose checkpoint cannot be read has no kubelet until the file is
-// removed.
-func TestCorruptCheckpoint(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, claimstest.NewNode("n"))
-		w.start(w.directory)
-		w.stop()
-		file := filepath.Join(w.directory, "n", claiminfo.File)
-		require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
-		w.start(w.directory)
-		require.Nil(t, w.kubelets.get("n"))
-		require.NoError(t, os.Remove(file))
-		time.Sleep(time.Minute)
-		require.NotNil(t, w.kubelets.get("n"))
 	})
 }

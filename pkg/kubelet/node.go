@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
@@ -28,7 +27,8 @@ type node struct {
 	*Kubelets
 
 	name string
-	uid  types.UID
+	// uid is that of the Node, of which there may be several one after the other. It is of reconcile.
+	uid types.UID
 	// directory is the one that the folder is in, as it is configured.
 	directory string
 	root      *root.Root
@@ -49,17 +49,13 @@ type node struct {
 // start makes the folder of a node, and looks for plugins in it until ctx ends or the node is
 // stopped.
 func (k *Kubelets) start(ctx context.Context, directory string, fake *corev1.Node) (*node, error) {
-	opened, err := root.OpenDirectory(directory)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := opened.Make(fake.Name, fake.UID)
+	folder, err := k.open(directory, fake)
 	if err != nil {
 		return nil, err
 	}
 	claims, err := claiminfo.Open(filepath.Join(folder.Path, claiminfo.File))
 	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", fake.Name, err)
+		return nil, &failure{node: fake.Name, err: err, ofNode: true}
 	}
 	drivers, err := k.driversOf(ctx, fake.Name)
 	if err != nil {
@@ -101,6 +97,9 @@ func (n *node) run(ctx context.Context) {
 	sockets := plugin.NewSockets(n.plugins)
 	defer sockets.Wait()
 	for ctx.Err() == nil {
+		if !n.acts() || n.claims.IsOutdated() {
+			n.loop.Add(n.name) // what was read of the node ends
+		}
 		n.serve(ctx, sockets)
 		n.calls.release() //nolint:contextcheck // calls go on as long as the node
 		select {
@@ -140,8 +139,15 @@ func (n *node) pluginState() lifecycle.Plugin {
 	return n.state
 }
 
-// observe plays what Stages say of the node's kubelet and plugins.
-func (n *node) observe(ctx context.Context, fake *corev1.Node) {
+// observe plays what Stages say of the node's kubelet and plugins. The Node may have been registered
+// once more.
+func (n *node) observe(ctx context.Context, fake *corev1.Node) error {
+	if n.uid != fake.UID {
+		if _, err := n.open(n.directory, fake); err != nil {
+			return err
+		}
+		n.uid = fake.UID
+	}
 	n.mu.Lock()
 	before, restarted := n.state, restartedAt(fake)
 	n.state = lifecycle.PluginOf(fake)
@@ -156,6 +162,7 @@ func (n *node) observe(ctx context.Context, fake *corev1.Node) {
 	if restart || gone && before != lifecycle.PluginGone {
 		n.wipes.all()
 	}
+	return nil
 }
 
 // takeRestart reports, once, that the kubelet is to restart.

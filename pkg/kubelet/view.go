@@ -1,12 +1,15 @@
 package kubelet
 
 import (
+	"fmt"
 	"path/filepath"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cdi"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 )
 
@@ -25,11 +28,14 @@ func (k *Kubelets) Shared() string {
 // View answers for the drivers of a node: for real ones by their CDI specs, and for others as it is
 // told. It returns nil as long as it is not known what is prepared.
 func (k *Kubelets) View(fake *corev1.Node, others containerview.Drivers) containerview.Drivers {
-	n := k.node(fake)
+	n, failed := k.get(fake.Name), k.failureOf(fake.Name)
 	switch {
-	case n == nil && k.Enabled() && k.Owner.Acts(fake.Name, true):
+	case n != nil:
+	case failed != nil:
+		return &unreadDrivers{others, k.Config.Current(), failed}
+	case k.Enabled() && k.Owner.Acts(fake.Name, true):
 		return nil
-	case n == nil:
+	default:
 		return others
 	}
 	return &cdi.Drivers{
@@ -38,4 +44,22 @@ func (k *Kubelets) View(fake *corev1.Node, others containerview.Drivers) contain
 		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.ReadIn(n.root.Path, n.root.CDI()) }),
 		Host:     n.root.OnHost,
 	}
+}
+
+// unreadDrivers answer for the drivers of a node that cannot serve real ones: what these have returned
+// is not known.
+type unreadDrivers struct {
+	containerview.Drivers
+	set *config.Set
+	err error
+}
+
+// Injections lists what is injected for each device.
+func (d *unreadDrivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	for _, result := range results {
+		if d.set == nil || !d.set.HasDriver(result.Driver) {
+			return nil, fmt.Errorf("device %s of driver %s: %w", result.Device, result.Driver, d.err)
+		}
+	}
+	return d.Drivers.Injections(pod, claim, results)
 }

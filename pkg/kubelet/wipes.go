@@ -28,8 +28,11 @@ type wipes struct {
 	node *node
 	ctx  context.Context
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// pending ends the wait for a driver. done and cancel end an entry.
 	pending map[string]context.CancelFunc
+	// wipingAll says that the slices of all drivers are being deleted, and allDue that this is due.
+	wipingAll, allDue bool
 }
 
 // schedule has the slices of a driver deleted after the delay, unless that has begun.
@@ -72,10 +75,18 @@ func (w *wipes) cancel(driver string) {
 	}
 }
 
-// all deletes the slices of all drivers, and again as long as Stages say that plugins are gone.
+// all deletes the slices of all drivers, and again as long as Stages say that plugins are gone. However
+// often that is said, there is one who does it, every wipeAgain at most.
 func (w *wipes) all() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.allDue = true
+	if w.wipingAll {
+		return
+	}
+	w.wipingAll = true
 	w.node.running.Go(func() {
-		for again := true; again; again = w.node.pluginState() == lifecycle.PluginGone {
+		for w.takeAll() {
 			w.wipe(w.ctx, "")
 			select {
 			case <-w.ctx.Done():
@@ -84,6 +95,16 @@ func (w *wipes) all() {
 			}
 		}
 	})
+}
+
+// takeAll reports whether the slices of all drivers are to be deleted now, and otherwise ends who does it.
+func (w *wipes) takeAll() bool {
+	gone := w.node.pluginState() == lifecycle.PluginGone
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wipingAll = w.allDue || gone
+	w.allDue = false
+	return w.wipingAll
 }
 
 // driversOf are the real drivers that have slices on a node.

@@ -46,6 +46,12 @@ const (
 	// text are the kubelet's; the end of the message is the cause.
 	ReasonFailedPrepare = "FailedPrepareDynamicResources"
 
+	// ReasonKubeletNotStarted is on a Node, or on a Pod that ends. The files of the node in the
+	// directory for plugins cannot be used, so no real driver can register there, and the claims
+	// that real drivers have prepared stay prepared. Pods with templates' drivers only go on. The
+	// message names the file, what is wrong with it and what to do; kwok-dra tries again every 20 s.
+	ReasonKubeletNotStarted = "KubeletNotStarted"
+
 	// ReasonWaitingForNode is on a Pod, with --explain-pods-after. It has claims and no node;
 	// the message says why, as kwok-dractl why does.
 	ReasonWaitingForNode = "WaitingForNode"

@@ -122,7 +122,7 @@ func (d Directory) Make(node string, uid types.UID) (*Root, error) {
 	}
 	for _, folder := range []string{root.Registry(), root.Plugins()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return nil, fmt.Errorf("make the folders of node %s: %w", node, err)
+			return nil, fmt.Errorf("make the folders of node %s: %w: make room on the disk, and let kwok-dra write there", node, err)
 		}
 	}
 	if found != nil && found.owned == root.owned {
@@ -132,7 +132,10 @@ func (d Directory) Make(node string, uid types.UID) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the name of node %s: %w", node, err)
 	}
-	return root, atomicfile.Write(filepath.Join(root.Path, owner), content, 0o644)
+	if err := atomicfile.Write(filepath.Join(root.Path, owner), content, 0o644); err != nil {
+		return nil, fmt.Errorf("%w: make room on the disk, and let kwok-dra write there", err)
+	}
+	return root, nil
 }
 
 // List lists the folders that are of nodes, whether these still exist or not.
