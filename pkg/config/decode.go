@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 // Documents are the documents of one carrier, valid each by itself.
@@ -49,13 +49,16 @@ func (d *Documents) templateNames() (names []string) {
 // FilesCarrier is the carrier of the configuration files.
 const FilesCarrier = "files"
 
+// maxFile is what a configuration file may have, and a hundred times what the largest fleet needs.
+const maxFile = 64 << 20
+
 // ReadFiles reads the documents of all files, and warns of a file that has none.
 // The error names every problem of every file.
 func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	documents := &Documents{}
 	var errs []error
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := untrusted.ReadNamed(path, maxFile)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,6 +130,17 @@ func TestDecodeReportsEveryProblem(t *testing.T) {
 	}
 	require.NotContains(t, err.Error(), "document 2:")
 	require.Equal(t, []string{"good"}, templateNames(documents))
+}
+
+// TestReadFilesBounded: a file may be a pipe, as that of a shell is, and is not read without an end.
+func TestReadFilesBounded(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err := ReadFiles(t.Context(), []string{pipe})
+	require.NoError(t, err, "nobody writes to it")
+	_, err = ReadFiles(t.Context(), []string{"/dev/zero"})
+	require.EqualError(t, err, "read configuration: read /dev/zero: it has more than 67108864 bytes: too large")
 }
 
 func TestReadFiles(t *testing.T) {

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/atomicfile"
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 // Directory is shared with kwok, which has it under the same path:
@@ -63,11 +65,23 @@ var program []byte
 // standIns are the programs that have a stand-in. It knows by its own name which one it is.
 var standIns = []string{"cat", "env", "ls", nvidiaSMI, "printenv"}
 
+// The limits of what is read in the directory, which others may write to: a program and a mark have a
+// hundredth of that, and kwok runs no million Pods.
+const (
+	maxProgram = 1 << 20
+	maxMark    = 64 << 10
+	maxPods    = 1_000_000
+)
+
 // checkPrograms refuses a directory with programs of others, such as /usr.
 func (d Directory) checkPrograms() error {
 	for _, name := range standIns {
 		file := filepath.Join(d.programs(), name)
-		if content, err := os.ReadFile(file); err == nil && !bytes.Contains(content, []byte(viewVariable)) {
+		content, err := untrusted.ReadFile(file, maxProgram)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
+		if err != nil || !bytes.Contains(content, []byte(viewVariable)) {
 			return fmt.Errorf("directory for the views of containers %s: %s is another program, and would be replaced: choose a directory of its own", d, file)
 		}
 	}
@@ -103,7 +117,7 @@ const unfinished = ".unfinished-"
 // list lists the folders of Pods. Those that were not finished are removed; what else is there is
 // someone else's.
 func (d Directory) list() ([]folder, error) {
-	entries, err := os.ReadDir(d.pods())
+	entries, err := untrusted.ReadDir(d.pods(), maxPods)
 	if err != nil {
 		return nil, fmt.Errorf("list the views of containers: %w", err)
 	}
@@ -115,8 +129,8 @@ func (d Directory) list() ([]folder, error) {
 			continue
 		}
 		f := folder{}
-		text, err := os.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile))
-		if err == nil && json.Unmarshal(text, &f) == nil && string(f.UID) == entry.Name() {
+		text, err := untrusted.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile), maxMark)
+		if err == nil && json.Unmarshal(text, &f) == nil && string(f.UID) == entry.Name() && 0 <= f.Size && f.Size <= mostInPod {
 			all = append(all, f)
 		}
 	}

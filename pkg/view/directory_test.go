@@ -106,6 +106,10 @@ func TestOpenDirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(others, "bin", "cat"), []byte("someone else's"), 0o755))
 	_, err = OpenDirectory(others)
 	require.ErrorContains(t, err, "bin/cat is another program, and would be replaced: choose a directory of its own")
+	require.NoError(t, os.Remove(filepath.Join(others, "bin", "cat")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(others, "bin", "cat"), 0o600))
+	_, err = OpenDirectory(others)
+	require.ErrorContains(t, err, "bin/cat is another program")
 }
 
 // TestFolders: what is found after a restart, and what was not finished.

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,11 +67,7 @@ func (f *folders) note(folder *folder) {
 func (f *folders) keys() []types.NamespacedName {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	keys := make([]types.NamespacedName, 0, len(f.have))
-	for key := range f.have {
-		keys = append(keys, key)
-	}
-	return keys
+	return slices.Collect(maps.Keys(f.have))
 }
 
 // has reports whether a Pod has a folder.

@@ -123,7 +123,12 @@ func (v *Viewer) enqueueUsers(claim *observe.Claim) {
 	}
 }
 
-// enqueueAll looks at all Pods with claims, and at those that have left a folder.
+// allFolders is the key under which the folders that Pods have left are looked for, since no Pod has
+// that name.
+var allFolders types.NamespacedName
+
+// enqueueAll looks at all Pods with claims, and at those that have left a folder. It reads nothing
+// itself: the configuration waits for it.
 func (v *Viewer) enqueueAll() {
 	if !v.enabled() {
 		return
@@ -131,11 +136,7 @@ func (v *Viewer) enqueueAll() {
 	for pod := range v.Caches.Pods.All() {
 		v.enqueue(pod)
 	}
-	if folders, err := v.folders(); err == nil { // or a Pod tells of it
-		for _, key := range folders.keys() {
-			v.loop.Add(key)
-		}
-	}
+	v.loop.Add(allFolders)
 }
 
 // folders are those in the directory that is wanted.
@@ -162,6 +163,12 @@ func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error 
 	folders, err := v.folders()
 	if err != nil {
 		return err
+	}
+	if key == allFolders {
+		for _, key := range append(folders.keys(), v.writer.keys()...) {
+			v.loop.Add(key)
+		}
+		return nil
 	}
 	pod := v.Caches.Pods.Get(key)
 	node := v.serves(pod)
@@ -191,8 +198,9 @@ func (v *Viewer) show(ctx context.Context, folders *folders, pod *corev1.Pod, kn
 		return nil
 	}
 	planned, err := v.plan(pod, drivers, folders.directory)
-	if err != nil {
-		return loop.Terminal(err) // a claim that is not there yet comes as an event
+	if err != nil { // a claim that is not there yet comes as an event, and what a driver mends does not
+		v.loop.AddAfter(observe.Key(pod), planAgain)
+		return loop.Terminal(err)
 	}
 	if err := folders.write(pod, planned); err != nil || !owed {
 		return err
@@ -202,6 +210,9 @@ func (v *Viewer) show(ctx context.Context, folders *folders, pod *corev1.Pod, kn
 
 // askDrivers is how long after the drivers of a node were not known they are asked for again.
 const askDrivers = time.Second
+
+// planAgain is how long after a view could not be planned it is tried again.
+const planAgain = time.Minute
 
 // owes reports whether this replica is to write the objects of a Pod now. They stay what they are, as
 // in a container, whatever templates say later. Where it is not known yet which are there, the Pod is

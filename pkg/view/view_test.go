@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -328,5 +329,58 @@ func TestClaimComesLater(t *testing.T) {
 		require.ElementsMatch(t, lists, w.took())
 		w.Add(claim)
 		require.Equal(t, applies, w.took())
+	})
+}
+
+// failing are drivers of which it is not known what they inject.
+type failing struct{ drivers }
+
+func (failing) Injections(*corev1.Pod, *resourcev1.ResourceClaim, []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	return nil, errors.New("read CDI spec a.json: it is a FIFO, and must be a regular file")
+}
+
+// TestDriversMended: a driver that mends its files tells nobody so.
+func TestDriversMended(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
+		var mended atomic.Bool
+		w.drivers = func() containerview.Drivers {
+			if mended.Load() {
+				return drivers{}
+			}
+			return failing{}
+		}
+		w.start(w.directory)
+		require.ElementsMatch(t, lists, w.took())
+		mended.Store(true)
+		time.Sleep(planAgain)
+		require.Equal(t, applies, w.took())
+	})
+}
+
+// TestForeignFolders: what is put among the folders of Pods holds up neither Pods nor changes of the
+// configuration.
+func TestForeignFolders(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"), pod, claim)
+		for name, put := range map[string]func(mark string) error{
+			"fifo": func(mark string) error { return syscall.Mkfifo(mark, 0o600) },
+			"zero": func(mark string) error { return os.Symlink("/dev/zero", mark) },
+			"size": func(mark string) error {
+				return os.WriteFile(mark, []byte(`{"namespace": "a", "name": "b", "uid": "size", "size": 1000000000}`), 0o600)
+			},
+		} {
+			folder := filepath.Join(w.directory, "pods", name)
+			require.NoError(t, os.MkdirAll(folder, 0o755))
+			require.NoError(t, put(filepath.Join(folder, "pod.json")))
+		}
+		changed := 0
+		w.start("")
+		w.store.OnChange(func() { changed++ })
+		configtest.Replace(t, w.store, claimstest.Configuration("{containerView: "+w.directory+"}"))
+		require.Equal(t, 1, changed)
+		require.Equal(t, applies, w.took()[2:])
+		require.NotEmpty(t, w.env("uid-of-p"))
+		require.DirExists(t, filepath.Join(w.directory, "pods", "size"), "it is someone else's")
 	})
 }

@@ -3,6 +3,8 @@ package view
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,6 +124,13 @@ func (w *writer) note(o *unstructured.Unstructured, kind string) {
 		w.written[key] = map[string]target{}
 	}
 	w.written[key][kind] = targetOf(o)
+}
+
+// keys are the Pods that have objects.
+func (w *writer) keys() []types.NamespacedName {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.written))
 }
 
 // forget forgets the objects of a Pod that is gone.

@@ -260,4 +260,18 @@ func TestValidateConfiguration(t *testing.T) {
 	requireProblems(t, map[string]string{"metadata.name": "give the object a name"}, ValidateKwokDRAConfiguration(configuration))
 	configuration.Name = "fast"
 	require.Empty(t, ValidateKwokDRAConfiguration(configuration))
+	for dir, want := range map[string]string{
+		"run/kwok-dra":                          "must be an absolute path",
+		"/run/" + strings.Repeat("a", 32):       "must have at most 36 characters, or the paths of sockets below it would be too long",
+		"/run/" + strings.Repeat("a", 31):       "",
+		"/run//./" + strings.Repeat("a", 31):    "",
+		"/run/" + strings.Repeat("a", 31) + "/": "",
+	} {
+		configuration.Spec.PluginsDir = dir
+		if want == "" {
+			require.Empty(t, ValidateKwokDRAConfiguration(configuration))
+			continue
+		}
+		requireProblems(t, map[string]string{"spec.pluginsDir": want}, ValidateKwokDRAConfiguration(configuration))
+	}
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
+
+// mostLeft is how many entries of the registry are listed.
+const mostLeft = 1000
 
 func restartPrepare(ctx context.Context, w *world) error { return w.remembers(ctx, w.stop) }
 
@@ -44,7 +48,7 @@ func stops(ctx context.Context, w *world) error {
 	if err := w.stop(); err != nil {
 		return err
 	}
-	left, err := os.ReadDir(w.kubelet.root.Registry())
+	left, err := untrusted.ReadDir(w.kubelet.root.Registry(), mostLeft)
 	if err != nil {
 		return fmt.Errorf("look for sockets: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,4 +71,21 @@ func TestFiles(t *testing.T) {
 	_, err := (&Files{Paths: []string{"https://example.com/a.yaml", filepath.Join(dir, "none"), filepath.Join(dir, "b.yaml")}}).Read(nil)
 	require.ErrorContains(t, err, "URLs are not supported")
 	require.ErrorContains(t, err, "none")
+}
+
+// TestFilesOfOthers: who reads a directory of others waits for nobody, and is told which file is none.
+func TestFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "target"), []byte("a: 1"), 0o600))
+	require.NoError(t, os.Symlink("target", filepath.Join(dir, "a.yaml")), "as in a mounted ConfigMap")
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.yaml")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifo.yaml"), 0o600))
+	all, err := (&Files{Paths: []string{dir}}).Read(nil)
+	require.ErrorContains(t, err, "fifo.yaml: it is a FIFO, and must be a regular file")
+	require.ErrorContains(t, err, "zero.yaml: it is a device, and must be a regular file")
+	require.Len(t, all, 1)
+	all, err = (&Files{Paths: []string{filepath.Join(dir, "fifo.yaml")}}).Read(nil)
+	require.NoError(t, err, "a user may name a pipe")
+	require.Empty(t, all)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 const (
@@ -120,12 +122,16 @@ func (p *Process) gone(within time.Duration) bool {
 	return true
 }
 
-// lastLines is how many lines of a log tell why a program has failed.
-const lastLines = 20
+const (
+	// lastLines is how many lines of a log tell why a program has failed.
+	lastLines = 20
+	// lastBytes is what they may have: a program may print a lot.
+	lastBytes = 64 << 10
+)
 
 // Tail is the last lines of a log.
 func Tail(log string) []string {
-	content, err := os.ReadFile(log)
+	content, err := untrusted.ReadTail(log, lastBytes)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -52,3 +52,19 @@ func TestStopKills(t *testing.T) {
 	require.ErrorContains(t, p.Stop(time.Millisecond), "sh has not ended 1ms after SIGTERM")
 	require.False(t, p.Running())
 }
+
+// TestTail: a program that prints without an end is not kept whole.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(log, []byte("a\nb\n"), 0o600))
+	require.Equal(t, []string{"a", "b"}, Tail(log))
+	file, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	require.NoError(t, file.Truncate(1<<40)) // without taking room on the disk
+	_, err = file.WriteString("\nlast\n")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	lines := Tail(log)
+	require.Equal(t, "last", lines[len(lines)-1])
+}
