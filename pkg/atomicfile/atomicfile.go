@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// sync is replaced by tests, which see what is synced, and when.
-var sync = (*os.File).Sync
+// syncFile is replaced by tests, which see what is synced, and when.
+var syncFile = (*os.File).Sync
 
 // Write writes a file so that whoever reads it sees all of it or what was there before, also after
 // the machine has lost its power. Where it fails, nothing of it is left.
@@ -22,7 +22,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	}
 	_, err = written.Write(content)
 	if err == nil {
-		err = errors.Join(written.Chmod(mode), sync(written)) // the umask would cut the mode
+		err = errors.Join(written.Chmod(mode), syncFile(written)) // the umask would cut the mode
 	}
 	err = errors.Join(err, written.Close())
 	if err == nil {
@@ -44,7 +44,7 @@ func syncFolder(folder string) error {
 	if err != nil {
 		return err
 	}
-	err = sync(opened)
+	err = syncFile(opened)
 	if errors.Is(err, syscall.EINVAL) { // a file system that syncs no folders
 		err = nil
 	}

@@ -41,12 +41,12 @@ func TestWrite(t *testing.T) {
 // TestSynced: the content is on the disk before it gets its name, and then the name is. A disk that
 // fails is an error, and leaves what was there.
 func TestSynced(t *testing.T) {
-	defer func(before func(*os.File) error) { sync = before }(sync)
+	defer func(before func(*os.File) error) { syncFile = before }(syncFile)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")
 	require.NoError(t, os.WriteFile(file, []byte("before"), 0o600))
 	var synced []string
-	sync = func(f *os.File) error {
+	syncFile = func(f *os.File) error {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
 		kind := "content"
@@ -59,13 +59,13 @@ func TestSynced(t *testing.T) {
 	require.NoError(t, Write(file, []byte("after"), 0o600))
 	require.Equal(t, []string{"content over before", "folder over after"}, synced)
 
-	sync = func(*os.File) error { return syscall.EIO }
+	syncFile = func(*os.File) error { return syscall.EIO }
 	require.ErrorIs(t, Write(file, []byte("later"), 0o600), syscall.EIO)
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "after", string(content))
 	require.Equal(t, []string{"f"}, names(t, folder))
-	sync = func(f *os.File) error {
+	syncFile = func(f *os.File) error {
 		if f.Name() == folder {
 			return syscall.EINVAL
 		}

@@ -38,6 +38,8 @@ type node struct {
 	calls     *calls
 	stop      context.CancelFunc
 	running   sync.WaitGroup
+	// lookFailure is why the last look for plugins failed. It is of run.
+	lookFailure string
 
 	mu    sync.Mutex
 	state lifecycle.Plugin
@@ -113,9 +115,13 @@ func (n *node) run(ctx context.Context) {
 func (n *node) serve(ctx context.Context, sockets *plugin.Sockets) {
 	found, err := n.root.Sockets()
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Looking for DRA plugins failed, trying again")
+		if text := err.Error(); text != n.lookFailure {
+			n.lookFailure = text
+			klog.FromContext(ctx).Error(err, "Looking for DRA plugins failed, trying again")
+		}
 		return
 	}
+	n.lookFailure = ""
 	if n.takeRestart() || n.pluginState() == lifecycle.PluginGone {
 		found = nil
 	}

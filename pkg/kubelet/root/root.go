@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -149,7 +150,7 @@ func (d Directory) List() ([]*Root, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil {
+		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil && root.Path == d.of(root.Name) {
 			roots = append(roots, root)
 		}
 	}
@@ -172,7 +173,7 @@ func read(folder string) (*Root, error) {
 		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
 	}
 	root := &Root{Path: folder}
-	if err := yaml.UnmarshalStrict(content, &root.owned); err != nil || root.Name == "" {
+	if err := yaml.UnmarshalStrict(content, &root.owned); err != nil || root.Name == "" || len(pathvalidation.IsValidPathSegmentName(root.Name)) > 0 {
 		return nil, fmt.Errorf("read which node %s is of: file %s has no name of a node: remove the folder", folder, owner)
 	}
 	return root, nil

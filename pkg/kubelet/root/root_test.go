@@ -150,6 +150,23 @@ func TestForeignFolders(t *testing.T) {
 	require.ErrorContains(t, err, "has no name of a node: remove the folder")
 }
 
+// TestForgedOwner: a driver cannot have the folder of its node stand for that of another one, or for one
+// elsewhere.
+func TestForgedOwner(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	made, err := directory.Make("a", "1")
+	require.NoError(t, err)
+	for name, want := range map[string]string{"b": "it is of node b", "../a": "has no name of a node", "x/../a": "has no name of a node", "/": "has no name of a node", "..": "has no name of a node"} {
+		require.NoError(t, os.WriteFile(filepath.Join(made.Path, owner), []byte("name: "+name+"\nuid: x\n"), 0o600))
+		roots, err := directory.List()
+		require.NoError(t, err)
+		require.Empty(t, roots, name)
+		_, err = directory.Make("a", "1")
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // TestSockets: sockets are found wherever they are in the registry, and nothing else is.
 func TestSockets(t *testing.T) {
 	t.Parallel()
