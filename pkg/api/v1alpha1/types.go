@@ -231,7 +231,8 @@ type KwokDRAConfigurationSpec struct {
 
 	// PluginsDir is a directory in the file system of kwok-dra in which each fake node
 	// has a folder for the plugins of real DRA drivers: DIR/NODE/plugins_registry and
-	// DIR/NODE/plugins, as below a kubelet's root directory. The option --plugins-dir
+	// DIR/NODE/plugins, as below a kubelet's root directory. Its path has at most 36
+	// characters, or those of sockets would be too long. The option --plugins-dir
 	// wins over it. Default: none; only drivers that have templates are there.
 	PluginsDir string `json:"pluginsDir,omitempty"`
 
