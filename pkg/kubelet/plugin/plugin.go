@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/stats"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
@@ -23,6 +25,10 @@ import (
 // pkg/kubelet/cm/dra/plugin).
 const CallTimeout = 45 * time.Second
 
+// reconnectInterval is the least time between two connections to a plugin (the base delay of
+// gRPC's backoff).
+const reconnectInterval = time.Second
+
 // Plugin is one plugin of a driver that has registered.
 type Plugin struct {
 	Driver, Endpoint string
@@ -33,6 +39,10 @@ type Plugin struct {
 	// connected is kept by its Set.
 	connected bool
 	health    health
+
+	// stop ends what running has, which the Set starts when it adds the plugin.
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // newPlugin connects to a plugin, sooner or later: gRPC tries until the connection is closed.
@@ -42,22 +52,24 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 		return nil, fmt.Errorf("invalid supported gRPC versions of DRA driver plugin %s at endpoint %s: %w", info.Name, info.Endpoint, err)
 	}
 	p := &Plugin{Driver: info.Name, Endpoint: endpoint, services: info.SupportedVersions}
+	var nextDial time.Time // gRPC dials one at a time
 	p.conn, err = grpc.NewClient("unix:"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithChainUnaryInterceptor(o.Calls),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			select { // a plugin that drops all connections is dialled no more often than one that refuses them
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Until(nextDial)):
+			}
+			nextDial = time.Now().Add(reconnectInterval)
 			socket, err := o.Endpoint(endpoint) // what is there now may not be what has registered
 			if err != nil {
 				return nil, err
 			}
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
+			return dialSocket(ctx, socket)
 		}),
-		grpc.WithStatsHandler(monitor(func(is bool) {
-			connected(p, is)
-			if !is {
-				go p.conn.Connect() // gRPC holds a lock here; by itself it would not connect before the next call
-			}
-		})))
+		grpc.WithStatsHandler(monitor(func(is bool) { connected(p, is) })))
 	if err != nil {
 		return nil, fmt.Errorf("create gRPC connection to DRA driver %s plugin at endpoint %s: %w", info.Name, endpoint, err)
 	}
@@ -66,6 +78,25 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 		p.client = drav1beta1.V1Beta1ClientWrapper{DRAPluginClient: drav1beta1.NewDRAPluginClient(p.conn)}
 	}
 	return p, nil
+}
+
+// keepConnected connects until ctx ends, also after a connection has broken off: by itself gRPC would
+// wait for the next call.
+func (p *Plugin) keepConnected(ctx context.Context) {
+	for {
+		if state := p.conn.GetState(); state != connectivity.Idle {
+			if !p.conn.WaitForStateChange(ctx, state) {
+				return
+			}
+			continue
+		}
+		p.conn.Connect()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(reconnectInterval):
+		}
+	}
 }
 
 // supported are the gRPC services that can be called, the newest first.

@@ -29,8 +29,8 @@ const (
 	// the folder of their node there, name their endpoints so.
 	kubeletRoot = "/var/lib/kubelet"
 
-	// longestSocket is what sun_path of unix(7) holds.
-	longestSocket = 107
+	// LongestSocket is what sun_path of unix(7) holds.
+	LongestSocket = 107
 	// socketName is what is left below plugins_registry for the driver's name and its suffix.
 	socketName = 40
 	// shortName is the length of the name of a folder whose node's name is too long.
@@ -48,7 +48,7 @@ func OpenDirectory(path string) (Directory, error) {
 	if err != nil {
 		return "", fmt.Errorf("plugins directory %s: %w", path, err)
 	}
-	if longest := longestSocket - len("/"+registry+"/") - socketName - len("/") - shortName; len(absolute) > longest {
+	if longest := LongestSocket - len("/"+registry+"/") - socketName - len("/") - shortName; len(absolute) > longest {
 		return "", fmt.Errorf("plugins directory %s: is %d characters long, and the paths of sockets below it would be too long: choose one of at most %d characters", absolute, len(absolute), longest)
 	}
 	if err := os.MkdirAll(absolute, 0o755); err != nil {
@@ -78,7 +78,7 @@ type owned struct {
 // short one instead.
 func (d Directory) of(node string) string {
 	folder := filepath.Join(string(d), node)
-	if len(folder)+len("/"+registry+"/")+socketName > longestSocket {
+	if len(folder)+len("/"+registry+"/")+socketName > LongestSocket {
 		sum := sha256.Sum256([]byte(node))
 		folder = filepath.Join(string(d), fmt.Sprintf("%x", sum[:shortName/2]))
 	}
