@@ -84,7 +84,7 @@ func (p *Plugin) ReportsHealth() bool {
 // none.
 func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	var client healthv1.DRAResourceHealthClient = healthv1.V1Alpha1ClientWrapper{Client: healthv1alpha1.NewDRAResourceHealthClient(p.conn)}
-	if slices.Contains(p.services, healthv1.DRAResourceHealthService) {
+	if p.hasHealthV1 {
 		client = healthv1.NewDRAResourceHealthClient(p.conn)
 	}
 	ctx, none := context.WithCancel(ctx)

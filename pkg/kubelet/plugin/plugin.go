@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/stats"
+	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -33,9 +34,10 @@ const reconnectInterval = time.Second
 type Plugin struct {
 	Driver, Endpoint string
 
-	services []string
-	client   drav1.DRAPluginClient
-	conn     *grpc.ClientConn
+	client drav1.DRAPluginClient
+	conn   *grpc.ClientConn
+	// hasHealthV1 says that health is reported by v1, and not by v1alpha1.
+	hasHealthV1 bool
 	// connected is kept by its Set.
 	connected bool
 	health    health
@@ -51,7 +53,7 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 	if err != nil {
 		return nil, fmt.Errorf("invalid supported gRPC versions of DRA driver plugin %s at endpoint %s: %w", info.Name, info.Endpoint, err)
 	}
-	p := &Plugin{Driver: info.Name, Endpoint: endpoint, services: info.SupportedVersions}
+	p := &Plugin{Driver: info.Name, Endpoint: endpoint, hasHealthV1: slices.Contains(info.SupportedVersions, healthv1.DRAResourceHealthService)}
 	var nextDial time.Time // gRPC dials one at a time
 	p.conn, err = grpc.NewClient("unix:"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
