@@ -2,8 +2,10 @@ package broken
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -80,12 +82,6 @@ func (k *known) add(claims []*drav1.Claim) error {
 	return errors.Join(errs...)
 }
 
-func (k *known) has(claim *drav1.Claim) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.claims[claim.GetUid()]
-}
-
 func prepareOnce(*file.Options) grpc.UnaryServerInterceptor {
 	prepared := &known{}
 	return intercept(func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
@@ -140,7 +136,7 @@ func leaveSpec(o *file.Options) grpc.UnaryServerInterceptor {
 	})
 }
 
-// forget refuses claims that have a CDI spec of another process.
+// forget refuses claims that have a CDI spec of another process, once: it would keep their devices from others.
 func forget(o *file.Options) grpc.UnaryServerInterceptor {
 	prepared := &known{}
 	return intercept(
@@ -154,8 +150,47 @@ func forget(o *file.Options) grpc.UnaryServerInterceptor {
 				if err != nil {
 					return nil, err
 				}
-				if len(specs) > 0 && !prepared.has(claim) {
+				if len(specs) > 0 && prepared.add([]*drav1.Claim{claim}) == nil {
 					return nil, fmt.Errorf("claim %s is of another process", claim.GetName())
+				}
+			}
+			return call()
+		})
+}
+
+// oldAnswers keeps answers in files, and looks into them first.
+func oldAnswers(o *file.Options) grpc.UnaryServerInterceptor {
+	answerOf := func(claim *drav1.Claim) string { return filepath.Join(o.Plugins, o.Name, claim.GetUid()+".answer") }
+	return intercept(
+		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+			old := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
+			for _, claim := range claims {
+				var answer drav1.NodePrepareResourceResponse
+				content, err := os.ReadFile(answerOf(claim))
+				if err == nil {
+					old.Claims[claim.GetUid()], err = &answer, json.Unmarshal(content, &answer)
+				}
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return nil, err
+				}
+			}
+			if len(old.GetClaims()) == len(claims) {
+				return old, nil
+			}
+			response, err := call()
+			for uid, prepared := range response.GetClaims() {
+				if prepared.GetError() != "" {
+					continue
+				}
+				content, failed := json.Marshal(prepared)
+				err = errors.Join(err, failed, os.WriteFile(answerOf(&drav1.Claim{Uid: uid}), content, 0o644))
+			}
+			return response, err
+		},
+		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
+			for _, claim := range claims {
+				if err := os.Remove(answerOf(claim)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return nil, err
 				}
 			}
 			return call()
