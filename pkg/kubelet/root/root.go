@@ -81,7 +81,7 @@ type owned struct {
 // of is where the folder of a node is: a folder with a short name, to which the node's name is a link, or
 // one with the node's name.
 func (d Directory) of(node string) string {
-	if short, err := os.Readlink(filepath.Join(string(d), node)); err == nil && short == filepath.Base(short) {
+	if short, err := os.Readlink(filepath.Join(string(d), node)); err == nil && short == filepath.Base(short) && !strings.HasPrefix(short, ".") {
 		return filepath.Join(string(d), short)
 	}
 	return filepath.Join(string(d), node)

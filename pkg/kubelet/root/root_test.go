@@ -131,9 +131,11 @@ func TestLinksOfOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, folder, filepath.Base(made.Path))
 	}
-	outside := t.TempDir()
-	require.NoError(t, os.Symlink(outside, filepath.Join(string(directory), "linked-node")))
-	require.Equal(t, filepath.Join(string(directory), "linked-node"), directory.of("linked-node"), "only folders beside it are short names")
+	for i, target := range []string{t.TempDir(), "..", ".", "../a", "AB/plugins"} {
+		node := fmt.Sprint("linked-node-", i)
+		require.NoError(t, os.Symlink(target, filepath.Join(string(directory), node)))
+		require.Equal(t, filepath.Join(string(directory), node), directory.of(node), "only folders beside it have short names")
+	}
 }
 
 // TestShortNames: when the shortest are used up there are longer ones, and no node has one as its name.
