@@ -158,38 +158,59 @@ func forget(o *file.Options) grpc.UnaryServerInterceptor {
 		})
 }
 
+// kept is a folder with the answers for claims.
+type kept string
+
+func (k kept) of(claim string) string { return filepath.Join(string(k), claim+".answer") }
+
+// read returns the answers for those claims that there are.
+func (k kept) read(claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, error) {
+	all := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
+	for _, claim := range claims {
+		content, err := os.ReadFile(k.of(claim.GetUid()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var answer drav1.NodePrepareResourceResponse
+		if err == nil {
+			err = json.Unmarshal(content, &answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all.Claims[claim.GetUid()] = &answer
+	}
+	return all, nil
+}
+
+// write keeps the answers that are no errors.
+func (k kept) write(response *drav1.NodePrepareResourcesResponse) error {
+	var errs []error
+	for uid, answer := range response.GetClaims() {
+		if answer.GetError() != "" {
+			continue
+		}
+		content, err := json.Marshal(answer)
+		errs = append(errs, err, os.WriteFile(k.of(uid), content, 0o644))
+	}
+	return errors.Join(errs...)
+}
+
 // oldAnswers keeps answers in files, and looks into them first.
 func oldAnswers(o *file.Options) grpc.UnaryServerInterceptor {
-	answerOf := func(claim *drav1.Claim) string { return filepath.Join(o.Plugins, o.Name, claim.GetUid()+".answer") }
+	answers := kept(filepath.Join(o.Plugins, o.Name))
 	return intercept(
 		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
-			old := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
-			for _, claim := range claims {
-				var answer drav1.NodePrepareResourceResponse
-				content, err := os.ReadFile(answerOf(claim))
-				if err == nil {
-					old.Claims[claim.GetUid()], err = &answer, json.Unmarshal(content, &answer)
-				}
-				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return nil, err
-				}
-			}
-			if len(old.GetClaims()) == len(claims) {
-				return old, nil
+			old, err := answers.read(claims)
+			if err != nil || len(old.GetClaims()) == len(claims) {
+				return old, err
 			}
 			response, err := call()
-			for uid, prepared := range response.GetClaims() {
-				if prepared.GetError() != "" {
-					continue
-				}
-				content, failed := json.Marshal(prepared)
-				err = errors.Join(err, failed, os.WriteFile(answerOf(&drav1.Claim{Uid: uid}), content, 0o644))
-			}
-			return response, err
+			return response, errors.Join(err, answers.write(response))
 		},
 		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
 			for _, claim := range claims {
-				if err := os.Remove(answerOf(claim)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if err := os.RemoveAll(answers.of(claim.GetUid())); err != nil {
 					return nil, err
 				}
 			}
