@@ -4,9 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -229,15 +229,11 @@ func statusOf(reported healthv1.HealthStatus) corev1.ResourceHealthStatus {
 }
 
 // truncate shortens a message to what the API server takes (truncateHealthMessage in
-// pkg/kubelet/cm/dra), without cutting a character in two, which Protobuf would refuse.
+// pkg/kubelet/cm/dra), between two characters.
 func truncate(message string) string {
-	const ellipsis = "..."
+	const more = "..."
 	if len(message) <= corev1.ResourceHealthMessageMaxLength {
 		return message
 	}
-	end := corev1.ResourceHealthMessageMaxLength - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + ellipsis
+	return strings.ToValidUTF8(message[:corev1.ResourceHealthMessageMaxLength-len(more)], "") + more
 }
