@@ -93,7 +93,7 @@ func (d Directory) allocate(node string) (string, error) {
 	link := filepath.Join(string(d), node)
 	if path := d.of(node); path != link {
 		found, err := read(path)
-		if _, gone := os.Lstat(path); gone == nil && (err != nil || found.Name == node) {
+		if _, missing := os.Lstat(path); missing == nil && (err != nil || found.Name == node) {
 			return path, nil
 		}
 		if err := os.Remove(link); err != nil { // it has outlived its folder
