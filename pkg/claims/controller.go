@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
+
+// pluginPause is the least time between two looks at the Pods of a node for what its plugins do or
+// tell, so that a plugin that flaps does not write without end. Sockets are looked for as often.
+const pluginPause = time.Second
 
 // Controller prepares and unprepares the claims of Pods on fake nodes.
 type Controller struct {
@@ -58,7 +63,7 @@ func New(o Options) *Controller {
 	o.Config.OnChange(c.enqueueAll)
 	o.Owner.OnChange(c.take, c.enqueueAll)
 	if o.Kubelets != nil {
-		o.Kubelets.OnChange(c.enqueueNode, c.pods.loop.Add)
+		o.Kubelets.OnChange(loop.NewDamper(pluginPause, c.enqueueNode).Add, c.pods.loop.Add)
 	}
 	c.addHandlers()
 	return c

@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -134,14 +136,28 @@ func (d *Driver) Unprepare() (plan.Answer, error) {
 	return plan.NotAsked, d.last.err
 }
 
-// ReportsHealth reports whether any real driver reports the health of its devices.
+// ReportsHealth reports whether any real driver reports the health of its devices, or the Pod shows what one has
+// reported.
 func (d *Driver) ReportsHealth() bool {
-	return d.node != nil && d.node.plugins.ReportHealth()
+	return d.node != nil && (d.node.plugins.ReportHealth() || d.pod != nil && showsHealth(d.pod, ""))
+}
+
+// showsHealth reports whether the status of a Pod has the health of a device, or of any device for "".
+func showsHealth(pod *corev1.Pod, id corev1.ResourceID) bool {
+	for _, container := range pod.Status.ContainerStatuses {
+		for _, status := range container.AllocatedResourcesStatus {
+			if slices.ContainsFunc(status.Resources, func(shown corev1.ResourceHealth) bool { return id == "" || shown.ResourceID == id }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Health is what the kubelet shows of an allocated device that a real driver has prepared
-// (UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra).
-func (d *Driver) Health(_ *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
+// (UpdateAllocatedResourcesStatus in pkg/kubelet/cm/dra). A device that the Pod shows as healthy becomes unknown when
+// its driver is gone or silent, even if health is shown only where a driver reports it.
+func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
 	device := d.prepared(claim, result)
 	if device == nil {
 		return nil, nil
@@ -151,13 +167,13 @@ func (d *Driver) Health(_ *corev1.Pod, claim *resourcev1.ResourceClaim, result *
 	if len(device.CDIDeviceIDs) > 0 {
 		health.ResourceID = corev1.ResourceID(device.CDIDeviceIDs[0])
 	}
-	health.Health = corev1.ResourceHealthStatusUnknown
+	health.Reported, health.Health = showsHealth(pod, health.ResourceID), corev1.ResourceHealthStatusUnknown
 	p, err := d.node.plugins.Get(result.Driver)
 	if err != nil || d.state != lifecycle.PluginUp {
 		return health, nil //nolint:nilerr // a plugin that is away reports nothing
 	}
 	reported, known := p.HealthOf(plugin.Device{Pool: device.PoolName, Name: device.DeviceName})
-	health.Reported, health.Health = known, reported.Status
+	health.Reported, health.Health = health.Reported || known, reported.Status
 	if reported.Message != "" {
 		health.Message = &reported.Message
 	}

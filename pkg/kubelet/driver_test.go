@@ -142,3 +142,26 @@ func TestHealthOfDevice(t *testing.T) {
 		require.Equal(t, plan.Health{ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(test.want), Health: corev1.ResourceHealthStatusUnknown}}, *health)
 	}
 }
+
+// TestShownHealthIsWithdrawn: health that a Pod shows becomes unknown when the plugin that has reported it is gone.
+func TestShownHealthIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	result := claimstest.Device("real.example.com", "x")
+	claim, d := claimOf(result), newDriver(t)
+	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: []string{"real.example.com"}}
+	_, err := d.node.claims.Join(d.pod.UID, []claiminfo.Claim{joined})
+	require.NoError(t, err)
+	d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{{PoolName: result.Pool, DeviceName: "x", CDIDeviceIDs: []string{"a/b=c"}}})
+	for shown, want := range map[corev1.ResourceID]bool{"a/b=c": true, "a/b=other": false} {
+		d.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{AllocatedResourcesStatus: []corev1.ResourceStatus{{
+			Name: "claim:c", Resources: []corev1.ResourceHealth{{ResourceID: shown, Health: corev1.ResourceHealthStatusHealthy}},
+		}}}}
+		require.True(t, d.ReportsHealth())
+		health, err := d.Health(d.pod, claim, &result)
+		require.NoError(t, err)
+		require.Equal(t, want, health.Reported, shown)
+		require.Equal(t, corev1.ResourceHealthStatusUnknown, health.Health)
+	}
+	d.pod.Status.ContainerStatuses = nil
+	require.False(t, d.ReportsHealth())
+}

@@ -221,8 +221,8 @@ type KwokDRAConfigurationSpec struct {
 	PodStatus PodStatus `json:"podStatus,omitempty"`
 
 	// RetryInterval is how long a Pod waits after its claims could not be prepared;
-	// up to half of it is added at random. Default: 60s, as with the kubelet, whose
-	// Pods are retried by their regular sync (syncFrequency).
+	// up to half of it is added at random. At least 1s. Default: 60s, as with the kubelet,
+	// whose Pods are retried by their regular sync (syncFrequency).
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 
 	// BindingDelay is how long after its allocation a device with bindingConditions

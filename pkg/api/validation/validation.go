@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,6 +58,9 @@ func ValidateResourcePoolTemplate(t *v1alpha1.ResourcePoolTemplate) field.ErrorL
 	return *root.errs
 }
 
+// leastRetryInterval keeps Pods that fail from being tried, and their failures from being reported, without end.
+const leastRetryInterval = time.Second
+
 // ValidateKwokDRAConfiguration checks a configuration, defaulted or not. Its
 // selectors are checked when they are compiled.
 func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorList {
@@ -66,8 +70,8 @@ func ValidateKwokDRAConfiguration(c *v1alpha1.KwokDRAConfiguration) field.ErrorL
 	if c.Spec.PodStatus != "" {
 		oneOf(spec.child("podStatus"), c.Spec.PodStatus, v1alpha1.PodStatusMinimal, v1alpha1.PodStatusFaithful)
 	}
-	if retry := c.Spec.RetryInterval; retry != nil && retry.Duration <= 0 {
-		spec.child("retryInterval").invalid(retry.Duration.String(), "must be more than 0, for example 60s")
+	if retry := c.Spec.RetryInterval; retry != nil && retry.Duration < leastRetryInterval {
+		spec.child("retryInterval").invalid(retry.Duration.String(), "must be at least %s, for example 60s", leastRetryInterval)
 	}
 	if delay := c.Spec.BindingDelay; delay != nil && delay.Duration < 0 {
 		spec.child("bindingDelay").invalid(delay.Duration.String(), "must not be less than 0, for example 5s")

@@ -27,6 +27,15 @@ func (a answers) lines(claim types.UID) string {
 	return strings.Join(lines, "; ")
 }
 
+// cdiDevices are the CDI devices of a claim.
+func (a answers) cdiDevices(claim types.UID) []string {
+	var ids []string
+	for _, d := range a[claim] {
+		ids = append(ids, d.GetCdiDeviceIds()...)
+	}
+	return ids
+}
+
 // message names a claim to a driver.
 func message(claim *resourcev1.ResourceClaim) *drav1.Claim {
 	return &drav1.Claim{Namespace: claim.Namespace, Name: claim.Name, Uid: string(claim.UID)}

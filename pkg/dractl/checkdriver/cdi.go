@@ -22,10 +22,7 @@ func (w *world) prepareCDI(ctx context.Context) (*resourcev1.ResourceClaim, []st
 	if err != nil {
 		return nil, nil, err
 	}
-	var ids []string
-	for _, d := range found[claims[0].UID] {
-		ids = append(ids, d.GetCdiDeviceIds()...)
-	}
+	ids := found.cdiDevices(claims[0].UID)
 	if len(ids) == 0 {
 		return nil, nil, skipped("the driver names no CDI devices")
 	}

@@ -41,9 +41,14 @@ func (a *allocator) newClaims(ctx context.Context, count int) ([]*resourcev1.Res
 	if len(free) < count {
 		return nil, skipped(fmt.Sprintf("needs %d devices that a claim can have for itself: the driver publishes %d", count, len(free)))
 	}
-	claims := make([]*resourcev1.ResourceClaim, count)
+	return a.claimsFor(ctx, free[:count]...)
+}
+
+// claimsFor creates claims, each with one of the devices allocated.
+func (a *allocator) claimsFor(ctx context.Context, devices ...device) (claims []*resourcev1.ResourceClaim, err error) {
+	claims = make([]*resourcev1.ResourceClaim, len(devices))
 	for i := range claims {
-		if claims[i], err = a.newClaim(ctx, fmt.Sprintf("%s-%d", a.name, i), free[i]); err != nil {
+		if claims[i], err = a.newClaim(ctx, fmt.Sprintf("%s-%d", a.name, i), devices[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,8 +26,9 @@ import (
 const (
 	// assets names the folder of setup-envtest.
 	assets = "KUBEBUILDER_ASSETS"
-	// shortFolder holds the files: the paths of sockets in it must be short, which those of
-	// $TMPDIR are not everywhere.
+	// shortFolder holds the files: the folder of the node in it must have a path no longer than
+	// /var/lib/kubelet, so that sockets have as much room, which one below $TMPDIR has not
+	// everywhere.
 	shortFolder = "/tmp"
 
 	// timeout is that of a statement. A driver has 30 s to publish slices again.
@@ -106,9 +109,9 @@ func (c *command) run(ctx context.Context, arguments []string) (err error) {
 	if err := c.check(arguments); err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp(shortFolder, "dra")
+	folder, err := makeFolder()
 	if err != nil {
-		return fmt.Errorf("make a folder: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	g := given{arguments: arguments, folder: folder, expected: c.driver, timeout: c.timeout}
@@ -123,6 +126,17 @@ func (c *command) run(ctx context.Context, arguments []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.close(ctx)) }()
 	return c.tell(ctx, w, chosen)
+}
+
+// makeFolder makes the folder for all files. os.MkdirTemp would give it a longer name.
+func makeFolder() (string, error) {
+	for try := 1; ; try++ {
+		folder := filepath.Join(shortFolder, "dra"+uuid.NewString()[:5])
+		err := os.Mkdir(folder, 0o700)
+		if err == nil || try == 10 || !errors.Is(err, fs.ErrExist) {
+			return folder, err
+		}
+	}
 }
 
 // check refuses what cannot be run, before anything is created.

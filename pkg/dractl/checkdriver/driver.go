@@ -19,10 +19,9 @@ const (
 	// default.
 	grace = 30 * time.Second
 
-	// The ids of the processes of the driver, in place of the UIDs of its Pods. Those are
-	// longer, but so are the paths of the folders here.
-	firstInstance  = "0f5ca1ab"
-	secondInstance = "1ab0ca5e"
+	// The ids of the processes of the driver, in place of the UIDs of its Pods, and as long.
+	firstInstance  = "0f5ca1ab-1ab0-4ca5-8e00-000000000001"
+	secondInstance = "0f5ca1ab-1ab0-4ca5-8e00-000000000002"
 )
 
 // runner runs the driver on the site.
@@ -108,10 +107,10 @@ func (r *runner) current() *plugin.Plugin {
 func (r *runner) awaitRegistration(ctx context.Context, before *plugin.Plugin) error {
 	return until(ctx, func() (string, error) {
 		if err := r.process.Err(); err != nil {
-			return "registration", err
+			return "", err
 		}
 		if err := r.meet(); err != nil {
-			return "registration", err
+			return "", err
 		}
 		switch now := r.current(); {
 		case now == nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -110,4 +111,27 @@ func prepareRecreated(ctx context.Context, w *world) error {
 		return fmt.Errorf("with another UID: %w", err)
 	}
 	return w.unprepare(ctx, claims[0])
+}
+
+// prepareTaken has a device prepared for a second claim, as if the scheduler had allocated it twice.
+func prepareTaken(ctx context.Context, w *world) error {
+	free, err := w.awaitDevices(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(free, func(d device) bool { return w.shared[d] == nil })
+	if i < 0 {
+		return skipped("needs a device that claims cannot share: the driver publishes none")
+	}
+	claims, err := w.claimsFor(ctx, free[i], free[i])
+	if err != nil {
+		return err
+	}
+	if _, err := w.prepare(ctx, claims[0]); err != nil {
+		return err
+	}
+	if _, err := w.prepare(ctx, claims[1]); err == nil {
+		return fmt.Errorf("device %s is prepared for claim %s, and was prepared for claim %s too", free[i], claims[0].Name, claims[1].Name)
+	}
+	return w.process.Err()
 }

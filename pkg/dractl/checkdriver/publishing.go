@@ -18,7 +18,7 @@ func publishes(ctx context.Context, w *world) error {
 	return until(ctx, func() (string, error) {
 		found, err := w.published(ctx)
 		if err != nil {
-			return "ResourceSlices", err
+			return "", err
 		}
 		if len(found) == 0 {
 			return w.nothing(), nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
@@ -37,6 +39,33 @@ func restartUnprepare(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.unprepare(ctx, claims[0])
+}
+
+// rebootPrepare has a driver start with what a reboot leaves: its own files, and an empty folder of CDI specs. The
+// kubelet prepares the claims of Pods again whose containers it starts again.
+func rebootPrepare(ctx context.Context, w *world) error {
+	prepared, _, err := w.prepareCDI(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.restart(ctx, func() error {
+		if err := w.stop(); err != nil {
+			return err
+		}
+		return errors.Join(os.RemoveAll(w.cdi()), os.Mkdir(w.cdi(), 0o755))
+	})
+	if err != nil {
+		return err
+	}
+	now, err := w.prepare(ctx, prepared)
+	if err != nil {
+		return fmt.Errorf("prepare again: %w", err)
+	}
+	specs, err := cdi.ReadIn("/", w.cdi())
+	if err != nil {
+		return err
+	}
+	return specs.Check(now.cdiDevices(prepared.UID))
 }
 
 // stops ends the driver, and looks for what is left. Stop is an error where a process of the

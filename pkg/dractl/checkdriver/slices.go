@@ -83,7 +83,7 @@ func (p *pools) awaitAll(ctx context.Context, before []resourcev1.ResourceSlice)
 	return until(ctx, func() (string, error) {
 		found, err := p.published(ctx)
 		if err != nil {
-			return "ResourceSlices", err
+			return "", err
 		}
 		if got := names(found); !slices.Equal(want, got) {
 			return fmt.Sprintf("%d of %d devices are published", len(got), len(want)), nil

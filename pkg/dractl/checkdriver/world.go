@@ -159,19 +159,25 @@ func gone(err error) error {
 	return fmt.Errorf("delete what was created: %w", err)
 }
 
-// until waits until a look finds nothing that is missing. What is missing last is the error.
+// until waits until a look finds nothing that is missing. What is missing last is the error, unless a look
+// fails by itself. One that the end of ctx has cut short has seen nothing.
 func until(ctx context.Context, find func() (missing string, err error)) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
-	started := time.Now()
+	started, reason := time.Now(), ""
 	for {
 		missing, err := find()
-		if missing == "" || err != nil && ctx.Err() == nil {
+		switch isCut := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()); {
+		case err == nil && missing != "":
+			reason = missing
+		case !isCut:
 			return err
+		case reason == "":
+			reason = err.Error()
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("after %s: %s", time.Since(started).Round(time.Second), missing)
+			return fmt.Errorf("after %s: %s", time.Since(started).Round(time.Second), reason)
 		case <-ticker.C:
 		}
 	}

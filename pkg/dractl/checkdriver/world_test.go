@@ -3,14 +3,20 @@ package checkdriver
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,4 +87,63 @@ func TestInterruptWhileCreating(t *testing.T) {
 	require.Equal(t, 1, claims.left())
 	require.NoError(t, w.close(ctx))
 	require.Zero(t, claims.left())
+}
+
+// TestUntil: what was missing when the time was up is the error, and not that the last look was cut short.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	ended := errors.New("the driver has ended")
+	for name, test := range map[string]struct {
+		find func(ctx context.Context) (string, error)
+		want string
+	}{
+		"found":              {func(context.Context) (string, error) { return "", nil }, ""},
+		"fails":              {func(context.Context) (string, error) { return "", ended }, "the driver has ended"},
+		"missing to the end": {func(context.Context) (string, error) { return "2 of 4 devices are published", nil }, "after 5s: 2 of 4 devices are published"},
+		"the last look is cut short": {func(ctx context.Context) (string, error) {
+			if deadline, _ := ctx.Deadline(); time.Until(deadline) > 2*look {
+				return "2 of 4 devices are published", nil
+			}
+			<-ctx.Done()
+			return "", fmt.Errorf("list slices: %w", ctx.Err())
+		}, "after 5s: 2 of 4 devices are published"},
+		"the last look fails": {func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ended
+		}, "the driver has ended"},
+		"the only look is cut short": {func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", fmt.Errorf("list slices: %w", ctx.Err())
+		}, "after 5s: list slices: context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				err := until(ctx, func() (string, error) { return test.find(ctx) })
+				if test.want == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.EqualError(t, err, test.want)
+			})
+		})
+	}
+}
+
+// TestFolderIsShort: sockets have as much room as below /var/lib/kubelet, and instances are as long as UIDs.
+func TestFolderIsShort(t *testing.T) {
+	t.Parallel()
+	folder, err := makeFolder()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	kubelet, err := startKubelet(t.Context(), folder, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "check-0f5ca1ab", UID: "1"}})
+	require.NoError(t, err)
+	t.Cleanup(kubelet.end)
+	require.LessOrEqual(t, len(kubelet.root.Plugins()), len("/var/lib/kubelet/plugins"))
+	require.LessOrEqual(t, len(kubelet.root.Registry()), len("/var/lib/kubelet/plugins_registry"))
+	for _, instance := range []string{firstInstance, secondInstance} {
+		require.NoError(t, uuid.Validate(instance))
+	}
 }

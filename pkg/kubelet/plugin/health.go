@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
@@ -18,10 +20,20 @@ import (
 
 const (
 	// staleAfter is how long a report holds that does not say how long (DefaultHealthTimeout
-	// in pkg/kubelet/cm/dra).
-	staleAfter = 30 * time.Second
+	// in pkg/kubelet/cm/dra). longestTimeout bounds what a report may say.
+	staleAfter     = 30 * time.Second
+	longestTimeout = 365 * 24 * time.Hour
+	// forgottenAfter is how long a device is remembered whose report is out of date.
+	forgottenAfter = 5 * time.Minute
+	// mostDevices is how many devices of a plugin are remembered. Those whose reports
+	// end first make room.
+	mostDevices = 10_000
 	// watchAgain is how long after the end of a stream the next one is opened.
 	watchAgain = 5 * time.Second
+	// firstPause and longestPause bound the time between two changes that are told. It doubles
+	// as long as there are changes in each pause.
+	firstPause   = time.Second
+	longestPause = 10 * time.Second
 )
 
 // Device names a device of a driver.
@@ -39,7 +51,14 @@ type Health struct {
 type health struct {
 	mu      sync.Mutex
 	devices map[Device]Health
-	stale   *time.Timer
+	// timer fires when the next report goes out of date or is forgotten, and when a change
+	// that is held back may be told.
+	timer *time.Timer
+
+	// isOwed says that a change is held back until the pause ends.
+	isOwed   bool
+	pause    time.Duration
+	pauseEnd time.Time
 }
 
 // HealthOf is what the driver has reported of a device. It reports nothing of one whose
@@ -48,7 +67,7 @@ func (p *Plugin) HealthOf(device Device) (reported Health, known bool) {
 	p.health.mu.Lock()
 	defer p.health.mu.Unlock()
 	reported, known = p.health.devices[device]
-	if !known || time.Now().After(reported.until) {
+	if !known || !time.Now().Before(reported.until) {
 		return Health{Status: corev1.ResourceHealthStatusUnknown}, known
 	}
 	return reported, true
@@ -65,7 +84,7 @@ func (p *Plugin) ReportsHealth() bool {
 // none.
 func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	var client healthv1.DRAResourceHealthClient = healthv1.V1Alpha1ClientWrapper{Client: healthv1alpha1.NewDRAResourceHealthClient(p.conn)}
-	if slices.Contains(p.services, healthv1.DRAResourceHealthService) {
+	if p.hasHealthV1 {
 		client = healthv1.NewDRAResourceHealthClient(p.conn)
 	}
 	ctx, none := context.WithCancel(ctx)
@@ -88,31 +107,102 @@ func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	}, watchAgain)
 }
 
-// update takes a report, and reports whether anything is not as it was. Devices that are
-// not in it keep what was said of them, for as long as it holds.
+// update takes a report, and reports whether a change is to be told now. Devices that are
+// not in the report keep what was said of them, for as long as that holds. Changed is called for
+// a change that is held back, and when reports go out of date.
 func (h *health) update(response *healthv1.NodeWatchResourcesResponse, changed func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := time.Now()
+	hasChanged := h.expire(now)
 	before := maps.Clone(h.devices)
 	if h.devices == nil {
 		h.devices = map[Device]Health{}
 	}
-	now, next := time.Now(), staleAfter
 	for _, reported := range response.GetDevices() {
 		holds := staleAfter
 		if seconds := reported.GetHealthCheckTimeoutSeconds(); seconds > 0 {
-			holds = time.Duration(seconds) * time.Second
+			holds = time.Duration(min(seconds, int64(longestTimeout/time.Second))) * time.Second
 		}
-		next = min(next, holds)
 		device := Device{reported.GetDevice().GetPoolName(), reported.GetDevice().GetDeviceName()}
-		h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage()), now.Add(holds)}
+		if len(device.Pool) <= validation.DNS1123SubdomainMaxLength && len(device.Name) <= validation.DNS1123LabelMaxLength { // or no claim can have it
+			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage()), now.Add(holds)}
+		}
 	}
-	if h.stale == nil {
-		h.stale = time.AfterFunc(next+time.Millisecond, changed)
-	} else {
-		h.stale.Reset(next + time.Millisecond)
+	h.limit()
+	hasChanged = hasChanged || !maps.EqualFunc(before, h.devices, func(a, b Health) bool { return a.Status == b.Status && a.Message == b.Message })
+	return h.schedule(now, hasChanged, changed)
+}
+
+// expire makes devices unknown whose reports are out of date, and later forgets them. It reports
+// whether any became unknown.
+func (h *health) expire(now time.Time) (hasChanged bool) {
+	unknown := Health{Status: corev1.ResourceHealthStatusUnknown}
+	for device, reported := range h.devices {
+		switch unknown.until = reported.until; {
+		case now.Before(reported.until):
+		case !now.Before(reported.until.Add(forgottenAfter)):
+			delete(h.devices, device)
+		case reported != unknown:
+			h.devices[device], hasChanged = unknown, true
+		}
 	}
-	return !maps.EqualFunc(before, h.devices, func(a, b Health) bool { return a.Status == b.Status && a.Message == b.Message })
+	return hasChanged
+}
+
+// limit forgets the devices whose reports end first if there are too many.
+func (h *health) limit() {
+	if len(h.devices) <= mostDevices {
+		return
+	}
+	byEnd := slices.SortedFunc(maps.Keys(h.devices), func(a, b Device) int { return h.devices[a].until.Compare(h.devices[b].until) })
+	for _, device := range byEnd[:len(byEnd)-mostDevices] {
+		delete(h.devices, device)
+	}
+}
+
+// schedule reports whether a change is to be told now, and sets the timer for what comes next.
+func (h *health) schedule(now time.Time, hasChanged bool, changed func()) (tell bool) {
+	h.isOwed = h.isOwed || hasChanged
+	if tell = h.isOwed && !now.Before(h.pauseEnd); tell {
+		isQuiet := now.Sub(h.pauseEnd) >= h.pause
+		h.isOwed, h.pause = false, min(2*h.pause, longestPause)
+		if isQuiet {
+			h.pause = firstPause
+		}
+		h.pauseEnd = now.Add(h.pause)
+	}
+	var next time.Time
+	if h.isOwed {
+		next = h.pauseEnd
+	}
+	for _, reported := range h.devices {
+		end := reported.until
+		if !now.Before(end) {
+			end = end.Add(forgottenAfter)
+		}
+		if next.IsZero() || end.Before(next) {
+			next = end
+		}
+	}
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	if !next.IsZero() {
+		h.timer = time.AfterFunc(next.Sub(now), func() { h.wake(changed) })
+	}
+	return tell
+}
+
+// wake looks at what the time has changed.
+func (h *health) wake(changed func()) {
+	h.mu.Lock()
+	now := time.Now()
+	tell := len(h.devices) > 0 && h.schedule(now, h.expire(now), changed)
+	h.mu.Unlock()
+	if tell {
+		changed()
+	}
 }
 
 // clear forgets all reports, and reports whether there were any.
@@ -120,9 +210,9 @@ func (h *health) clear() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := len(h.devices) > 0
-	h.devices = nil
-	if h.stale != nil {
-		h.stale.Stop()
+	h.devices, h.isOwed = nil, false
+	if h.timer != nil {
+		h.timer.Stop()
 	}
 	return known
 }
@@ -139,10 +229,11 @@ func statusOf(reported healthv1.HealthStatus) corev1.ResourceHealthStatus {
 }
 
 // truncate shortens a message to what the API server takes (truncateHealthMessage in
-// pkg/kubelet/cm/dra).
+// pkg/kubelet/cm/dra), between two characters.
 func truncate(message string) string {
+	const more = "..."
 	if len(message) <= corev1.ResourceHealthMessageMaxLength {
 		return message
 	}
-	return message[:corev1.ResourceHealthMessageMaxLength-3] + "..."
+	return strings.ToValidUTF8(message[:corev1.ResourceHealthMessageMaxLength-len(more)], "") + more
 }

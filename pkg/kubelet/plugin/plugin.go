@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/stats"
+	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -23,16 +26,25 @@ import (
 // pkg/kubelet/cm/dra/plugin).
 const CallTimeout = 45 * time.Second
 
+// reconnectInterval is the least time between two connections to a plugin (the base delay of
+// gRPC's backoff).
+const reconnectInterval = time.Second
+
 // Plugin is one plugin of a driver that has registered.
 type Plugin struct {
 	Driver, Endpoint string
 
-	services []string
-	client   drav1.DRAPluginClient
-	conn     *grpc.ClientConn
+	client drav1.DRAPluginClient
+	conn   *grpc.ClientConn
+	// hasHealthV1 says that health is reported by v1, and not by v1alpha1.
+	hasHealthV1 bool
 	// connected is kept by its Set.
 	connected bool
 	health    health
+
+	// stop ends what running has, which the Set starts when it adds the plugin.
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // newPlugin connects to a plugin, sooner or later: gRPC tries until the connection is closed.
@@ -41,23 +53,25 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 	if err != nil {
 		return nil, fmt.Errorf("invalid supported gRPC versions of DRA driver plugin %s at endpoint %s: %w", info.Name, info.Endpoint, err)
 	}
-	p := &Plugin{Driver: info.Name, Endpoint: endpoint, services: info.SupportedVersions}
+	p := &Plugin{Driver: info.Name, Endpoint: endpoint, hasHealthV1: slices.Contains(info.SupportedVersions, healthv1.DRAResourceHealthService)}
+	var nextDial time.Time // gRPC dials one at a time
 	p.conn, err = grpc.NewClient("unix:"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithChainUnaryInterceptor(o.Calls),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			select { // a plugin that drops all connections is dialled no more often than one that refuses them
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Until(nextDial)):
+			}
+			nextDial = time.Now().Add(reconnectInterval)
 			socket, err := o.Endpoint(endpoint) // what is there now may not be what has registered
 			if err != nil {
 				return nil, err
 			}
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
+			return dialSocket(ctx, socket)
 		}),
-		grpc.WithStatsHandler(monitor(func(is bool) {
-			connected(p, is)
-			if !is {
-				go p.conn.Connect() // gRPC holds a lock here; by itself it would not connect before the next call
-			}
-		})))
+		grpc.WithStatsHandler(monitor(func(is bool) { connected(p, is) })))
 	if err != nil {
 		return nil, fmt.Errorf("create gRPC connection to DRA driver %s plugin at endpoint %s: %w", info.Name, endpoint, err)
 	}
@@ -66,6 +80,25 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 		p.client = drav1beta1.V1Beta1ClientWrapper{DRAPluginClient: drav1beta1.NewDRAPluginClient(p.conn)}
 	}
 	return p, nil
+}
+
+// keepConnected connects until ctx ends, also after a connection has broken off: by itself gRPC would
+// wait for the next call.
+func (p *Plugin) keepConnected(ctx context.Context) {
+	for {
+		if state := p.conn.GetState(); state != connectivity.Idle {
+			if !p.conn.WaitForStateChange(ctx, state) {
+				return
+			}
+			continue
+		}
+		p.conn.Connect()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(reconnectInterval):
+		}
+	}
 }
 
 // supported are the gRPC services that can be called, the newest first.

@@ -6,8 +6,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +22,8 @@ import (
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,8 +39,12 @@ type fake struct {
 	info   *registrationv1.PluginInfo
 	health chan *healthv1alpha1.NodeWatchResourcesResponse
 
-	mu       sync.Mutex
-	infoErr  error
+	mu      sync.Mutex
+	infoErr error
+	// notifyErr is the answer to all that the plugin is told.
+	notifyErr error
+	// streams counts the open streams of health.
+	streams  atomic.Int32
 	told     []*registrationv1.RegistrationStatus
 	prepared int
 }
@@ -50,7 +59,7 @@ func (f *fake) NotifyRegistrationStatus(_ context.Context, status *registrationv
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told = append(f.told, status)
-	return &registrationv1.RegistrationStatusResponse{}, nil
+	return &registrationv1.RegistrationStatusResponse{}, f.notifyErr
 }
 
 func (f *fake) NodePrepareResources(_ context.Context, request *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
@@ -69,6 +78,8 @@ func (f *fake) NodeUnprepareResources(context.Context, *drav1.NodeUnprepareResou
 }
 
 func (f *fake) NodeWatchResources(_ *healthv1alpha1.NodeWatchResourcesRequest, stream healthv1alpha1.DRAResourceHealth_NodeWatchResourcesServer) error {
+	f.streams.Add(1)
+	defer f.streams.Add(-1)
 	for {
 		select {
 		case <-stream.Context().Done():
@@ -125,8 +136,15 @@ func newWorld(t *testing.T) *world {
 // the plugin.
 func (w *world) plugin(name string, versions ...string) (f *fake, remove, stop func()) {
 	w.Helper()
+	f, socket, stop := w.listen(name, versions...)
+	return f, w.serve(socket), stop
+}
+
+// listen starts a plugin. It returns its socket and how to stop it.
+func (w *world) listen(name string, versions ...string) (f *fake, socket string, stop func()) {
+	w.Helper()
 	f = &fake{health: make(chan *healthv1alpha1.NodeWatchResourcesResponse)}
-	socket := filepath.Join(w.folder, name)
+	socket = filepath.Join(w.folder, name)
 	f.info = &registrationv1.PluginInfo{Type: registrationv1.DRAPlugin, Name: "driver", Endpoint: socket, SupportedVersions: versions}
 	server := grpc.NewServer()
 	registrationv1.RegisterRegistrationServer(server, f)
@@ -137,14 +155,23 @@ func (w *world) plugin(name string, versions ...string) (f *fake, remove, stop f
 	require.NoError(w, err)
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(listener) }) // it ends with Stop
-	ctx, cancel := context.WithCancel(w.Context())
-	running.Go(func() { w.Serve(ctx, socket) })
 	w.Cleanup(func() {
-		cancel()
 		server.Stop()
 		running.Wait()
 	})
-	return f, cancel, server.Stop
+	return f, socket, server.Stop
+}
+
+// serve serves a socket. It returns how to remove the socket.
+func (w *world) serve(socket string) (remove func()) {
+	ctx, cancel := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Serve(ctx, socket) })
+	w.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return cancel
 }
 
 func (w *world) eventually(what string, is func() bool) {
@@ -304,10 +331,66 @@ func TestStale(t *testing.T) {
 	require.Equal(t, corev1.ResourceHealthStatusUnknown, reported.Status)
 }
 
-// TestMessageIsShortened: the API server takes no longer one.
-func TestMessageIsShortened(t *testing.T) {
+// TestFailedRegistrationLeavesNothing: what is started for a plugin ends with the try to register it. No other test
+// runs beside it, whose goroutines it would see.
+func TestFailedRegistrationLeavesNothing(t *testing.T) {
+	w := newWorld(t)
+	f, socket, _ := w.listen("a", drav1.DRAPluginService)
+	f.notifyErr = errors.New("not now")
+	for range 3 {
+		_, err := w.register(t.Context(), socket)
+		require.ErrorContains(t, err, "not now")
+		require.False(t, w.Has("driver"))
+	}
+	require.Len(t, f.refusals(), 3)
+	var stacks strings.Builder
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
+	require.NotContains(t, stacks.String(), "watchHealth")
+	require.NotContains(t, stacks.String(), "keepConnected")
+	w.eventually("no stream is left", func() bool { return f.streams.Load() == 0 })
+}
+
+// TestDroppedConnections: a plugin that drops each connection is not connected to without end.
+func TestDroppedConnections(t *testing.T) {
 	t.Parallel()
-	long := make([]byte, 2000)
-	require.Len(t, truncate(string(long)), corev1.ResourceHealthMessageMaxLength)
-	require.Equal(t, "short", truncate("short"))
+	w := newWorld(t)
+	f, socket, _ := w.listen("a", drav1.DRAPluginService)
+	f.info.Endpoint = filepath.Join(w.folder, "drops")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", f.info.Endpoint)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	connections := make(chan time.Time, 1000)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections <- time.Now()
+			_, _ = conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // empty SETTINGS: gRPC is connected
+			_ = conn.Close()
+		}
+	}()
+	w.serve(socket)
+	first := <-connections
+	for range 2 {
+		<-connections
+	}
+	require.Greater(t, time.Since(first), reconnectInterval)
+}
+
+// TestLongPath: a driver may know the folder of its node by a path that is shorter than the one it is served by.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := filepath.Join(w.folder, strings.Repeat("l", root.LongestSocket))
+	require.NoError(t, os.Symlink(w.folder, long))
+	w.options.Endpoint = func(named string) (string, error) { return filepath.Join(long, filepath.Base(named)), nil }
+	_, socket, _ := w.listen("a", drav1.DRAPluginService)
+	w.serve(filepath.Join(long, filepath.Base(socket)))
+	w.eventually("connected", func() bool { return w.Connected("driver") })
+	p, err := w.Get("driver")
+	require.NoError(t, err)
+	_, err = p.Prepare(t.Context(), []*drav1.Claim{{Uid: "1"}})
+	require.NoError(t, err)
 }

@@ -90,7 +90,8 @@ func (s *Set) Len() int {
 	return all
 }
 
-// add registers a plugin, and watches the health of its devices until ctx ends.
+// add registers a plugin, keeps its connection, and watches the health of its devices until it is
+// removed or ctx ends.
 func (s *Set) add(ctx context.Context, p *Plugin) error {
 	s.mu.Lock()
 	for _, other := range s.plugins[p.Driver] {
@@ -101,14 +102,15 @@ func (s *Set) add(ctx context.Context, p *Plugin) error {
 	}
 	s.plugins[p.Driver] = append(s.plugins[p.Driver], p)
 	s.mu.Unlock()
+	ctx, p.stop = context.WithCancel(ctx)
 	klog.FromContext(ctx).V(2).Info("Registered the DRA plugin", "driver", p.Driver, "endpoint", p.Endpoint)
 	s.options.Changed(p.Driver)
-	p.conn.Connect() // to know early whether it can be reached
-	go p.watchHealth(ctx, func() { s.options.HealthChanged(p.Driver) })
+	p.running.Go(func() { p.keepConnected(ctx) })
+	p.running.Go(func() { p.watchHealth(ctx, func() { s.options.HealthChanged(p.Driver) }) })
 	return nil
 }
 
-// remove unregisters a plugin.
+// remove unregisters a plugin, and ends all that add has started for it.
 func (s *Set) remove(ctx context.Context, p *Plugin) {
 	s.mu.Lock()
 	s.plugins[p.Driver] = slices.DeleteFunc(s.plugins[p.Driver], func(other *Plugin) bool { return other == p })
@@ -116,6 +118,8 @@ func (s *Set) remove(ctx context.Context, p *Plugin) {
 		delete(s.plugins, p.Driver)
 	}
 	s.mu.Unlock()
+	p.stop()
+	p.running.Wait()
 	if err := p.conn.Close(); err != nil {
 		klog.FromContext(ctx).Error(err, "Closing the connection to the DRA plugin failed", "driver", p.Driver, "endpoint", p.Endpoint)
 	}

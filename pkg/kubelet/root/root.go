@@ -5,10 +5,10 @@ package root
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,12 +45,14 @@ const (
 	// dialTimeout is how long a plugin has to take a connection. The system does that for it.
 	dialTimeout = time.Second
 
-	// longestSocket is what sun_path of unix(7) holds.
-	longestSocket = 107
-	// socketName is what is left below plugins_registry for the driver's name and its suffix.
-	socketName = 40
-	// shortName is the length of the name of a folder whose node's name is too long.
-	shortName = 12
+	// LongestSocket is what sun_path of unix(7) holds.
+	LongestSocket = 107
+	// shortName is the length of the name of a folder whose node has a longer one, as long as there are
+	// such names. In a directory of up to 13 characters, such as /run/kwok-dra, the path of the folder
+	// is then no longer than kubeletRoot, so that sockets have paths that fit if they fit on a kubelet.
+	shortName = 2
+	// namesTried is how many short names are tried of each length.
+	namesTried = 10
 	// mostSockets is how many sockets below plugins_registry are served.
 	mostSockets = 1000
 )
@@ -98,21 +100,65 @@ type owned struct {
 	UID  types.UID `json:"uid"`
 }
 
-// of is where the folder of a node is. A name that is too long for paths of sockets has a
-// short one instead.
+// of is where the folder of a node is: a folder with a short name, to which the node's name is a link, or
+// one with the node's name.
 func (d Directory) of(node string) string {
-	folder := filepath.Join(string(d), node)
-	if len(folder)+len("/"+registry+"/")+socketName > longestSocket {
-		sum := sha256.Sum256([]byte(node))
-		folder = filepath.Join(string(d), fmt.Sprintf("%x", sum[:shortName/2]))
+	if short, err := os.Readlink(filepath.Join(string(d), node)); err == nil && short == filepath.Base(short) && !strings.HasPrefix(short, ".") {
+		return filepath.Join(string(d), short)
 	}
-	return folder
+	return filepath.Join(string(d), node)
+}
+
+// allocate returns where the folder of a node is. If it is nowhere and the node's name is long, it makes a folder with
+// a short name, unless it finds none that is free.
+func (d Directory) allocate(node string) (string, error) {
+	link := filepath.Join(string(d), node)
+	if path := d.of(node); path != link {
+		found, err := read(path)
+		if _, missing := os.Lstat(path); missing == nil && (err != nil || found.Name == node) {
+			return path, nil
+		}
+		if err := os.Remove(link); err != nil { // it has outlived its folder
+			return "", fmt.Errorf("make the folder of node %s: %w", node, err)
+		}
+	}
+	if _, err := os.Lstat(link); len(node) <= shortName || !errors.Is(err, fs.ErrNotExist) {
+		return link, nil
+	}
+	for try := range 3 * namesTried {
+		short := newShortName(shortName + try/namesTried)
+		switch err := os.Mkdir(filepath.Join(string(d), short), 0o755); {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case err != nil:
+			return "", fmt.Errorf("make the folder of node %s: %w", node, err)
+		}
+		if err := os.Symlink(short, link); err != nil {
+			return "", fmt.Errorf("link the folder of node %s: %w", node, errors.Join(err, os.Remove(filepath.Join(string(d), short))))
+		}
+		return filepath.Join(string(d), short), nil
+	}
+	return link, nil
+}
+
+// newShortName makes a name that no node has: those of nodes have no capital letters.
+func newShortName(length int) string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	name := []byte{letters[rand.IntN(len(letters))]}
+	for len(name) < length {
+		name = append(name, (letters + "0123456789")[rand.IntN(len(letters)+10)])
+	}
+	return string(name)
 }
 
 // Make makes the folder of a node, unless it is there. It belongs to the name of the node: as below a
 // kubelet, what is in it outlives the Node object.
 func (d Directory) Make(node string, uid types.UID) (*Root, error) {
-	root := &Root{Path: d.of(node), owned: owned{node, uid}}
+	path, err := d.allocate(node)
+	if err != nil {
+		return nil, err
+	}
+	root := &Root{Path: path, owned: owned{node, uid}}
 	found, err := read(root.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -208,15 +254,26 @@ func (r *Root) OnHost(named string) string {
 	if below, isBelow := strings.CutPrefix(path, kubeletRoot+"/"); isBelow {
 		return filepath.Join(r.Path, below)
 	}
+	if below, isBelow := strings.CutPrefix(path, r.link()+"/"); isBelow {
+		return filepath.Join(r.Path, below)
+	}
 	if strings.HasPrefix(path, r.Path+string(filepath.Separator)) {
 		return path
 	}
 	return filepath.Join(r.Path, "host", path)
 }
 
-// Remove removes the folder with all that is in it. Symbolic links in it are not followed.
+// link is the path of the folder by the name of the node.
+func (r *Root) link() string { return filepath.Join(filepath.Dir(r.Path), r.Name) }
+
+// Remove removes the folder with all that is in it, and then the link to it. Symbolic links in it are not
+// followed.
 func (r *Root) Remove() error {
-	if err := os.RemoveAll(r.Path); err != nil {
+	err := os.RemoveAll(r.Path)
+	if short, linked := os.Readlink(r.link()); err == nil && linked == nil && short == filepath.Base(r.Path) {
+		err = os.Remove(r.link())
+	}
+	if err != nil {
 		return fmt.Errorf("remove the folder of node %s: %w", r.Name, err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package root
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
@@ -74,7 +76,7 @@ func TestMake(t *testing.T) {
 // TestOpenDirectory: there is room for the paths of sockets, also where a link leads to.
 func TestOpenDirectory(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, v1alpha1.MaxPluginsDir, longestSocket-len("/"+registry+"/")-socketName-len("/")-shortName)
+	require.Equal(t, v1alpha1.MaxPluginsDir, LongestSocket-len("/"+registry+"/")-50-len("/")-shortName, "50 characters are left for the names of sockets")
 	directory := string(newDirectory(t))
 	long := filepath.Join(directory, strings.Repeat("a", v1alpha1.MaxPluginsDir))
 	_, err := OpenDirectory(long)
@@ -109,24 +111,97 @@ func TestOwnerIsNoFile(t *testing.T) {
 	}
 }
 
-// TestLongNames: every socket has a path that fits, and a file tells whose folder it is.
+// TestLongNames: whatever a node is called, sockets have as much room as below /var/lib/kubelet, and the
+// folder has the node's name for people.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
-	directory := newDirectory(t)
-	long := strings.Repeat("a", 253)
-	made, err := directory.Make(long, "1")
-	require.NoError(t, err)
-	listen(t, filepath.Join(made.Registry(), strings.Repeat("d", socketName)))
-	other, err := directory.Make(strings.Repeat("a", 252)+"b", "2")
-	require.NoError(t, err)
-	require.NotEqual(t, made.Path, other.Path)
+	var directory Directory
+	for path := ""; directory == ""; { // as long as /run/kwok-dra
+		path = fmt.Sprintf("/tmp/r%07d", rand.IntN(10_000_000))
+		if os.Mkdir(path, 0o750) == nil {
+			t.Cleanup(func() { require.NoError(t, os.RemoveAll(path)) })
+			directory = Directory(path)
+		}
+	}
+	const driver, uid = "a-driver-of-27-chars.exampl", "0f5ca1ab-1ab0-4ca5-8e00-000000000000"
+	var want []*Root
+	for _, length := range []int{3, 25, 36, 63, 252, 253} {
+		node := strings.Repeat("a", length)
+		made, err := directory.Make(node, "1")
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(made.Path), len(kubeletRoot))
+		listen(t, filepath.Join(made.Registry(), driver+"-"+uid+"-reg.sock"))
+		listen(t, filepath.Join(made.Registry(), strings.Repeat("d", 64)+"-reg.sock"))
+		listen(t, filepath.Join(made.Plugins(), driver, "dra-"+uid+".sock"))
 
-	found, err := directory.Find(long)
-	require.NoError(t, err)
-	require.Equal(t, made, found)
+		named := filepath.Join(string(directory), node)
+		require.DirExists(t, filepath.Join(named, "plugins_registry"))
+		endpoint, err := made.Endpoint(filepath.Join(named, "plugins", "e.sock"))
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(made.Plugins(), "e.sock"), endpoint)
+		require.Equal(t, filepath.Join(made.Plugins(), "f"), made.OnHost(filepath.Join(named, "plugins", "f")))
+
+		again, err := directory.Make(node, "1")
+		require.NoError(t, err)
+		require.Equal(t, made, again)
+		found, err := directory.Find(node)
+		require.NoError(t, err)
+		require.Equal(t, made, found)
+		want = append(want, made)
+	}
 	roots, err := directory.List()
 	require.NoError(t, err)
-	require.ElementsMatch(t, []*Root{made, other}, roots)
+	require.ElementsMatch(t, want, roots)
+
+	later, err := directory.Make(want[0].Name, "2")
+	require.NoError(t, err)
+	require.DirExists(t, filepath.Join(string(directory), later.Name, "plugins"))
+	for _, made := range append(want[1:], later) {
+		require.NoError(t, made.Remove())
+	}
+	left, err := os.ReadDir(string(directory))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestLinksOfOthers: a link whose folder is gone, or is another node's by now, is not followed.
+func TestLinksOfOthers(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	other, err := directory.Make("another-node", "1")
+	require.NoError(t, err)
+	for node, folder := range map[string]string{"gone-node": "ZZZ", "moved-node": filepath.Base(other.Path)} {
+		require.NoError(t, os.Symlink(folder, filepath.Join(string(directory), node)))
+		found, err := directory.Find(node)
+		require.NoError(t, err)
+		require.Nil(t, found)
+		made, err := directory.Make(node, "1")
+		require.NoError(t, err)
+		require.NotEqual(t, folder, filepath.Base(made.Path))
+	}
+	for i, target := range []string{t.TempDir(), "..", ".", "../a", "AB/plugins"} {
+		node := fmt.Sprint("linked-node-", i)
+		require.NoError(t, os.Symlink(target, filepath.Join(string(directory), node)))
+		require.Equal(t, filepath.Join(string(directory), node), directory.of(node), "only folders beside it have short names")
+	}
+}
+
+// TestShortNames: when the shortest are used up there are longer ones, and no node has one as its name.
+func TestShortNames(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	names := map[string]bool{}
+	for len(names) < 26*36 {
+		name := newShortName(shortName)
+		require.NotEmpty(t, validation.IsDNS1123Subdomain(name))
+		if !names[name] {
+			require.NoError(t, os.Mkdir(filepath.Join(string(directory), name), 0o750))
+		}
+		names[name] = true
+	}
+	made, err := directory.Make("node-0", "1")
+	require.NoError(t, err)
+	require.Len(t, filepath.Base(made.Path), shortName+1)
 }
 
 // TestForeignFolders: what kwok-dra has not made it neither lists nor removes.

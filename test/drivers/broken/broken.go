@@ -32,6 +32,10 @@ const (
 	NewGeneration = "new-generation"
 	// Forget knows nothing of what earlier processes have prepared.
 	Forget = "forget"
+	// OldAnswers answers for what earlier processes have prepared without preparing it again.
+	OldAnswers = "old-answers"
+	// Careless prepares a device for two claims.
+	Careless = "careless"
 	// PublishOnce does not publish slices again.
 	PublishOnce = "publish-once"
 )
@@ -45,6 +49,7 @@ type requests func(next round) round
 var (
 	byCalls = map[string]calls{
 		ForeignDevice: foreignDevice, PrepareOnce: prepareOnce, UnknownClaim: unknownClaim, LeaveSpec: leaveSpec, Forget: forget,
+		OldAnswers: oldAnswers,
 	}
 	byRequests = map[string]requests{IncompletePool: incompletePool, PublishOnce: publishOnce}
 )
@@ -53,6 +58,7 @@ var (
 func Modes() []string {
 	return slices.Sorted(maps.Keys(map[string]bool{
 		IncompletePool: true, ForeignDevice: true, PrepareOnce: true, UnknownClaim: true, LeaveSpec: true, NewGeneration: true, Forget: true, PublishOnce: true,
+		OldAnswers: true, Careless: true,
 	}))
 }
 
@@ -66,8 +72,12 @@ func Break(ctx context.Context, mode string, config *rest.Config, o *file.Option
 		o.Intercept = intercept(o)
 		return nil
 	}
-	if mode == NewGeneration {
+	switch mode {
+	case NewGeneration:
 		return newGeneration(ctx, o)
+	case Careless:
+		o.Exclusive = false
+		return nil
 	}
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/json"

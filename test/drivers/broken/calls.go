@@ -2,8 +2,10 @@ package broken
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -80,12 +82,6 @@ func (k *known) add(claims []*drav1.Claim) error {
 	return errors.Join(errs...)
 }
 
-func (k *known) has(claim *drav1.Claim) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.claims[claim.GetUid()]
-}
-
 func prepareOnce(*file.Options) grpc.UnaryServerInterceptor {
 	prepared := &known{}
 	return intercept(func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
@@ -140,7 +136,7 @@ func leaveSpec(o *file.Options) grpc.UnaryServerInterceptor {
 	})
 }
 
-// forget refuses claims that have a CDI spec of another process.
+// forget refuses claims that have a CDI spec of another process, once: it would keep their devices from others.
 func forget(o *file.Options) grpc.UnaryServerInterceptor {
 	prepared := &known{}
 	return intercept(
@@ -154,8 +150,68 @@ func forget(o *file.Options) grpc.UnaryServerInterceptor {
 				if err != nil {
 					return nil, err
 				}
-				if len(specs) > 0 && !prepared.has(claim) {
+				if len(specs) > 0 && prepared.add([]*drav1.Claim{claim}) == nil {
 					return nil, fmt.Errorf("claim %s is of another process", claim.GetName())
+				}
+			}
+			return call()
+		})
+}
+
+// kept is a folder with the answers for claims.
+type kept string
+
+func (k kept) of(claim string) string { return filepath.Join(string(k), claim+".answer") }
+
+// read returns the answers for those claims that there are.
+func (k kept) read(claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, error) {
+	all := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
+	for _, claim := range claims {
+		content, err := os.ReadFile(k.of(claim.GetUid()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var answer drav1.NodePrepareResourceResponse
+		if err == nil {
+			err = json.Unmarshal(content, &answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all.Claims[claim.GetUid()] = &answer
+	}
+	return all, nil
+}
+
+// write keeps the answers that are no errors.
+func (k kept) write(response *drav1.NodePrepareResourcesResponse) error {
+	var errs []error
+	for uid, answer := range response.GetClaims() {
+		if answer.GetError() != "" {
+			continue
+		}
+		content, err := json.Marshal(answer)
+		errs = append(errs, err, os.WriteFile(k.of(uid), content, 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// oldAnswers keeps answers in files, and looks into them first.
+func oldAnswers(o *file.Options) grpc.UnaryServerInterceptor {
+	answers := kept(filepath.Join(o.Plugins, o.Name))
+	return intercept(
+		func(claims []*drav1.Claim, call func() (*drav1.NodePrepareResourcesResponse, error)) (*drav1.NodePrepareResourcesResponse, error) {
+			old, err := answers.read(claims)
+			if err != nil || len(old.GetClaims()) == len(claims) {
+				return old, err
+			}
+			response, err := call()
+			return response, errors.Join(err, answers.write(response))
+		},
+		func(claims []*drav1.Claim, call func() (*drav1.NodeUnprepareResourcesResponse, error)) (*drav1.NodeUnprepareResourcesResponse, error) {
+			for _, claim := range claims {
+				if err := os.RemoveAll(answers.of(claim.GetUid())); err != nil {
+					return nil, err
 				}
 			}
 			return call()

@@ -44,6 +44,8 @@ type Options struct {
 	Report bool
 	// Shared has several claims get the same device.
 	Shared bool
+	// Exclusive refuses to prepare a device for a claim that another one has, unless they share it.
+	Exclusive bool
 	// Instance tells apart those of a rolling update; empty without one.
 	Instance string
 	// Intercept, if there is one, sees the calls of the plugin.
@@ -160,6 +162,9 @@ func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Devic
 			continue
 		}
 		path := d.File(result.Device)
+		if err := d.take(claim.UID, &result); err != nil {
+			return nil, err
+		}
 		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
 			return nil, err
 		}
@@ -178,6 +183,39 @@ func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Devic
 		return nil, err
 	}
 	return devices, os.WriteFile(d.spec(claim.UID), content, 0o644)
+}
+
+// take notes that an allocated device is prepared for a claim. It returns an error if it is for another one.
+func (d *Driver) take(claim types.UID, result *resourcev1.DeviceRequestAllocationResult) error {
+	if !d.Exclusive || result.ShareID != nil || result.AdminAccess != nil && *result.AdminAccess {
+		return nil
+	}
+	user, err := os.ReadFile(d.taken(result.Device))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.WriteFile(d.taken(result.Device), []byte(claim), 0o644)
+	case err == nil && string(user) != string(claim):
+		return fmt.Errorf("device %s is prepared for another claim: %s", result.Device, user)
+	}
+	return err
+}
+
+// taken is the file that says which claim has a device for itself.
+func (d *Driver) taken(device string) string {
+	return filepath.Join(d.Plugins, d.Name, device+".taken")
+}
+
+// free notes that a claim has no device for itself any more.
+func (d *Driver) free(claim types.UID) error {
+	all, err := filepath.Glob(d.taken("*"))
+	for _, name := range all {
+		user, failed := os.ReadFile(name)
+		if failed == nil && string(user) == string(claim) {
+			failed = os.Remove(name)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // report writes the files of devices to the status of their claim.
@@ -222,6 +260,9 @@ func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 
 // unprepare removes the files that the CDI spec of a claim names, and then the spec.
 func (d *Driver) unprepare(claim types.UID) error {
+	if err := d.free(claim); err != nil {
+		return err
+	}
 	content, err := os.ReadFile(d.spec(claim))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -104,7 +104,7 @@ func outcomes(report checkdriver.Report, outcome string) []string {
 }
 
 // quick leaves out the statement for which drivers have 30 s.
-const quick = "^(registers|publishes|prepare|unprepare|cdi|restart|kill|rolling|stops|slices-away)"
+const quick = "^(registers|publishes|prepare|unprepare|cdi|restart|reboot|kill|rolling|stops|slices-away)"
 
 func TestCheckDriver(t *testing.T) {
 	t.Parallel()
@@ -141,6 +141,28 @@ func TestCheckDriver(t *testing.T) {
 			require.Contains(t, report.Results[0].Seen, "driver file.example.com has registered, and not other.example.com")
 			require.Equal(t, []string{"publishes"}, outcomes(report, "skipped"))
 		})
+		for name, test := range map[string]struct {
+			driver, instance, failed string
+		}{
+			"longest name":                      {strings.Repeat("d", 51) + ".example.com", "", ""},
+			"longest name in a rolling update":  {strings.Repeat("d", 15) + ".example.com", "{instance}", ""},
+			"too long a name in rolling update": {strings.Repeat("d", 16) + ".example.com", "{instance}", "registers"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				only := "^(registers|prepare-answers)"
+				if test.instance != "" {
+					only = "^(registers|rolling)"
+				}
+				report, _ := r.check(t, "--only", only, "--", "--driver", test.driver, "--instance", test.instance)
+				if test.failed == "" {
+					require.Empty(t, outcomes(report, "FAILED"), "%+v", report)
+				} else {
+					require.Equal(t, []string{test.failed}, outcomes(report, "FAILED"), "%+v", report)
+					require.Contains(t, report.Results[0].Seen, "invalid argument")
+				}
+			})
+		}
 		t.Run("interrupt", func(t *testing.T) {
 			t.Parallel()
 			r.interrupt(t)
@@ -162,6 +184,8 @@ var statements = map[string]string{
 	broken.LeaveSpec:      "cdi-removed",
 	broken.NewGeneration:  "restart-slices",
 	broken.Forget:         "restart-unprepare",
+	broken.OldAnswers:     "reboot-prepare",
+	broken.Careless:       "prepare-taken",
 	broken.PublishOnce:    "slices-deleted",
 }
 

@@ -1,9 +1,11 @@
 package drivers
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/drivers/file"
@@ -40,4 +42,26 @@ func TestRollingUpdate(t *testing.T) {
 	require.Len(t, one.since(0), 4)
 	gone.wiped()
 	require.Equal(t, before, three.published())
+}
+
+// TestLongNames: a node with a name like those of clouds has room for the sockets of rolling updates, which have the
+// UID of a Pod in their names.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	s := newGeneralScene(t, cluster.Options{})
+	const node, driver = "gke-cluster-1-gpu-pool-1a2b3c4d-x9", "file.example.com"
+	s.newNodeOf(node, driver)
+	root, err := filepath.EvalSymlinks(filepath.Join(s.plugins, node))
+	require.NoError(t, err)
+	instance := func(o *file.Options) {
+		o.Name, o.Instance = driver, string(uuid.NewUUID())
+		o.Registry, o.Plugins, o.CDI = filepath.Join(root, "plugins_registry"), filepath.Join(root, "plugins"), filepath.Join(root, "cdi")
+	}
+	one := s.start(node, instance)
+	two := s.start(node, instance)
+	s.runs("first", node)
+	require.Equal(t, []string{getInfo, notify, prepare + " first"}, two.since(0))
+	two.Stop()
+	s.runs("second", node)
+	require.Equal(t, []string{getInfo, notify, prepare + " second"}, one.since(0))
 }

@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	var o file.Options
+	o := file.Options{Exclusive: true}
 	flag.StringVar(&o.Name, "driver", "file.example.com", "name of the driver")
 	flag.StringVar(&o.Node, "node", "", "name of the node")
 	flag.StringVar(&o.Registry, "registry", "/var/lib/kubelet/plugins_registry", "folder in which plugins register")

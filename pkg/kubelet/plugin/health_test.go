@@ -1,0 +1,164 @@
+package plugin
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
+)
+
+// patient is a Plugin in a bubble that notes when changes of its health are told.
+type patient struct {
+	Plugin
+	began time.Time
+	told  []string
+}
+
+// report takes a report of devices, each "name=message", that holds for some seconds.
+func (p *patient) report(status healthv1.HealthStatus, seconds int64, devices ...string) {
+	r := &healthv1.NodeWatchResourcesResponse{}
+	for _, device := range devices {
+		name, message, _ := strings.Cut(device, "=")
+		r.Devices = append(r.Devices, &healthv1.DeviceHealth{
+			Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: name}, Health: status, Message: message, HealthCheckTimeoutSeconds: seconds,
+		})
+	}
+	if p.health.update(r, p.tell) {
+		p.tell()
+	}
+}
+
+// tell notes the time and the health of the device a.
+func (p *patient) tell() {
+	reported, _ := p.HealthOf(Device{"p", "a"})
+	p.told = append(p.told, fmt.Sprintf("%s %s", time.Since(p.began), reported.Status))
+}
+
+// inBubble runs a test of a patient.
+func inBubble(t *testing.T, test func(t *testing.T, p *patient)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &patient{began: time.Now()}
+		test(t, p)
+		p.health.clear()
+	})
+}
+
+// TestStaleIsTold: each report goes out of date when it says so, whatever others say, and that is told once.
+func TestStaleIsTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		reports func(p *patient)
+		want    []string
+	}{
+		"longer than the default": {func(p *patient) { p.report(healthv1.HealthStatus_HEALTHY, 60, "a") }, []string{"0s Healthy", "1m0s Unknown"}},
+		"beside a shorter one": {func(p *patient) {
+			p.report(healthv1.HealthStatus_HEALTHY, 60, "a")
+			p.report(healthv1.HealthStatus_HEALTHY, 10, "b")
+		}, []string{"0s Healthy", "1s Healthy", "10s Healthy", "1m0s Unknown"}},
+		"left out while others are reported": {func(p *patient) {
+			p.report(healthv1.HealthStatus_HEALTHY, 0, "a", "b")
+			for range 60 {
+				time.Sleep(time.Second)
+				p.report(healthv1.HealthStatus_HEALTHY, 0, "b")
+			}
+		}, []string{"0s Healthy", "30s Unknown", "1m30s Unknown"}},
+		"renewed": {func(p *patient) {
+			for range 3 {
+				p.report(healthv1.HealthStatus_HEALTHY, 0, "a")
+				time.Sleep(20 * time.Second)
+			}
+		}, []string{"0s Healthy", "1m10s Unknown"}},
+		"never": {func(p *patient) { p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, "a") }, []string{"0s Healthy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, p *patient) {
+				test.reports(p)
+				time.Sleep(time.Hour)
+				require.Equal(t, test.want, p.told)
+			})
+		})
+	}
+}
+
+// TestFlappingIsHeldBack: a plugin that changes its mind all the time is heard ever more rarely, and what it says last
+// arrives.
+func TestFlappingIsHeldBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *patient) {
+		for range 10_000 {
+			p.report(healthv1.HealthStatus_HEALTHY, 0, "a")
+			time.Sleep(time.Millisecond)
+			p.report(healthv1.HealthStatus_UNHEALTHY, 0, "a")
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(15 * time.Second)
+		require.Len(t, p.told, 6, p.told)
+		require.Equal(t, "25s Unhealthy", p.told[5])
+		p.told = nil
+		time.Sleep(time.Minute)
+		p.report(healthv1.HealthStatus_HEALTHY, 0, "a")
+		require.Equal(t, []string{"49.999s Unknown", "1m35s Healthy"}, p.told, "at once after a quiet time")
+	})
+}
+
+// TestDevicesAreForgotten: the memory of a plugin is bounded by what it reports now, and by a number.
+func TestDevicesAreForgotten(t *testing.T) {
+	batch := func(i, size int) (names []string) {
+		for k := range size {
+			names = append(names, fmt.Sprintf("%d-%d", i, k))
+		}
+		return names
+	}
+	t.Run("stale", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, p *patient) {
+			for i := range 100 {
+				p.report(healthv1.HealthStatus_HEALTHY, 0, batch(i, 100)...)
+				time.Sleep(time.Minute)
+				require.LessOrEqual(t, len(p.health.devices), 600)
+			}
+			time.Sleep(forgottenAfter)
+			require.Empty(t, p.health.devices)
+			require.False(t, p.ReportsHealth())
+		})
+	})
+	t.Run("too many", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, p *patient) {
+			for i := range 5 {
+				p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, batch(i, mostDevices/4)...)
+				time.Sleep(time.Second)
+			}
+			require.Len(t, p.health.devices, mostDevices)
+			_, known := p.HealthOf(Device{"p", "0-0"})
+			require.False(t, known, "the oldest make room")
+			_, known = p.HealthOf(Device{"p", "4-0"})
+			require.True(t, known)
+		})
+	})
+	t.Run("long names", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, p *patient) {
+			p.report(healthv1.HealthStatus_HEALTHY, 0, strings.Repeat("x", 64))
+			require.Empty(t, p.health.devices)
+		})
+	})
+}
+
+// TestMessageIsShortened to what the API server takes, between two characters.
+func TestMessageIsShortened(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "short", truncate("short"))
+	require.Len(t, truncate(strings.Repeat("x", 2000)), corev1.ResourceHealthMessageMaxLength)
+	for shift := range 4 {
+		cut := truncate(strings.Repeat("x", shift) + strings.Repeat("温", 2000))
+		require.True(t, utf8.ValidString(cut), "%q", cut)
+		require.LessOrEqual(t, len(cut), corev1.ResourceHealthMessageMaxLength)
+		require.Greater(t, len(cut), corev1.ResourceHealthMessageMaxLength-utf8.UTFMax)
+		require.True(t, strings.HasSuffix(cut, "温..."))
+	}
+}
