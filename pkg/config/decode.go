@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	var errs []error
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
+		if err == nil && isBlank(data) {
+			err = fmt.Errorf("%s %w", path, errBlank)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue
@@ -70,6 +74,14 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	return documents, errors.Join(errs...)
 }
 
+// errBlank refuses a text with nothing in it. It is mostly one that has been cut off, or that
+// is being written, and would retire everything.
+var errBlank = errors.New("is empty: where it is to configure nothing, write a comment into it")
+
+func isBlank(text []byte) bool {
+	return len(bytes.TrimSpace(text)) == 0
+}
+
 // Decode reads all YAML or JSON documents of one source, a file or the key of a
 // ConfigMap. The error names every problem, each with the source, the object,
 // the field, the value and what would be valid.
@@ -81,6 +93,9 @@ func Decode(source string, data []byte) (*Documents, error) {
 // read adds the documents of a source.
 func (d *Documents) read(source string, data []byte) error {
 	texts, err := strict.Split(data)
+	if problems, is := errors.AsType[strict.Problems](err); is {
+		return place{source: source}.refuseFor(problems)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
