@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
@@ -28,6 +29,8 @@ type Documents struct {
 	changes string
 	// carrier is the object that has the documents that are added, if there is one.
 	carrier *corev1.ObjectReference
+	// size is how many devices the templates make.
+	size int
 }
 
 // sourced remembers where a document is from, for errors.
@@ -173,7 +176,7 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 	if source != customResource { // they are of the object that the document was copied from
 		template.UID, template.CreationTimestamp = "", metav1.Time{}
 	}
-	compiled, errs := devices.Compile(template)
+	compiled, errs := d.compile(template)
 	at := placeOf(source, v1alpha1.ResourcePoolTemplateKind, template.Name)
 	if problems = append(problems, independent(problems, errs)...); len(problems) > 0 {
 		return at.refuseFor(problems)
@@ -182,6 +185,20 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 	d.templates = append(d.templates, sourced[*devices.Template]{at, compiled})
 	return nil
 }
+
+// compile makes a template ready for use. It makes none once there are too many devices,
+// which NewSet refuses.
+func (d *Documents) compile(template *v1alpha1.ResourcePoolTemplate) (*devices.Template, field.ErrorList) {
+	if d.size > devices.MaxDevices {
+		return nil, field.ErrorList{field.Forbidden(field.NewPath("spec", "devices"), tooManyDevices)}
+	}
+	compiled, errs := devices.Compile(template)
+	d.size += compiled.Size()
+	return compiled, errs
+}
+
+// tooManyDevices is why a template is refused that goes beyond what all may make.
+var tooManyDevices = fmt.Sprintf("all templates together may make at most %d devices: lower count, or remove templates", devices.MaxDevices)
 
 // instead are fields of ResourceSlices that have another form in a template.
 var instead = map[string]string{

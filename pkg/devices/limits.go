@@ -22,9 +22,11 @@ import (
 const (
 	// valueBudget is for one value: an annotation as large as it may be is read as
 	// JSON. renderBudget with budgetPerValue is for all values that are rendered for
-	// one object, outputBudget with outputPerValue for what these yield.
+	// one object, of which mostPerValues is for all values however many there are.
+	// outputBudget with outputPerValue is for what these yield.
 	valueBudget                  = 2 << 20
 	renderBudget, budgetPerValue = 64 << 20, 256 << 10
+	mostPerValues                = 1 << 30
 	outputBudget, outputPerValue = 64 << 10, 1 << 10
 	// stepCost is for each call, each round of a loop and each comparison in it,
 	// elementCost for each element of a list or map besides the bytes of its text.

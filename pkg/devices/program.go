@@ -66,7 +66,7 @@ type rendering struct {
 // newRendering is for that many values.
 func newRendering(values int) *rendering {
 	return &rendering{templates: map[*program]*template.Template{}, budget: budget{
-		all:     renderBudget + float64(values)*budgetPerValue,
+		all:     renderBudget + min(float64(values)*budgetPerValue, mostPerValues),
 		outputs: outputBudget + float64(values)*outputPerValue,
 	}}
 }
