@@ -58,10 +58,10 @@ func TestCostlySteps(t *testing.T) {
 	for expression, ends := range map[string]bool{
 		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"),`, 60) + `empty)`:      true,
 		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"; "i"),`, 60) + `empty)`: true,
-		each + `$all | to_entries | empty`:                                                      true,
-		each + `$all == $all | empty`:                                                           true,
-		`.metadata.annotations | . == . and length > 1000`:                                      false,
-		`.metadata.annotations.a | test("^a.*b$") and length == 200000`:                         false,
+		each + `$all | to_entries | empty`:                                                     true,
+		each + `$all == $all | empty`:                                                          true,
+		`.metadata.annotations | . == . and length > 1000`:                                     false,
+		`.metadata.annotations.a | test("^a.*b$") and length == 200000`:                        false,
 		`.metadata.annotations | to_entries | map(select(.value | test("^1"))) | length > 600`: false,
 	} {
 		synctest.Test(t, func(t *testing.T) {
