@@ -29,15 +29,17 @@ const (
 	mostAnswers = 1024
 )
 
-// The API server is asked about new tokens so many times per second, and apart from
-// that about those of users: made-up tokens cost the cluster little, and whoever
-// sends them shuts no user out who was known before.
+// The API server is asked so many times per second about the new tokens of an address, and
+// of all, and apart from that for each user that it knows: made-up tokens and made-up paths
+// cost the cluster little, and whoever sends them shuts nobody else out.
 const (
-	newPerSecond   = 5
-	newAtOnce      = 20
-	usersPerSecond = 50
-	usersAtOnce    = 100
-	userFor        = 24 * time.Hour
+	newPerSecond    = 5
+	newAtOnce       = 20
+	allNewPerSecond = 50
+	allNewAtOnce    = 100
+	usersPerSecond  = 10
+	usersAtOnce     = 50
+	userFor         = 24 * time.Hour
 )
 
 // Guard lets requests through that the API server allows.
@@ -46,10 +48,12 @@ type Guard struct {
 	// answers are by what was asked, and strangers are the tokens of nobody. They are
 	// apart, so that strangers do not push out what is known of users.
 	answers, strangers *cache.LRUExpireCache
-	// users are the tokens that the API server knew when it was last asked.
+	// users are the names of users by the tokens that the API server knew when it was last
+	// asked.
 	users *cache.LRUExpireCache
-	// ofNew and ofUsers bound how often it is asked.
-	ofNew, ofUsers flowcontrol.PassiveRateLimiter
+	// ofNew, ofAllNew and ofUsers bound how often it is asked.
+	ofNew, ofUsers *Limiter
+	ofAllNew       flowcontrol.PassiveRateLimiter
 }
 
 // NewGuard makes a Guard that asks by a client, which must be allowed to create
@@ -60,8 +64,9 @@ func NewGuard(client kubernetes.Interface) *Guard {
 		answers:   cache.NewLRUExpireCache(mostAnswers),
 		strangers: cache.NewLRUExpireCache(mostAnswers),
 		users:     cache.NewLRUExpireCache(mostAnswers),
-		ofNew:     flowcontrol.NewTokenBucketPassiveRateLimiter(newPerSecond, newAtOnce),
-		ofUsers:   flowcontrol.NewTokenBucketPassiveRateLimiter(usersPerSecond, usersAtOnce),
+		ofNew:     NewLimiter(newPerSecond, newAtOnce),
+		ofAllNew:  flowcontrol.NewTokenBucketPassiveRateLimiter(allNewPerSecond, allNewAtOnce),
+		ofUsers:   NewLimiter(usersPerSecond, usersAtOnce),
 	}
 }
 
@@ -78,35 +83,34 @@ func (q question) hash() hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
 }
 
-// answer is the response to a request.
+// answer is the response to a request, of a user where the token is one's.
 type answer struct {
 	status int
 	text   string
+	user   string
 }
 
 var (
-	allowed  = answer{status: http.StatusOK}
-	stranger = answer{http.StatusUnauthorized, "the API server does not know the token"}
-	tooMany  = answer{http.StatusTooManyRequests, "too many tokens to ask the API server about: try again later"}
+	stranger = answer{status: http.StatusUnauthorized, text: "the API server does not know the token"}
+	tooMany  = answer{status: http.StatusTooManyRequests, text: "you ask for too much that the API server has to be asked about: try again later"}
 )
 
 // Wrap guards a handler. Without a valid token the answer is 401, without the
-// right to the path 403, 429 where the API server is asked too often, and 500 where
-// it cannot be asked.
+// right to the path 403, 429 where the API server would be asked too often for a user or
+// an address, and 500 where it cannot be asked.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := g.ask(r.Context(), r)
-		if a == allowed {
-			next.ServeHTTP(w, r)
-			return
-		}
-		switch a.status {
+		switch a := g.ask(r.Context(), r); a.status {
+		case http.StatusOK:
+			next.ServeHTTP(w, withUser(r, a.user))
+		case http.StatusTooManyRequests:
+			TooMany(w, a.text)
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-		case http.StatusTooManyRequests:
-			w.Header().Set("Retry-After", "1")
+			fallthrough
+		default:
+			http.Error(w, a.text, a.status)
 		}
-		http.Error(w, a.text, a.status)
 	})
 }
 
@@ -114,7 +118,7 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return answer{http.StatusUnauthorized, "give a token of the cluster: Authorization: Bearer TOKEN"}
+		return answer{status: http.StatusUnauthorized, text: "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
 	q := question{token, strings.ToLower(r.Method), r.URL.Path}
 	if known, ok := g.answers.Get(q.hash()); ok {
@@ -124,24 +128,25 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 	if _, ok := g.strangers.Get(who); ok {
 		return stranger
 	}
-	if !g.mayAsk(who) {
+	if !g.mayAsk(who, r) {
 		return tooMany
 	}
 	a, err := g.review(ctx, q)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot ask the API server who may read", "path", q.path)
-		return answer{http.StatusInternalServerError, "the API server cannot be asked who may read this"}
+		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
 	}
 	g.remember(who, q, a)
 	return a
 }
 
-// mayAsk reports whether the API server may be asked about a token now.
-func (g *Guard) mayAsk(who hash) bool {
-	if _, ok := g.users.Get(who); ok {
-		return g.ofUsers.TryAccept()
+// mayAsk reports whether the API server may be asked about the token of a request now. The
+// user pays, or else the address.
+func (g *Guard) mayAsk(who hash, r *http.Request) bool {
+	if user, ok := g.users.Get(who); ok {
+		return g.ofUsers.Accept(user.(string))
 	}
-	return g.ofNew.TryAccept()
+	return g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
 }
 
 func (g *Guard) remember(who hash, q question, a answer) {
@@ -150,7 +155,7 @@ func (g *Guard) remember(who hash, q question, a answer) {
 		g.strangers.Add(who, nil, goodFor)
 		return
 	}
-	g.users.Add(who, nil, userFor)
+	g.users.Add(who, a.user, userFor)
 	g.answers.Add(q.hash(), a, goodFor)
 }
 
@@ -180,7 +185,7 @@ func (g *Guard) review(ctx context.Context, q question) (answer, error) {
 		return answer{}, fmt.Errorf("create SubjectAccessReview of user %s: %w", user.Username, err)
 	}
 	if !may.Status.Allowed {
-		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, q.verb, q.path)}, nil
+		return answer{http.StatusForbidden, fmt.Sprintf("user %q cannot %s path %q; a ClusterRole with nonResourceURLs allows it", user.Username, q.verb, q.path), user.Username}, nil
 	}
-	return allowed, nil
+	return answer{status: http.StatusOK, user: user.Username}, nil
 }

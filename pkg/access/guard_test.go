@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,8 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 )
 
-// cluster is an API server that knows one token, of a user who may get /metrics.
+// cluster is an API server that knows the tokens "good" of a user who may get /metrics, and
+// "powerless" of one who may get nothing, each with any number behind it.
 type cluster struct {
 	asked int
 	err   error
@@ -28,9 +30,9 @@ func (c *cluster) guard() *Guard {
 	client.PrependReactor("create", "tokenreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
 		c.asked++
 		review := action.(kubetesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
-		if review.Spec.Token == "good" {
+		if user, known := map[string]string{"good": "jane", "powerless": "eve"}[strings.TrimRight(review.Spec.Token, "0123456789")]; known {
 			review.Status.Authenticated = true
-			review.Status.User = authenticationv1.UserInfo{Username: "jane", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"a": {"b"}}}
+			review.Status.User = authenticationv1.UserInfo{Username: user, Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"a": {"b"}}}
 		}
 		return true, review, c.err
 	})
@@ -45,8 +47,13 @@ func (c *cluster) guard() *Guard {
 }
 
 func request(t *testing.T, g *Guard, method, path, authorization string) *httptest.ResponseRecorder {
+	return requestFrom(t, g, "192.0.2.1:1234", method, path, authorization)
+}
+
+func requestFrom(t *testing.T, g *Guard, address, method, path, authorization string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+	r.RemoteAddr = address
 	r.Header.Set("Authorization", authorization)
 	g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) })).ServeHTTP(w, r)
 	return w
@@ -155,4 +162,80 @@ func TestGuardBoundsWhatAUserCosts(t *testing.T) {
 		}
 		require.Equal(t, 1+usersAtOnce, c.asked)
 	})
+}
+
+// TestGuardShutsNobodyOut: whoever asks for too much is the only one who is shut out, and
+// costs the API server little.
+func TestGuardShutsNobodyOut(t *testing.T) {
+	t.Parallel()
+	for name, flood := range map[string]func(i int) (address, path, token string){
+		"made-up paths":      func(i int) (string, string, string) { return "192.0.2.9:1", fmt.Sprint("/", i), "powerless" },
+		"tokens of one user": func(i int) (string, string, string) { return "192.0.2.9:1", "/metrics", fmt.Sprint("powerless", i) },
+		"made-up tokens": func(i int) (string, string, string) {
+			return fmt.Sprint("192.0.2.9:", i), "/metrics", fmt.Sprint("bad", i)
+		},
+		"addresses of one net": func(i int) (string, string, string) {
+			return fmt.Sprintf("[2001:db8::%x]:1", i), "/metrics", fmt.Sprint("bad", i)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &cluster{}
+				g := c.guard()
+				const floods, requests = 10, 15 * 100
+				for i := range floods {
+					for k := range requests {
+						address, path, token := flood(i*requests + k)
+						requestFrom(t, g, address, "GET", path, "Bearer "+token)
+						time.Sleep(time.Second / 100) // of the bubble's clock
+					}
+					require.Equal(t, 200, request(t, g, "GET", "/metrics", "Bearer good").Code, "a user who asks every 15 s")
+					require.Equal(t, 200, request(t, g, "GET", "/metrics", fmt.Sprint("Bearer good", i)).Code, "one who has a new token")
+				}
+				require.LessOrEqual(t, c.asked, floods*(2+15*usersPerSecond)+usersAtOnce)
+			})
+		})
+	}
+}
+
+// TestLimiter: each client has a budget of its own, and there is no end to clients.
+func TestLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter(1, 2)
+		for range 2 {
+			require.True(t, l.Accept("a"))
+		}
+		require.False(t, l.Accept("a"))
+		require.True(t, l.Accept("b"))
+		time.Sleep(time.Second) // of the bubble's clock
+		require.True(t, l.Accept("a"))
+		require.False(t, l.Accept("a"))
+		for i := range 2 * mostClients {
+			l.Accept(fmt.Sprint(i))
+		}
+		require.LessOrEqual(t, len(l.budgets.Keys()), mostClients)
+	})
+}
+
+// TestClientOf: a user counts by the name, and a stranger by the address.
+func TestClientOf(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.1:1234":           "address 192.0.2.1",
+		"[::ffff:192.0.2.1]:1234":  "address 192.0.2.1",
+		"[2001:db8::1:2:3:4]:1234": "network 2001:db8::/64",
+		"[fe80::1%eth0]:1":         "network fe80::/64",
+		"pipe":                     "address pipe",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.RemoteAddr = address
+		require.Equal(t, want, ClientOf(r))
+	}
+	var client string
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+	r.Header.Set("Authorization", "Bearer good")
+	(&cluster{}).guard().Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { client = ClientOf(r) })).ServeHTTP(httptest.NewRecorder(), r)
+	require.Equal(t, "user jane", client)
 }

@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -78,6 +79,9 @@ func newAdapter() adapter {
 // parse parses a text of one document.
 func parse(text string) (strict.Document, strict.Problems) {
 	texts, err := strict.Split([]byte(text))
+	if problems, is := errors.AsType[strict.Problems](err); is {
+		return strict.Document{}, problems
+	}
 	if err != nil {
 		return strict.Document{}, strict.Problems{{Text: err.Error()}}
 	}

@@ -93,12 +93,12 @@ func (c *ConfigMap) Run(ctx context.Context) {
 	c.informer.Run(ctx)
 }
 
-// versionOf is the newest version, of a ConfigMap or of none. Its data alone counts.
+// versionOf is the newest version, of a ConfigMap or of none. Its texts alone count.
 func (c *ConfigMap) versionOf(configMap *corev1.ConfigMap) version {
 	if configMap == nil {
 		return version{read: func() content { return c.absent }}
 	}
-	return version{id: fmt.Sprintf("%q", configMap.Data), object: configMap, read: func() content {
+	return version{id: fmt.Sprintf("%q %q", configMap.Data, configMap.BinaryData), object: configMap, read: func() content {
 		documents, err := c.decode(configMap)
 		return content{newest: documents, broken: err, required: true}
 	}}
@@ -117,11 +117,29 @@ func CheckConfigMap(configMap *corev1.ConfigMap) error {
 func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	documents := &Documents{carrier: referToConfigMap(configMap)}
 	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
+	texts := textsOf(configMap)
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		source := fmt.Sprintf("%s, key %s", carrierOf(configMap), key)
-		errs = append(errs, documents.read(source, []byte(configMap.Data[key])))
+		if isBlank(texts[key]) {
+			errs = append(errs, fmt.Errorf("%s %w, or remove the key", source, errBlank))
+			continue
+		}
+		errs = append(errs, documents.read(source, texts[key]))
 	}
 	return documents, errors.Join(errs...)
+}
+
+// textsOf are the texts of a ConfigMap by their keys. kubectl puts a file that is not UTF-8
+// under binaryData, and others put any file there.
+func textsOf(configMap *corev1.ConfigMap) map[string][]byte {
+	texts := maps.Clone(configMap.BinaryData)
+	if texts == nil {
+		texts = map[string][]byte{}
+	}
+	for key, text := range configMap.Data {
+		texts[key] = []byte(text)
+	}
+	return texts
 }
 
 // adaptedKey is the key of the ConfigMap dra-kwok-configmap that has its text.
@@ -130,11 +148,15 @@ const adaptedKey = "config.yaml"
 // decodeAdaptedConfigMap reads dra-kwok-configmap. One without data asks for nothing.
 func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	origin := devices.Origin{Document: carrierOf(configMap), Carrier: referToConfigMap(configMap)}
-	text, has := configMap.Data[adaptedKey]
-	if !has && len(configMap.Data) > 0 {
+	texts := textsOf(configMap)
+	text, has := texts[adaptedKey]
+	if !has && len(texts) > 0 {
 		return nil, fmt.Errorf("%s: data: Required value: the key %s, with driver and mappings", origin.Document, adaptedKey)
 	}
-	adapted, err := adapters.ConfigMap(text)
+	if has && isBlank(text) {
+		return nil, fmt.Errorf("%s, key %s %w, or remove the key", origin.Document, adaptedKey, errBlank)
+	}
+	adapted, err := adapters.ConfigMap(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s, key %s: %w", origin.Document, adaptedKey, err)
 	}

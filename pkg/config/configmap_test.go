@@ -144,6 +144,58 @@ func TestConfigMapThatIsInvalid(t *testing.T) {
 	})
 }
 
+// TestUnreadableTextsKeepTheConfiguration: a text that cannot be read says nothing, wherever it
+// is, so what was good last stays in force, and an event says what is wrong where.
+func TestUnreadableTextsKeepTheConfiguration(t *testing.T) {
+	t.Parallel()
+	utf16 := "\xff\xfe"
+	for _, character := range template("b") + "---\n" + template("c") {
+		utf16 += string(character) + "\x00"
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"Latin-1":        {"# f\xfcr GPUs\n" + template("b"), "key a.yaml: line 1 of the document: the byte 0xfc at offset 3 is not UTF-8: save the text as UTF-8"},
+		"further down":   {template("b") + "---\n" + template("c") + "# f\xfcr GPUs\n", "is not UTF-8: save the text as UTF-8"},
+		"UTF-16":         {utf16, "key a.yaml: line 1 of the document: the text is UTF-16, which > of PowerShell writes: save it as UTF-8"},
+		"zeros":          {"\x00\x00\x00\x00", "the byte 0x00 at offset 0 is no text"},
+		"zeros at end":   {template("b") + "\x00", "is no text: save the text as UTF-8, without NUL bytes"},
+		"gzip":           {"\x1f\x8b\x08\x00", "the text is compressed by gzip: decompress it"},
+		"nothing":        {"", "key a.yaml is empty: where it is to configure nothing, write a comment into it, or remove the key"},
+		"nothing to see": {" \n\n", "key a.yaml is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := watching(t, template("a"))
+				good := c.store.Current()
+				unreadable := configMapOf()
+				unreadable.BinaryData = map[string][]byte{"a.yaml": []byte(test.text)}
+				c.update(unreadable)
+				require.Same(t, good, c.store.Current())
+				events := c.events()
+				require.Len(t, events, 1)
+				require.Contains(t, events[0], "Warning InvalidConfiguration ConfigMap kube-system/kwok-dra, key a.yaml")
+				require.Contains(t, events[0], test.want)
+			})
+		})
+	}
+}
+
+// TestBinaryDataIsRead where it is text.
+func TestBinaryDataIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t, template("a"))
+		binary := configMapOf(template("b"))
+		binary.BinaryData = map[string][]byte{"z.yaml": []byte("\xef\xbb\xbf" + template("c"))}
+		c.update(binary)
+		require.Equal(t, []string{"b", "c"}, setNames(c.store.Current()), "with a byte order mark too")
+		binary.BinaryData["z.yaml"] = []byte(template("d"))
+		c.update(binary)
+		require.Equal(t, []string{"b", "d"}, setNames(c.store.Current()))
+		require.Empty(t, c.events())
+	})
+}
+
 func TestConfigMapThatIsInvalidAtStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

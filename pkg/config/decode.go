@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
@@ -27,6 +29,8 @@ type Documents struct {
 	changes string
 	// carrier is the object that has the documents that are added, if there is one.
 	carrier *corev1.ObjectReference
+	// size is how many devices the templates make.
+	size int
 }
 
 // sourced remembers where a document is from, for errors.
@@ -59,6 +63,9 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	var errs []error
 	for _, path := range paths {
 		data, err := untrusted.ReadNamed(path, maxFile)
+		if err == nil && isBlank(data) {
+			err = fmt.Errorf("%s %w", path, errBlank)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue
@@ -73,6 +80,14 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	return documents, errors.Join(errs...)
 }
 
+// errBlank refuses a text with nothing in it. It is mostly one that has been cut off, or that
+// is being written, and would retire everything.
+var errBlank = errors.New("is empty: where it is to configure nothing, write a comment into it")
+
+func isBlank(text []byte) bool {
+	return len(bytes.TrimSpace(text)) == 0
+}
+
 // Decode reads all YAML or JSON documents of one source, a file or the key of a
 // ConfigMap. The error names every problem, each with the source, the object,
 // the field, the value and what would be valid.
@@ -84,6 +99,9 @@ func Decode(source string, data []byte) (*Documents, error) {
 // read adds the documents of a source.
 func (d *Documents) read(source string, data []byte) error {
 	texts, err := strict.Split(data)
+	if problems, is := errors.AsType[strict.Problems](err); is {
+		return place{source: source}.refuseFor(problems)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
@@ -161,7 +179,7 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 	if source != customResource { // they are of the object that the document was copied from
 		template.UID, template.CreationTimestamp = "", metav1.Time{}
 	}
-	compiled, errs := devices.Compile(template)
+	compiled, errs := d.compile(template)
 	at := placeOf(source, v1alpha1.ResourcePoolTemplateKind, template.Name)
 	if problems = append(problems, independent(problems, errs)...); len(problems) > 0 {
 		return at.refuseFor(problems)
@@ -170,6 +188,20 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 	d.templates = append(d.templates, sourced[*devices.Template]{at, compiled})
 	return nil
 }
+
+// compile makes a template ready for use. It makes none once there are too many devices,
+// which NewSet refuses.
+func (d *Documents) compile(template *v1alpha1.ResourcePoolTemplate) (*devices.Template, field.ErrorList) {
+	if d.size > devices.MaxDevices {
+		return nil, field.ErrorList{field.Forbidden(field.NewPath("spec", "devices"), tooManyDevices)}
+	}
+	compiled, errs := devices.Compile(template)
+	d.size += compiled.Size()
+	return compiled, errs
+}
+
+// tooManyDevices is why a template is refused that goes beyond what all may make.
+var tooManyDevices = fmt.Sprintf("all templates together may make at most %d devices: lower count, or remove templates", devices.MaxDevices)
 
 // instead are fields of ResourceSlices that have another form in a template.
 var instead = map[string]string{

@@ -169,10 +169,10 @@ func TestReadFiles(t *testing.T) {
 	require.Empty(t, documents.templates)
 }
 
-// TestEmptyFileWarns: it is mostly the wrong file, or one that was cut off.
-func TestEmptyFileWarns(t *testing.T) {
+// TestFileWithoutDocumentsWarns: it is mostly the wrong one.
+func TestFileWithoutDocumentsWarns(t *testing.T) {
 	t.Parallel()
-	for text, warns := range map[string]bool{"": true, "# nothing\n---\n": true, template("a"): false, configured("c", ""): false} {
+	for text, warns := range map[string]bool{"# nothing\n---\n": true, template("a"): false, configured("c", ""): false} {
 		path := filepath.Join(t.TempDir(), "a.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
@@ -180,5 +180,20 @@ func TestEmptyFileWarns(t *testing.T) {
 		require.NoError(t, err)
 		logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 		require.Equal(t, warns, strings.Contains(logged, "A configuration file has no documents, so it configures nothing") && strings.Contains(logged, path), "%q: %s", text, logged)
+	}
+}
+
+// TestUnreadableFileIsRefused: a restart beside a file that is cut off retires nothing.
+func TestUnreadableFileIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":             "a.yaml is empty: where it is to configure nothing, write a comment into it",
+		"\xfe\xff\x00": "the text is UTF-16: save it as UTF-8",
+		"a: \x00\n":    "the byte 0x00 at offset 3 is no text",
+	} {
+		path := filepath.Join(t.TempDir(), "a.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := ReadFiles(t.Context(), []string{path})
+		require.ErrorContains(t, err, want)
 	}
 }

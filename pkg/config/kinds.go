@@ -125,7 +125,7 @@ func adopt(origin devices.Origin, adapted *adapters.Adapted, part func(*v1alpha1
 	}
 	for i := range adapted.Templates {
 		template := &adapted.Templates[i]
-		compiled, errs := devices.Compile(template)
+		compiled, errs := documents.compile(template)
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("%s: %s: %w", origin.Document, template.Name, errs.ToAggregate())
 		}

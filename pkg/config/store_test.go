@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -196,4 +198,23 @@ func TestStoreIsShared(t *testing.T) {
 		})
 	}
 	running.Wait()
+}
+
+// TestSizeOfAllTemplates: all templates together have a limit, which the later one meets.
+func TestSizeOfAllTemplates(t *testing.T) {
+	t.Parallel()
+	many := func(from, to int) (all string) {
+		for i := range to - from {
+			all += strings.Replace(template(fmt.Sprint("t", from+i)), "name: gpu", "name: gpu, count: 10000", 1) + "---\n"
+		}
+		return all
+	}
+	store := NewStore("one", "two")
+	require.NoError(t, store.Replace("one", decode(t, many(0, 6))))
+	require.NoError(t, store.Replace("two", decode(t, many(6, 10))))
+	require.Len(t, store.Current().Templates, 10)
+	require.ErrorContains(t, store.Replace("two", decode(t, many(6, 11))), `file.yaml, document 5: ResourcePoolTemplate "t10": spec.devices: Forbidden: the 10000 devices of the template make 110000: all templates together may make at most 100000 devices`)
+	require.Len(t, store.Current().Templates, 10)
+	_, err := Decode("file.yaml", []byte(many(0, 13)))
+	require.ErrorContains(t, err, `document 12: ResourcePoolTemplate "t11": spec.devices: Forbidden: all templates together may make at most 100000 devices`, "none is made in vain")
 }

@@ -19,11 +19,13 @@ type counts struct {
 	places []place
 
 	mu sync.Mutex
-	// made are templates by their counts.
-	made map[string]*Template
+	// made are templates by their counts, which have that many devices together.
+	made    map[string]*Template
+	devices int
 }
 
-// maxSizes is how many sizes of a template are kept. The releases of a chart have a few.
+// maxSizes is how many sizes of a template are kept, which have at most twice the devices of
+// the largest. The releases of a chart have a few.
 const maxSizes = 64
 
 // newCounts reads the counts that the driver Pods of a template give. It is nil where there
@@ -141,9 +143,11 @@ func (c *counts) make(t *Template, numbers []int32) (*Template, error) {
 		return nil, err
 	}
 	made.Origin = t.Origin
-	if len(c.made) >= maxSizes {
+	if len(c.made) >= maxSizes || c.devices > maxTemplateDevices {
 		clear(c.made)
+		c.devices = 0
 	}
 	c.made[key] = made
+	c.devices += made.Size()
 	return made, nil
 }

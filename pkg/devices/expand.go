@@ -184,7 +184,11 @@ func (e *expansion) divide(path *field.Path) {
 		return
 	}
 	placed := taken{}
+	named := 0
 	for i, slice := range e.Slices {
+		if named > 2*len(e.devices) {
+			break // most are named twice, which has been told
+		}
 		var members []string
 		at := path.Index(i).Child("devices")
 		for j, name := range slice.Devices {
@@ -195,6 +199,7 @@ func (e *expansion) divide(path *field.Path) {
 			e.refuse(placed.add(names, at.Index(j))...)
 			members = append(members, names...)
 		}
+		named += len(members)
 		e.refuse(e.fits(members, at)...)
 		e.split = append(e.split, members)
 	}

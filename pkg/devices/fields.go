@@ -101,11 +101,15 @@ func (r *reader) declare(pipe *parse.PipeNode, value kind, variables map[string]
 // pipe checks a pipeline. Only the value of one without functions is known.
 func (r *reader) pipe(pipe *parse.PipeNode, dot kind, variables map[string]kind) kind {
 	var value kind
-	for _, command := range pipe.Cmds {
+	commands := pipe.Cmds
+	if last := len(commands) - 1; commands[last] == callEach {
+		commands = commands[:last]
+	}
+	for _, command := range commands {
 		for _, argument := range command.Args {
 			value = r.argument(argument, dot, variables)
 		}
-		if len(command.Args) > 1 || len(pipe.Cmds) > 1 {
+		if len(command.Args) > 1 || len(commands) > 1 {
 			value = kind{}
 		}
 	}

@@ -29,15 +29,16 @@ var functions = func() map[string]cost {
 		// Of Go templates.
 		`and eq ge gt index le len lt ne not or`: nil,
 		// They yield a part of their arguments, or next to nothing, and read nothing long.
-		`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast mustSlice slice ternary
-		typeIs typeIsLike typeOf`: nil,
+		`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast ternary typeIs typeOf`: nil,
+		// They read all but a list that comes first.
+		`mustSlice slice typeIsLike`: costOfRest,
 		// They read their arguments, and yield as much.
 		`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
 		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
 		hasPrefix hasSuffix html initial initials int int64 isAbs js kebabcase keys list lower max maxf min minf mod
-		mul mulf mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse mustToJson
+		mul mustAppend mustCompact mustHas mustInitial mustPrepend mustRest mustReverse mustToJson
 		mustToPrettyJson mustToRawJson nospace omit pick pluck plural prepend print println quote regexQuoteMeta rest
-		reverse semverCompare sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
+		reverse sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
 		toDecimal toJson toPrettyJson toRawJson toString toStrings trim trimPrefix trimSuffix trunc tuple untitle
 		upper urlJoin urlParse urlquery uuid values wrap`: costOfReading,
 		// They make elements of a text.
@@ -47,10 +48,12 @@ var functions = func() map[string]cost {
 		// They yield as many elements as their arguments say.
 		`seq until untilStep`: costOfCounting,
 		// They do as often as the first argument says, or for its length, what they do with the others.
-		`indent join nindent repeat`: costOfRepeating,
+		`join repeat`: costOfRepeating, `indent nindent`: costOfIndenting,
 		`mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
 		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`: costOfMatching,
-		`printf`: costOfFormat, `YAML`: costOfYAML, `uniq mustUniq`: costOfUniq,
+		`printf`: costOfFormat, `YAML`: costOfYAML, `semverCompare`: costOfVersions,
+		// They do something with each pair of their arguments or elements.
+		`mulf mustUniq uniq`: costOfPairs,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			all[name] = cost
@@ -66,8 +69,9 @@ var compare = sets.New("eq", "ge", "gt", "le", "lt", "ne")
 // supported are the names of the functions.
 var supported = slices.Sorted(maps.Keys(functions))
 
-// round is the function that loops call. No template can call it.
-const round = "_round"
+// each and round are functions that loops call, with what they loop over and in each round.
+// No template can call them.
+const each, round = "_each", "_round"
 
 // implementations are sprig's functions, Go's and our own.
 var implementations = func() template.FuncMap {
@@ -82,7 +86,7 @@ var implementations = func() template.FuncMap {
 
 // functionsWithin are the functions of those names, held to a budget.
 func functionsWithin(b *budget, names []string) template.FuncMap {
-	within := template.FuncMap{round: b.round}
+	within := template.FuncMap{each: b.each, round: b.round}
 	for _, name := range names {
 		switch function, ok := implementations[name]; {
 		case functions[name] != nil:

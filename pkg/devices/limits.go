@@ -22,9 +22,11 @@ import (
 const (
 	// valueBudget is for one value: an annotation as large as it may be is read as
 	// JSON. renderBudget with budgetPerValue is for all values that are rendered for
-	// one object, outputBudget with outputPerValue for what these yield.
+	// one object, of which mostPerValues is for all values however many there are.
+	// outputBudget with outputPerValue is for what these yield.
 	valueBudget                  = 2 << 20
 	renderBudget, budgetPerValue = 64 << 20, 256 << 10
+	mostPerValues                = 1 << 30
 	outputBudget, outputPerValue = 64 << 10, 1 << 10
 	// stepCost is for each call, each round of a loop and each comparison in it,
 	// elementCost for each element of a list or map besides the bytes of its text.
@@ -54,6 +56,15 @@ func (b *budget) pay(cost float64) error {
 // round is called in each round of a loop. It yields nothing.
 func (b *budget) round() (string, error) {
 	return "", b.pay(stepCost)
+}
+
+// each is called with what a loop goes over, and yields it. A map is sorted before the first
+// round.
+func (b *budget) each(over any) (any, error) {
+	if value := reflect.ValueOf(over); value.Kind() == reflect.Map {
+		return over, b.pay(float64(elementCost * value.Len()))
+	}
+	return over, nil
 }
 
 // Write takes output.
@@ -117,6 +128,10 @@ func costOfReading(arguments []argument) (total float64) {
 	return total
 }
 
+func costOfRest(arguments []argument) float64 {
+	return float64(len(arguments[0].text())) + costOfReading(arguments[1:])
+}
+
 // costOfJSON is for a text, each element of which takes more than it is long.
 func costOfJSON(arguments []argument) float64 {
 	total := costOfReading(arguments)
@@ -146,6 +161,21 @@ func costOfRepeating(arguments []argument) float64 {
 	return times * max(0, costOfReading(arguments[1:])-elementCost)
 }
 
+// costOfIndenting is for a number of blanks, which are made even for no text, and a text.
+func costOfIndenting(arguments []argument) float64 {
+	lines := 2 + strings.Count(arguments[1].text(), "\n")
+	return arguments[0].number()*float64(lines) + costOfReading(arguments)
+}
+
+// costOfVersions is for a constraint and a version, of which long ones take much.
+func costOfVersions(arguments []argument) float64 {
+	total := costOfRest(arguments)
+	if total > patternLength {
+		return math.Inf(1)
+	}
+	return total * patternCost
+}
+
 func costOfCrossing(arguments []argument) float64 {
 	total := 1.0
 	for _, a := range arguments {
@@ -154,8 +184,9 @@ func costOfCrossing(arguments []argument) float64 {
 	return total
 }
 
-// costOfUniq is for a list each element of which is compared with all others.
-func costOfUniq(arguments []argument) float64 {
+// costOfPairs is for a list each element of which is compared with all others, or for factors,
+// whose product has the digits of all.
+func costOfPairs(arguments []argument) float64 {
 	return math.Pow(costOfReading(arguments), 2) / elementCost
 }
 
@@ -189,21 +220,22 @@ var (
 )
 
 // costOfFormat is for printf: each verb may print all arguments, since it may name
-// one, and as wide as it says.
+// one, and each element of them as wide as it says.
 func costOfFormat(arguments []argument) float64 {
 	format, rest := arguments[0].text(), arguments[1:]
 	all, widest := costOfReading(rest), 0.0
+	elements := 1 + all/elementCost
 	for _, a := range rest {
 		widest = max(widest, a.number())
 	}
-	total := float64(len(format)) + all
+	total := growth*float64(len(format)) + all
 	for _, found := range verb.FindAllString(format, -1) {
 		total += all
 		for _, number := range width.FindAllString(found, -1) {
 			if number == "*" {
-				total += widest
+				total += widest * elements
 			} else if given, err := strconv.ParseFloat(number, 64); err == nil {
-				total += given
+				total += given * elements
 			}
 		}
 	}

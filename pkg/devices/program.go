@@ -23,8 +23,8 @@ type program struct {
 	calls []string
 }
 
-// newProgram makes a program of a template that has a name in errors. It has loops call
-// round, and once more for each comparison in them, and refuses what is not supported.
+// newProgram makes a program of a template that has a name in errors. It has loops call each,
+// and round, and once more for each comparison in them, and refuses what is not supported.
 func newProgram(name, source string) (*program, error) {
 	p := &program{tree: parse.New(name)}
 	p.tree.Mode = parse.SkipFuncCheck
@@ -46,6 +46,7 @@ func newProgram(name, source string) (*program, error) {
 				p.calls = append(p.calls, n.Ident)
 			}
 		case *parse.RangeNode:
+			n.Pipe.Cmds = append(n.Pipe.Cmds, callEach)
 			steps := 1 + comparisons(n.List)
 			n.List.Nodes = slices.Insert(n.List.Nodes, 0, slices.Repeat([]parse.Node{callRound}, steps)...)
 		}
@@ -66,7 +67,7 @@ type rendering struct {
 // newRendering is for that many values.
 func newRendering(values int) *rendering {
 	return &rendering{templates: map[*program]*template.Template{}, budget: budget{
-		all:     renderBudget + float64(values)*budgetPerValue,
+		all:     renderBudget + min(float64(values)*budgetPerValue, mostPerValues),
 		outputs: outputBudget + float64(values)*outputPerValue,
 	}}
 }
@@ -122,6 +123,9 @@ func asData(values map[string]any) (map[string]any, error) {
 }
 
 var errNamed = errors.New("define, block and template are not supported")
+
+// callEach calls each.
+var callEach = &parse.CommandNode{NodeType: parse.NodeCommand, Args: []parse.Node{parse.NewIdentifier(each)}}
 
 // callRound calls round.
 var callRound parse.Node = &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{

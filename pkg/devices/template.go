@@ -89,6 +89,9 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 	}
 	errs := validation.ValidateResourcePoolTemplate(source)
 	if len(errs) == 0 {
+		errs = t.checkSize(spec)
+	}
+	if len(errs) == 0 {
 		errs = t.expand(spec)
 	} else {
 		// Values can be checked, by one device of each group, where the devices cannot be told.

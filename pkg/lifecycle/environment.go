@@ -69,7 +69,7 @@ func (e *Environment) Program(source string) (celgo.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
-	return environment.Program(source, celgo.CostLimit(celCost))
+	return environment.Program(source, celgo.CostLimit(celCost), celgo.InterruptCheckFrequency(celRoundsTimed))
 }
 
 // compile compiles an expression that gives a bool.

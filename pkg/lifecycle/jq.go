@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -17,7 +18,8 @@ import (
 // A jq selector may read, compare and test, and it may collect what it has read.
 // Nothing of that takes more memory than some bytes for each step, so the limit of
 // steps is one of memory too. What makes values, such as "x" * 500000000, is
-// refused when the selector is read.
+// refused when the selector is read. What takes long in one step is replaced by what
+// takes more steps first.
 const (
 	// jqLength is how long an expression may be, in bytes.
 	jqLength = 10_000
@@ -34,19 +36,26 @@ var jqFunctions = []string{
 }
 
 // jqPrelude stands before each expression. A number of any length is as large as
-// its text.
+// its text. A regular expression takes a round for so many bytes times instructions, and
+// entries and comparisons of values one for each part of them.
 const jqPrelude = `def _tonumber: tonumber;
 def tonumber: if type == "string" and length > 100 then error("no number") else _tonumber end;
+def _rounds(size): (utf8bytelength * size / 2500 | floor) as $n | reduce range($n) as $_ (.; .);
+def _test(re; size; short): if utf8bytelength > short then _rounds(size) else . end | _match(re; null; true);
+def _test(re; flags; size; short): if utf8bytelength > short then _rounds(size) else . end | _match(re; flags; true);
+def _to_entries: if type == "object" then reduce .[] as $_ (.; .) else . end | to_entries;
+def _compared: if type == "object" or type == "array" then reduce .. as $_ (.; .) else . end;
 `
 
 // compileJQ compiles an expression, of any jq where kwok evaluates it.
 func compileJQ(jq *kwokv1alpha1.SelectorJQ, anyJQ bool) (*expression.Requirement, error) {
 	source := jq.Key
 	if !anyJQ {
-		if err := checkJQ(source); err != nil {
+		bounded, err := boundJQ(source)
+		if err != nil {
 			return nil, err
 		}
-		source = jqPrelude + source
+		source = jqPrelude + bounded
 	}
 	requirement, err := expression.NewRequirement(source, internalversion.SelectorOperator(jq.Operator), jq.Values)
 	if err != nil {
@@ -55,21 +64,25 @@ func compileJQ(jq *kwokv1alpha1.SelectorJQ, anyJQ bool) (*expression.Requirement
 	return requirement, nil
 }
 
-// checkJQ refuses an expression that may make large values.
-func checkJQ(source string) error {
+// boundJQ refuses an expression that may make large values, and replaces what takes long in
+// one step.
+func boundJQ(source string) (string, error) {
 	if len(source) > jqLength {
-		return fmt.Errorf("is longer than %d characters", jqLength)
+		return "", fmt.Errorf("is longer than %d characters", jqLength)
 	}
 	query, err := gojq.Parse(source)
 	if err != nil {
-		return fmt.Errorf("does not compile: %w", err)
+		return "", fmt.Errorf("does not compile: %w", err)
 	}
 	c := &jqCheck{}
 	c.walk(reflect.ValueOf(query))
 	if c.collects && c.compares {
 		c.refuse("a comparison of two values that are read does not go with lists and objects that are made; compare with a literal")
 	}
-	return c.err
+	for _, replace := range c.replacements {
+		replace()
+	}
+	return query.String(), c.err
 }
 
 // jqCheck goes through an expression and keeps the first reason to refuse it.
@@ -80,6 +93,8 @@ type jqCheck struct {
 	collects bool
 	// compares tells of comparisons without a literal.
 	compares bool
+	// replacements are made once all has been visited.
+	replacements []func()
 }
 
 func (c *jqCheck) refuse(reason string) {
@@ -138,7 +153,10 @@ func (c *jqCheck) operator(q *gojq.Query) {
 	switch q.Op {
 	case 0, gojq.OpPipe, gojq.OpComma, gojq.OpAnd, gojq.OpOr, gojq.OpAlt:
 	case gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
-		c.compares = c.compares || !isLiteral(q.Left) && !isLiteral(q.Right)
+		if !isLiteral(q.Left) && !isLiteral(q.Right) {
+			c.compares = true
+			c.replacements = append(c.replacements, func() { q.Left, q.Right = compared(q.Left), compared(q.Right) })
+		}
 	case gojq.OpAdd, gojq.OpSub, gojq.OpDiv, gojq.OpMod:
 		if !isNumber(q.Left) && !isNumber(q.Right) {
 			c.refuse(fmt.Sprintf("%s is supported with a literal number only, as in length %s 1", q.Op, q.Op))
@@ -150,8 +168,11 @@ func (c *jqCheck) operator(q *gojq.Query) {
 
 func (c *jqCheck) function(f *gojq.Func) {
 	switch f.Name {
-	case "map", "to_entries":
+	case "map":
 		c.collects = true
+	case "to_entries":
+		c.collects = true
+		c.replacements = append(c.replacements, func() { f.Name = "_to_entries" })
 	case "contains", "test":
 		c.literals(f)
 	}
@@ -160,16 +181,33 @@ func (c *jqCheck) function(f *gojq.Func) {
 	}
 }
 
+// compared makes "(q | _compared)" of a query.
+func compared(q *gojq.Query) *gojq.Query {
+	call := &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "_compared"}}}
+	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Left: q, Op: gojq.OpPipe, Right: call}}}
+}
+
 // literals refuses arguments that are not written out: a regular expression of
 // any size would be compiled for each value.
 func (c *jqCheck) literals(f *gojq.Func) {
 	for _, argument := range f.Args {
 		if argument.Term == nil || argument.Term.Type != gojq.TermTypeString {
 			c.refuse(f.Name + " is supported with a literal string only")
-		} else if size := PatternSize(argument.Term.Str.Str); f.Name == "test" && size > MaxPatternSize {
-			c.refuse(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize))
 		}
 	}
+	if c.err != nil || f.Name != "test" || len(f.Args) == 0 {
+		return
+	}
+	size := PatternSize(f.Args[0].Term.Str.Str)
+	if size > MaxPatternSize {
+		c.refuse(fmt.Sprintf("the regular expression of test has %d instructions, and may have %d; make it shorter, or repeat less", size, MaxPatternSize))
+	}
+	c.replacements = append(c.replacements, func() {
+		f.Name = "_test"
+		for _, number := range []int{size, 10_000 / max(1, size)} {
+			f.Args = append(f.Args, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: strconv.Itoa(number)}})
+		}
+	})
 }
 
 // PatternSize is the number of instructions of a regular expression. One that is

@@ -11,7 +11,7 @@ import (
 // Limits of the evaluation of a selector for an object, so that one without end does
 // not delay others. They are counted, not timed: on a busy machine a good selector is
 // slow as well. Only what takes thousands of steps is timed too, since a step may
-// compare values as large as the object.
+// sort the keys of an object.
 const (
 	// celCost is a tenth of what Kubernetes lets a selector of devices cost,
 	// since a node changes more often: some 10 ms.
@@ -19,13 +19,18 @@ const (
 	// jqSteps are instructions of jq: some 20 ms, which a Node as large as it may be
 	// needs for a loop over all of its annotations.
 	jqSteps = 200_000
-	// jqTime is looked at after every jqStepsUntimed.
-	jqTime, jqStepsUntimed = 5 * time.Second, 1_000
+	// longest is for all expressions of a selector. jq looks at the clock after every
+	// jqStepsTimed, except for the first jqStepsUntimed, and CEL after every celRoundsTimed of
+	// loops.
+	longest                      = 5 * time.Second
+	jqStepsUntimed, jqStepsTimed = 1_000, 20
+	celRoundsTimed               = 20
 )
 
 var (
 	errCostly  = fmt.Errorf("costs more than %d steps; look for loops within loops", celCost)
-	errEndless = fmt.Errorf("takes more than %d steps or %s; look for a loop without end", jqSteps, jqTime)
+	errEndless = fmt.Errorf("takes more than %d steps or %s; look for a loop without end", jqSteps, longest)
+	errSlow    = fmt.Errorf("takes more than %s; look for loops within loops", longest)
 )
 
 // steps is a context that is done after some steps of jq, which looks at it
@@ -37,7 +42,7 @@ type steps struct {
 }
 
 func newSteps(ctx context.Context) *steps {
-	return &steps{ctx, jqSteps, time.Now().Add(jqTime)}
+	return &steps{ctx, jqSteps, time.Now().Add(longest)}
 }
 
 var done = func() <-chan struct{} {
@@ -49,7 +54,7 @@ var done = func() <-chan struct{} {
 // Done implements context.Context.
 func (s *steps) Done() <-chan struct{} {
 	s.left--
-	if s.left%jqStepsUntimed == 0 && time.Now().After(s.deadline) {
+	if s.left%jqStepsTimed == 0 && s.left < jqSteps-jqStepsUntimed && time.Now().After(s.deadline) {
 		s.left = -1
 	}
 	if s.left < 0 {

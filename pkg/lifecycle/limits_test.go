@@ -1,8 +1,12 @@
 package lifecycle
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +43,68 @@ func TestEndless(t *testing.T) {
 		_, err := compiled.Matches(t.Context(), NodeObject(test.node))
 		require.EqualError(t, err, "evaluate spec.publishWhen: "+test.want, name)
 	}
+}
+
+// TestCostlySteps: a step that takes long counts as many. In a bubble no time passes while
+// something is evaluated, so it is the count alone that ends it.
+func TestCostlySteps(t *testing.T) {
+	t.Parallel()
+	large := &corev1.Node{}
+	large.Annotations = map[string]string{"a": strings.Repeat("ab", 100_000)}
+	for i := range 1500 {
+		large.Annotations[fmt.Sprint(i)] = fmt.Sprint(i)
+	}
+	const each = ".metadata.annotations as $all | $all[] | "
+	for expression, ends := range map[string]bool{
+		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"),`, 60) + `empty)`:      true,
+		`.metadata.annotations.a | (` + strings.Repeat(`test("(a|b|ab){0,99}x$"; "i"),`, 60) + `empty)`: true,
+		each + `$all | to_entries | empty`:                                                     true,
+		each + `$all == $all | empty`:                                                          true,
+		`.metadata.annotations | . == . and length > 1000`:                                     false,
+		`.metadata.annotations.a | test("^a.*b$") and length == 200000`:                        false,
+		`.metadata.annotations | to_entries | map(select(.value | test("^1"))) | length > 600`: false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			compiled, errs := CompileForNode(matching(jqOf(expression, "In", "true")), path)
+			require.Empty(t, errs, expression)
+			matched, err := compiled.Matches(t.Context(), NodeObject(large))
+			if ends {
+				require.ErrorIs(t, err, errEndless, expression)
+				return
+			}
+			require.NoError(t, err, expression)
+			require.True(t, matched, expression)
+		})
+	}
+}
+
+// TestClockOfSteps: what is not counted is timed, within few steps. The first steps are
+// not: on a busy machine a good selector is slow as well.
+func TestClockOfSteps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteps(t.Context())
+		time.Sleep(longest + time.Second) // of the bubble's clock
+		for range jqStepsUntimed {
+			s.Done()
+		}
+		require.NoError(t, s.Err())
+		for range jqStepsTimed {
+			s.Done()
+		}
+		require.ErrorIs(t, s.Err(), errEndless)
+	})
+}
+
+// TestLoopsOfCELEnd with their context.
+func TestLoopsOfCELEnd(t *testing.T) {
+	t.Parallel()
+	compiled, errs := CompileForNode(matching(celOf(loops(3))), path)
+	require.Empty(t, errs)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err := compiled.Matches(ended, NodeObject(&corev1.Node{}))
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // TestCostlyIsRefused where it costs as much for any object.

@@ -135,10 +135,20 @@ func (s *Selector) matchesJQ(ctx context.Context, object *Object) (bool, error) 
 }
 
 func (s *Selector) matchesCEL(ctx context.Context, object *Object) (bool, error) {
+	if len(s.programs) == 0 {
+		return true, nil
+	}
+	within, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	for _, program := range s.programs {
-		value, _, err := program.ContextEval(ctx, map[string]any{"self": object.Object})
-		if tooCostly(err) {
+		value, _, err := program.ContextEval(within, map[string]any{"self": object.Object})
+		switch {
+		case tooCostly(err):
 			return false, errCostly
+		case err != nil && ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil && within.Err() != nil:
+			return false, errSlow
 		}
 		if err != nil {
 			return false, fmt.Errorf("%w; guard fields that may be missing with has() or in", err)

@@ -17,6 +17,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/access"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -35,6 +36,13 @@ var types = map[string]string{
 // policy lets the page load what comes from here, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// A client may ask so often for what the API server is asked about, or what takes a look at
+// the whole cluster. Whoever looks at the page clicks less often.
+const (
+	costlyPerSecond = 2
+	costlyAtOnce    = 20
+)
 
 // Options are what the page is made from. All are required.
 type Options struct {
@@ -69,10 +77,11 @@ func (f *feed) handler(o *Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/devices", f.devices)
 	mux.HandleFunc("GET /api/timeline", f.report)
-	mux.HandleFunc("GET /api/device", o.device)
+	costly := access.NewLimiter(costlyPerSecond, costlyAtOnce)
+	mux.HandleFunc("GET /api/device", costly.Wrap(o.device))
 	mux.HandleFunc("GET /api/labels", o.labels)
 	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting}).serve)
-	mux.HandleFunc("GET /api/why", (&explaining{ask: o.Why}).serve)
+	mux.HandleFunc("GET /api/why", costly.Wrap((&explaining{ask: o.Why}).serve))
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))

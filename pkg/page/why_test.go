@@ -3,8 +3,12 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,4 +45,63 @@ func TestWhy(t *testing.T) {
 		require.Equal(t, want.status, response.Code, url)
 		require.Equal(t, want.text, response.Body.String(), url)
 	}
+}
+
+// TestWhyIsLimitedPerClient: whoever asks without end keeps no answer from others.
+func TestWhyIsLimitedPerClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.feed.forget.Stop()
+		asked := 0
+		handler := w.feed.handler(&Options{Source: w.feed.source, Labels: w.labels, Slice: w.slice, Why: func(context.Context, string, string) (*why.Answer, error) {
+			asked++
+			return &why.Answer{}, nil
+		}})
+		get := func(path, client string) *httptest.ResponseRecorder {
+			response := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+			r.RemoteAddr = client
+			handler.ServeHTTP(response, r)
+			return response
+		}
+		for i := range 10 * costlyAtOnce {
+			response := get("/api/why?namespace=a&pod=p", fmt.Sprint("192.0.2.1:", i))
+			require.Equal(t, i < costlyAtOnce, response.Code == http.StatusOK)
+		}
+		require.Equal(t, costlyAtOnce, asked)
+		refused := get("/api/device?driver=d&pool=p&device=d", "192.0.2.1:9")
+		require.Equal(t, http.StatusTooManyRequests, refused.Code, "it costs the API server as well")
+		require.Equal(t, "1", refused.Header().Get("Retry-After"))
+		require.Equal(t, http.StatusOK, get("/api/why?namespace=a&pod=p", "192.0.2.2:1").Code)
+		time.Sleep(time.Second) // of the bubble's clock
+		require.Equal(t, http.StatusOK, get("/api/why?namespace=a&pod=p", "192.0.2.1:1").Code)
+	})
+}
+
+// TestWhyOneAtATime: a client has one question in the queue.
+func TestWhyOneAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asking, end := 0, make(chan struct{})
+		e := &explaining{ask: func(context.Context, string, string) (*why.Answer, error) {
+			asking++
+			<-end
+			return &why.Answer{}, nil
+		}}
+		var codes [3]int
+		for i := range codes {
+			go func() {
+				response := httptest.NewRecorder()
+				e.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/why?namespace=a&pod=p", http.NoBody))
+				codes[i] = response.Code
+			}()
+			synctest.Wait()
+		}
+		require.Equal(t, [3]int{0, 429, 429}, codes)
+		close(end)
+		synctest.Wait()
+		require.Equal(t, [3]int{200, 429, 429}, codes)
+		require.Equal(t, 1, asking)
+	})
 }

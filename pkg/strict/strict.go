@@ -21,6 +21,9 @@ import (
 
 // Split splits a text into its documents, at lines that begin with "---".
 func Split(text []byte) ([][]byte, error) {
+	if problems := checkText(text); len(problems) > 0 {
+		return nil, problems
+	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var documents [][]byte
 	for {
@@ -49,6 +52,9 @@ var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
 // Parse parses a document. It returns a problem where the document is no valid
 // YAML, and the document as far as it can be told all the same.
 func Parse(text []byte) (Document, Problems) {
+	if problems := checkText(text); len(problems) > 0 {
+		return Document{}, problems
+	}
 	if afterEnd.Match(text) {
 		return Document{}, Problems{{Text: "there is text after the end of the document, the line ...: begin a document with the line ---"}}
 	}

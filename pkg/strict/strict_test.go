@@ -101,3 +101,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestNoText: what is no text is refused, and not read in part.
+func TestNoText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a: 1\nb: \xfc\n":      "line 2 of the document: the byte 0xfc at offset 8 is not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8",
+		"a: 1\n\x00":           "line 2 of the document: the byte 0x00 at offset 5 is no text: save the text as UTF-8, without NUL bytes",
+		"a: \xe2\x82":          "line 1 of the document: the byte 0xe2 at offset 3 is not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8",
+		"\xff\xfea\x00:\x00":   "line 1 of the document: the text is UTF-16, which > of PowerShell writes: save it as UTF-8",
+		"\xfe\xff\x00a\x00:":   "line 1 of the document: the text is UTF-16: save it as UTF-8",
+		"\x1f\x8b\x08a: 1\n":   "line 1 of the document: the text is compressed by gzip: decompress it",
+		"\xef\xbb\xbfa: 1 # ü": "",
+	} {
+		_, err := Split([]byte(text))
+		_, problems := Parse([]byte(text))
+		if want == "" {
+			require.NoError(t, err)
+			require.Empty(t, problems)
+			continue
+		}
+		require.EqualError(t, err, want)
+		require.Equal(t, want, problems.Error())
+	}
+}

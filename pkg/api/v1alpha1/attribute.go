@@ -150,7 +150,9 @@ func scalarText(typ AttributeType, value any) (string, error) {
 		return strconv.FormatBool(b), nil
 	case typ == AttributeVersion && isNumber:
 		return "", errors.New("must be text, since a version is no number" + version(number))
-	case typ == AttributeString && (isNumber || isBool):
+	case typ == AttributeString && isBool:
+		return "", errors.New("must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools")
+	case typ == AttributeString && isNumber:
 		return "", fmt.Errorf("must be text: put it in quotes, %q", fmt.Sprint(value))
 	case isText && scalarType(text) == typ:
 		return "", fmt.Errorf("must be of type %s: leave out the quotes", typ)

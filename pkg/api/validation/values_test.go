@@ -45,6 +45,7 @@ func TestMalformedAttributes(t *testing.T) {
 		"bool of text":             {`{"bool": "true"}`, "must be of type bool: leave out the quotes"},
 		"bool of an int":           {`{"bool": 1}`, "value of type bool"},
 		"string of an int":         {`{"string": 1}`, `must be text: put it in quotes, "1"`},
+		"string of a bool":         {`{"string": false}`, "must be text: put it in quotes; without them YAML takes yes, on, y and true, and their opposites, for bools"},
 		"string of a list":         {`{"string": ["{{ .Index }}"]}`, "value of type string"},
 		"version of a number":      {`{"version": 9.0}`, `must be text, since a version is no number; use "9.0.0"`},
 		"no version":               {`{"version": "9.0"}`, `semver.org 2.0.0, three numbers without leading zeros; use "9.0.0"`},

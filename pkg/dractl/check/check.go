@@ -173,7 +173,7 @@ func (c *checker) refusedField(refusal *config.Refusal, problem strict.Problem) 
 func (c *checker) wrong(p *place, object string, problems ...strict.Problem) {
 	for _, problem := range problems {
 		finding := p.finding(object, problem.Path, problem.Text)
-		if problem.Line > 0 {
+		if problem.Line > 0 && !p.fixed {
 			finding.Line = p.line + problem.Line - 1
 		}
 		c.result.Problems = append(c.result.Problems, finding)

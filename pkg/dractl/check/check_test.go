@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,5 +105,22 @@ func TestNothingToCheck(t *testing.T) {
 		"mappings[0].resourceSlice.devices[": {"mappings", "0", "resourceSlice", "devices", ""},
 	} {
 		require.Equal(t, want, segments(path))
+	}
+}
+
+// TestBinaryData: what a ConfigMap has under binaryData is checked like its data.
+func TestBinaryData(t *testing.T) {
+	t.Parallel()
+	const template = "apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: a}\nspec: {driver: d, devices: [{name: a}]}\n"
+	carried := func(text string) *Result {
+		return checked(t, "f", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\nbinaryData:\n  a.yaml: "+base64.StdEncoding.EncodeToString([]byte(text))+"\n")
+	}
+	require.Len(t, carried(template).Set.Templates, 1)
+	require.Equal(t, map[string]int{"ConfigMap": 1}, carried("\x89PNG").Skipped)
+	for text, want := range map[string]string{
+		template + "# f\xfcr\n": "f:5: the byte 0xfc at offset 129 is not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8",
+		"\xff\xfe" + strings.Join(strings.Split(template, ""), "\x00") + "\x00": "f:5: the text is UTF-16, which > of PowerShell writes: save it as UTF-8",
+	} {
+		require.Equal(t, []string{want}, lines(carried(text).Problems))
 	}
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,20 +138,24 @@ func (c *checker) adapted(p *place, adapted *adapters.Adapted, err error) {
 // configMap checks a ConfigMap that carries documents, one of kwok-dra or one
 // that an adapter reads.
 func (c *checker) configMap(p *place) {
-	data := p.at("data")
+	texts := textsOf(p)
 	switch {
 	case textAt(p.node, "metadata", "name") == "dra-kwok-configmap":
 		c.checked(p)
 		c.unique(p)
-		adapted, err := adapters.ConfigMap(textAt(data, "config.yaml"))
-		c.adapted(c.within(p, "config.yaml"), adapted, err)
-	case !carries(data):
+		at, text := p, ""
+		if inner := texts["config.yaml"]; inner != nil {
+			at, text = inner, string(inner.data)
+		}
+		adapted, err := adapters.ConfigMap(text)
+		c.adapted(at, adapted, err)
+	case !slices.ContainsFunc(slices.Collect(maps.Values(texts)), carries):
 		c.result.Skipped["ConfigMap"]++
 	default:
 		c.checked(p)
 		c.unique(p)
-		for i := 0; i+1 < len(data.Content); i += 2 {
-			inner := c.within(p, data.Content[i].Value)
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			inner := texts[key]
 			for _, document := range documents.Split(p.file, inner.data) {
 				c.document(&place{file: p.file, line: inner.line + document.Line - 1, data: document.Data, fixed: inner.fixed})
 			}
@@ -158,26 +163,31 @@ func (c *checker) configMap(p *place) {
 	}
 }
 
-// within is the place of the text of a key.
-func (c *checker) within(p *place, key string) *place {
-	value := p.at("data", key)
-	if value == nil {
-		return p
+// textsOf are the places of the texts of a ConfigMap, by their keys.
+func textsOf(p *place) map[string]*place {
+	texts := map[string]*place{}
+	for _, in := range []string{"data", "binaryData"} {
+		data := p.at(in)
+		for i := 0; data != nil && i+1 < len(data.Content); i += 2 {
+			key := data.Content[i].Value
+			value := p.at(in, key)
+			inner := &place{file: p.file, line: p.lineOf(value), data: []byte(value.Value), name: p.object(), fixed: true}
+			if decoded, err := base64.StdEncoding.DecodeString(value.Value); err == nil && in == "binaryData" {
+				inner.data = decoded
+			} else if value.Style == yaml.LiteralStyle && !p.fixed {
+				inner.line, inner.fixed = inner.line+1, false
+			}
+			var root yaml.Node
+			if err := yaml.Unmarshal(inner.data, &root); err == nil && len(root.Content) > 0 {
+				inner.node = root.Content[0]
+			}
+			texts[key] = inner
+		}
 	}
-	inner := &place{file: p.file, line: p.lineOf(value), data: []byte(value.Value), name: p.object(), fixed: true}
-	if value.Style == yaml.LiteralStyle && !p.fixed {
-		inner.line, inner.fixed = inner.line+1, false
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(inner.data, &root); err == nil && len(root.Content) > 0 {
-		inner.node = root.Content[0]
-	}
-	return inner
+	return texts
 }
 
-// carries reports whether a text of a ConfigMap is of kwok-dra.
-func carries(data *yaml.Node) bool {
-	return data != nil && slices.ContainsFunc(data.Content, func(text *yaml.Node) bool {
-		return strings.Contains(text.Value, "apiVersion: "+v1alpha1.GroupName)
-	})
+// carries reports whether a text of a ConfigMap is of kwok-dra, in UTF-16 too.
+func carries(text *place) bool {
+	return strings.Contains(strings.ReplaceAll(string(text.data), "\x00", ""), "apiVersion: "+v1alpha1.GroupName)
 }

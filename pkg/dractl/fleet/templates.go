@@ -89,6 +89,7 @@ func (t *Templates) readConfigMap(ctx context.Context, client kubernetes.Interfa
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Data:       read.Data,
+		BinaryData: read.BinaryData,
 	})
 	return documents.Document{File: "ConfigMap " + t.ConfigMap, Line: 1, Data: data}, err
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +84,9 @@ func (c *command) keys(ctx context.Context, namespace, name string) (map[string]
 		return nil, fmt.Errorf("read ConfigMap %s, whose other keys are to stay: %w", c.configMap, err)
 	case err != nil:
 		c.tellAlone(err)
+	case len(live.BinaryData) > 0:
+		return nil, fmt.Errorf("ConfigMap %s has the keys %s under binaryData, which the printed one would not have: save their files as UTF-8, and apply them", c.configMap,
+			strings.Join(slices.Sorted(maps.Keys(live.BinaryData)), ", "))
 	case live.Data != nil:
 		return live.Data, nil
 	}

@@ -32,6 +32,7 @@ func TestConfigMapKeepsKeys(t *testing.T) {
 		"older version":  {200, corev1.ConfigMap{Data: map[string]string{"nvidia-t4.yaml": "# older"}}, []string{"nvidia-t4.yaml"}, "", ""},
 		"no ConfigMap":   {404, map[string]any{"kind": "Status", "apiVersion": "v1", "reason": "NotFound", "code": 404}, []string{"nvidia-t4.yaml"}, "", ""},
 		"forbidden":      {403, map[string]any{"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "code": 403}, nil, "", "whose other keys are to stay"},
+		"binary":         {200, corev1.ConfigMap{BinaryData: map[string][]byte{"mine.yaml": []byte("\xfc")}}, nil, "", "has the keys mine.yaml under binaryData"},
 		"another's name": {200, corev1.ConfigMap{Data: map[string]string{"a.yaml": "---\n" + string(mustRead(t, "nvidia-t4"))}}, nil, "", "metadata.name: also in ConfigMap kube-system/kwok-dra, key a.yaml"},
 		"no cluster":     {0, nil, []string{"nvidia-t4.yaml"}, "apply it with --field-manager=kwok-dra-nvidia-t4, or kubectl may remove them", ""},
 	} {

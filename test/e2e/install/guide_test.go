@@ -135,7 +135,7 @@ func TestGuide(t *testing.T) {
 	t.Parallel()
 	followed := []string{
 		"Release", "Kustomize", "Existing kwok", "Karpenter", "kwokctl", "Program", "Devices", "Broken device", "Options",
-		"Replicas", "Secure serving", "Without custom resources", "Uninstall",
+		"Replicas", "Secure serving", "Network policy", "Without custom resources", "Uninstall",
 	}
 	require.ElementsMatch(t, followed, slices.Collect(maps.Keys(guide(t))))
 	for section, steps := range guide(t) {

@@ -112,7 +112,7 @@ patches:
 `
 
 // TestDryRun has the API server check all that the kustomizations render, alone
-// and as the base of a user's own.
+// and as the base of a user's own, and take a network policy, which nothing enforces here.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
@@ -126,6 +126,8 @@ func TestDryRun(t *testing.T) {
 	for _, key := range []string{"  nvidia-h100.yaml: |", "  gpu-example.yaml: |"} {
 		require.Contains(t, string(rendered), key)
 	}
+	u.does("Network policy")
+	u.run("kubectl -n kube-system get networkpolicy kwok-dra")
 }
 
 // write writes a file of the user's own beside the repository's.

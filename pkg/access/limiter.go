@@ -1,0 +1,96 @@
+package access
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	// mostClients is how many clients a Limiter remembers. One that is forgotten has all of
+	// its budget again.
+	mostClients = 4096
+	// idleFor is how long a client without requests is remembered, which is longer than any
+	// budget takes to fill.
+	idleFor = time.Minute
+)
+
+// Limiter bounds how often each client may ask, so that none takes what others need.
+type Limiter struct {
+	perSecond float32
+	atOnce    int
+
+	mu sync.Mutex
+	// budgets are rate limiters by client.
+	budgets *cache.LRUExpireCache
+}
+
+// NewLimiter lets each client ask so many times per second, and so many times at once.
+func NewLimiter(perSecond float32, atOnce int) *Limiter {
+	return &Limiter{perSecond: perSecond, atOnce: atOnce, budgets: cache.NewLRUExpireCache(mostClients)}
+}
+
+// Accept reports whether a client may ask now, and charges it.
+func (l *Limiter) Accept(client string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	budget, known := l.budgets.Get(client)
+	if !known {
+		budget = flowcontrol.NewTokenBucketPassiveRateLimiter(l.perSecond, l.atOnce)
+	}
+	l.budgets.Add(client, budget, idleFor)
+	return budget.(flowcontrol.PassiveRateLimiter).TryAccept()
+}
+
+// Wrap answers 429 to clients that ask the handler too often.
+func (l *Limiter) Wrap(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !l.Accept(ClientOf(r)) {
+			TooMany(w, "you ask too often: try again later")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// TooMany answers 429.
+func TooMany(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, text, http.StatusTooManyRequests)
+}
+
+// userKey is the key of a request's user in its context.
+type userKey struct{}
+
+func withUser(r *http.Request, user string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
+}
+
+// ClientOf says who a request is from: a user, where a Guard has let the request through, or
+// else an address.
+func ClientOf(r *http.Request) string {
+	if user, ok := r.Context().Value(userKey{}).(string); ok {
+		return "user " + user
+	}
+	return addressOf(r)
+}
+
+// addressOf is the client's address. An IPv6 address counts by its network, as a client has all
+// addresses of it.
+func addressOf(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return "address " + r.RemoteAddr
+	}
+	address := from.Addr().Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // an IPv6 address is longer
+		return "network " + network.String()
+	}
+	return "address " + address.String()
+}

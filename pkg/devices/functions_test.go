@@ -1,0 +1,109 @@
+package devices
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hostile are arguments with which functions make much of little.
+func hostile() []any {
+	var list, deep []any
+	for i := range 9000 {
+		list = append(list, i)
+	}
+	deep = list
+	object := map[string]any{}
+	for i := range 3000 {
+		object[strings.Repeat("k", 1+i%50)+string(rune('\u4000'+i))] = i
+	}
+	for range 90 {
+		deep = []any{deep}
+	}
+	all := []any{list, deep, object, nil, true, 1.5, math.MaxFloat64}
+	for _, number := range []int{-1, 0, 1, 7, 1000, 100_000, 400_000_000, math.MaxInt64, math.MinInt64} {
+		all = append(all, number)
+	}
+	for _, text := range []string{"", "x", "%", "1e308", "%1000v", "%999999v%[1]v", "%[1]*[1]v", "%+#q", ".*", "(a|b|ab){0,99}x$", "{{"} {
+		all = append(all, text)
+	}
+	for _, part := range []string{"x", "x ", " ", "\n", "\x00", "\xff", "é", "\U0001f600", "<", "'", "xY", "x_", "1", "1,", "=1,", "1||", ">1.x ", "[", "[],", `{"":`, "%", "%v", "%[1]v", "%41", "/", "../", "$0", "a|", "?"} {
+		all = append(all, strings.Repeat(part, 300_000/len(part)))
+	}
+	return all
+}
+
+// TestFunctionsPayForWhatTheyMake calls every function with hostile arguments of its types: none
+// allocates many times as much as it pays for. So what a rendering takes is limited.
+// It is not parallel: nothing else may allocate meanwhile.
+func TestFunctionsPayForWhatTheyMake(t *testing.T) {
+	const perByte, slack, calls = mostAllocated / valueBudget, 256 << 10, 60
+	values := hostile()
+	random := rand.New(rand.NewPCG(1, 2))
+	called := 0
+	for _, name := range supported {
+		b := &budget{}
+		function := reflect.ValueOf(functionsWithin(b, supported)[name])
+		if !function.IsValid() {
+			continue // Go's own that pay nothing, and make nothing
+		}
+		for range calls {
+			var given []reflect.Value
+			for kind := range function.Type().Ins() {
+				if variadic := function.Type().IsVariadic() && len(given) == function.Type().NumIn()-1; variadic {
+					for range random.IntN(4) {
+						given = append(given, argumentFor(random, values, kind.Elem()))
+					}
+					break
+				}
+				given = append(given, argumentFor(random, values, kind))
+			}
+			b.all, b.value = renderBudget, valueBudget
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			returned := callSafely(function, given)
+			runtime.ReadMemStats(&after)
+			called += returned
+			paid := min(valueBudget, valueBudget-b.value)
+			if allocated := after.TotalAlloc - before.TotalAlloc; !raceDetector && float64(allocated) > perByte*paid+slack {
+				t.Errorf("%s%s allocates %d bytes and pays for %.0f", name, beginnings(given), allocated, paid)
+			}
+		}
+	}
+	require.Greater(t, called, len(supported)*calls/4, "most calls are valid")
+}
+
+// argumentFor is a value that a parameter of the type takes.
+func argumentFor(random *rand.Rand, values []any, kind reflect.Type) reflect.Value {
+	for range 1000 {
+		value := reflect.ValueOf(values[random.IntN(len(values))])
+		switch {
+		case !value.IsValid() && kind.Kind() == reflect.Interface:
+			return reflect.Zero(kind)
+		case value.IsValid() && value.Type().AssignableTo(kind):
+			return value
+		}
+	}
+	return reflect.Zero(kind)
+}
+
+// callSafely calls a function as templates do, and counts calls without a panic.
+func callSafely(function reflect.Value, given []reflect.Value) (returned int) {
+	defer func() { _ = recover() }()
+	function.Call(given)
+	return 1
+}
+
+// beginnings are the first bytes of all arguments.
+func beginnings(given []reflect.Value) (text string) {
+	for _, value := range given {
+		text += fmt.Sprintf(" %.20q", fmt.Sprint(value))
+	}
+	return text
+}

@@ -1,0 +1,52 @@
+package devices
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits of what templates make in all, since each of its parts has one of its own only. A
+// node has some dozen devices, with partitions some hundred; pools that nodes share have
+// thousands.
+const (
+	// maxTemplateDevices is how many devices a template makes, those of partitions too, and how
+	// many counter sets.
+	maxTemplateDevices = 10_000
+	// MaxDevices is how many devices all templates make together. It is what a single node
+	// has at most.
+	MaxDevices = 100_000
+)
+
+// checkSize refuses a template that makes too much, before anything of that is made.
+func (t *Template) checkSize(path *field.Path) (errs field.ErrorList) {
+	devices, sets := 0, 0
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		number, each := numberOf(d.Count), 1
+		for j := range d.Partitions {
+			each += d.Partitions[j].Number()
+		}
+		devices += number * each
+		if len(d.Counters) > 0 || d.Slots != nil {
+			sets += number
+		}
+	}
+	for i := range t.SharedCounters {
+		sets += numberOf(t.SharedCounters[i].Count)
+	}
+	if devices > maxTemplateDevices {
+		errs = append(errs, field.Invalid(path.Child("devices"), devices, fmt.Sprintf("a template may make at most %d devices, with those of partitions: lower count, or make several templates", maxTemplateDevices)))
+	}
+	if sets > maxTemplateDevices {
+		errs = append(errs, field.Invalid(path.Child("sharedCounters"), sets, fmt.Sprintf("a template may make at most %d counter sets, with one for each device with counters or slots: lower count", maxTemplateDevices)))
+	}
+	return errs
+}
+
+func numberOf(count *int32) int {
+	if count == nil {
+		return 1
+	}
+	return int(*count)
+}
