@@ -106,3 +106,35 @@ func TestNothingToCheck(t *testing.T) {
 		require.Equal(t, want, segments(path))
 	}
 }
+
+// TestEveryObject: of several objects in a text none is passed over, whatever they
+// are put together by.
+func TestEveryObject(t *testing.T) {
+	t.Parallel()
+	const one = `{"apiVersion": "dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplate", "metadata": {"name": "a"}, "spec": {"driver": "d.example.com", "devices": [{"name": "gpu"}]}}`
+	bad := strings.NewReplacer(`"a"`, `"b"`, `"gpu"`, `"GPU_0"`).Replace(one)
+	bare := strings.Replace(bad, `"apiVersion": "dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplate", `, "", 1)
+	list := func(kind, items string) string { return `{"apiVersion": "` + kind + `", "items": [` + items + `]}` }
+	const templates = `dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplateList`
+	for name, text := range map[string]string{
+		"JSON values":       one + "\n" + bad,
+		"after comments":    "# one\n" + one + "\n# two\n" + bad,
+		"separators":        one + "\n---\n" + bad,
+		"on the same line":  one + "\n--- " + bad,
+		"Windows":           "\uFEFF" + one + "\r\n---\r\n" + bad,
+		"list":              list(`v1", "kind": "List`, one+","+bad),
+		"list of one kind":  list(templates, one+","+bare),
+		"lists in a list":   list(`v1", "kind": "List`, list(templates, one)+","+list(templates, bare)),
+		"lists as a stream": list(templates, one) + list(templates, bare),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := checked(t, "f", text)
+			require.Len(t, result.Checked, 2)
+			require.Len(t, result.Problems, 1)
+			require.Equal(t, "spec.devices[0].name", result.Problems[0].Field)
+		})
+	}
+	result := checked(t, "f", "a: 1\n---\n{kind: ResourcePoolTemplate}\n{kind: Pod}\n")
+	require.Contains(t, lines(result.Problems), "f:3: there is text after the end of the document: begin a document with the line ---")
+}

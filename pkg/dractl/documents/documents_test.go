@@ -46,6 +46,31 @@ kind: Node
 	require.ErrorContains(t, objects[2].Into(node), `f:7: Node "c": `)
 }
 
+// TestObjectsOfEveryForm: no object is passed over, and an error has its line.
+func TestObjectsOfEveryForm(t *testing.T) {
+	t.Parallel()
+	const a, b = `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}`, `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "b"}}`
+	const bare = `{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}`
+	for _, text := range []string{
+		a + b, a + "\n" + b, "\uFEFF" + a + "\r\n---\r\n" + b, "--- " + a + "\n--- " + b, bare,
+		`{"apiVersion": "v1", "kind": "List", "items": [` + bare + `]}`,
+	} {
+		objects, err := Objects(Split("f", []byte(text)))
+		require.NoError(t, err, text)
+		require.Len(t, objects, 2, text)
+		require.Equal(t, "a b Node", objects[0].GetName()+" "+objects[1].GetName()+" "+objects[1].GetKind(), text)
+	}
+	for text, want := range map[string]string{
+		"---\n" + a + "\n{":       "f:3: no valid YAML: ",
+		"{kind: A}\n{kind: B}\n":  "f:1: there is text after the end of the document",
+		"# none\n---\na: 1\nb: [": "f:4: no valid YAML: ",
+		"[" + a + "]":             "f:1: not an object with apiVersion and kind: [{",
+	} {
+		_, err := Objects(Split("f", []byte(text)))
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

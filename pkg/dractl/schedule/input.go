@@ -45,7 +45,12 @@ func (in *input) read(all []documents.Document) error {
 		objects, err := documents.Objects(all[i : i+1])
 		errs = append(errs, err)
 		for _, object := range objects {
-			errs = append(errs, in.add(object, &all[i]))
+			document := all[i]
+			if len(objects) > 1 { // the document is a list
+				document.Data, err = object.MarshalJSON()
+				errs = append(errs, err)
+			}
+			errs = append(errs, in.add(object, &document))
 		}
 	}
 	return errors.Join(errs...)
