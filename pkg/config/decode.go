@@ -46,6 +46,14 @@ func (d *Documents) templateNames() (names []string) {
 	return names
 }
 
+// Ambiguous are warnings of what templates have under two names.
+func (d *Documents) Ambiguous() (warnings strict.Problems) {
+	for _, t := range d.templates {
+		warnings = append(warnings, t.value.Ambiguous()...)
+	}
+	return warnings
+}
+
 // FilesCarrier is the carrier of the configuration files.
 const FilesCarrier = "files"
 

@@ -43,7 +43,7 @@ func (f Finding) String() string {
 type Result struct {
 	// Problems are the mistakes, in the order of the documents.
 	Problems []Finding `json:"problems"`
-	// Notes are what kwok-dra normalizes.
+	// Notes are what kwok-dra normalizes, and what is valid but hardly meant.
 	Notes []Finding `json:"notes,omitempty"`
 	// Skipped counts the objects of each kind that kwok-dra does not read.
 	Skipped map[string]int `json:"skipped,omitempty"`
@@ -148,6 +148,9 @@ func (c *checker) own(p *place) {
 		return
 	}
 	c.decoded = append(c.decoded, decoded)
+	for _, warning := range decoded.Ambiguous() {
+		c.result.Notes = append(c.result.Notes, p.finding(p.object(), warning.Path, warning.Text))
+	}
 }
 
 // refused adds the problems of an error of config, and reports whether there are

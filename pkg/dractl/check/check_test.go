@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
 
@@ -78,7 +79,7 @@ func TestOwn(t *testing.T) {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {
-			all, err := (&documents.Files{Paths: []string{path}}).Read(nil)
+			all, err := (&documents.Files{Paths: []string{path}}).Read(cli.Streams{})
 			require.NoError(t, err)
 			result := Documents(all)
 			require.Empty(t, lines(result.Problems))

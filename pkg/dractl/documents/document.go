@@ -1,13 +1,13 @@
 package documents
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
@@ -94,12 +94,20 @@ func (d *Document) errorOf(problem strict.Problem) error {
 	return fmt.Errorf("%s:%d: %s", d.File, d.Line+max(problem.Line, 1)-1, problem.Text)
 }
 
-// Into converts an object into a typed one. Unknown fields are left out, as the
-// API server would.
-func (o Object) Into(typed any) error {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
-		return fmt.Errorf("%s: %s %q: %w", o.Where, o.GetKind(), o.GetName(), o.wrongType(typed, err))
+// Once finds objects that are given twice.
+type Once map[string]string
+
+// Add refuses an object of the kind and the name of an earlier one. Objects without a
+// namespace are in the given one.
+func (o Once) Add(object Object, namespace string) error {
+	if object.GetName() == "" {
+		return nil
 	}
+	key := fmt.Sprintf("%s %s/%s", object.GroupVersionKind().GroupKind(), cmp.Or(object.GetNamespace(), namespace), object.GetName())
+	if earlier, taken := o[key]; taken {
+		return object.errorf("also in %s: give it once", earlier)
+	}
+	o[key] = object.Where
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (c *command) read(ctx context.Context) ([]*corev1.Node, []*resourcev1.Resou
 		defer c.streams.Progress("reading the cluster", 0).Done()
 		return c.readCluster(ctx)
 	}
-	all, err := c.files.Read(c.streams.In)
+	all, err := c.files.Read(c.streams)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
@@ -148,17 +149,16 @@ func (c *command) input(ctx context.Context) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{namespace: namespace, skipped: map[string]int{}}
+	in := &input{namespace: namespace, skipped: map[string]int{}, once: documents.Once{}}
 	files := c.files
 	files.Paths = append(slices.Clone(c.files.Paths), c.slices...)
-	read, err := files.Read(c.streams.In)
+	read, err := files.Read(c.streams)
 	if err != nil {
 		return nil, err
 	}
 	if err := in.read(read); err != nil {
 		return nil, err
 	}
-	c.tellSkipped(in.skipped)
 	if err := c.render(ctx, in); err != nil {
 		return nil, err
 	}
@@ -176,6 +176,7 @@ func (c *command) input(ctx context.Context) (*input, error) {
 		in.on(live)
 	}
 	in.nameNodes()
+	c.tellNotes(in)
 	return in, in.check(c.fromCluster)
 }
 
@@ -224,9 +225,16 @@ func (c *command) render(ctx context.Context, in *input) error {
 	return errors.Join(previewed.Problems...)
 }
 
-func (c *command) tellSkipped(skipped map[string]int) {
-	if len(skipped) > 0 {
-		c.streams.Tell("not considered: %s\n", check.Counted(skipped))
+// tellNotes says what of the input has no bearing on the result, or one by chance.
+func (c *command) tellNotes(in *input) {
+	if len(in.skipped) > 0 {
+		c.streams.Tell("not considered: %s\n", check.Counted(in.skipped))
+	}
+	for _, note := range in.notes {
+		c.streams.Tell("not considered: %s\n", note)
+	}
+	for _, warning := range devices.AmbiguousIn(in.Slices) {
+		c.streams.Tell("%s\n", warning)
 	}
 }
 

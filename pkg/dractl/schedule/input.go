@@ -34,6 +34,9 @@ type input struct {
 	drivers fleet.DriverPods
 	// skipped are kinds that have no bearing on devices.
 	skipped map[string]int
+	// notes say what of the objects is not considered.
+	notes []string
+	once  documents.Once
 	// namespace is that of objects that say none.
 	namespace string
 }
@@ -63,22 +66,20 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 		return nil // of the directory, not of the cluster
 	case kind.Group == v1alpha1.GroupName:
 		return in.configure(object, document)
-	case kind.Group == resourcev1.GroupName && kind.Kind != "DeviceTaintRule" && kind.Version != "v1":
-		return fmt.Errorf("%s: %s %q: apiVersion: %s is not read: write it as resource.k8s.io/v1", object.Where, kind.Kind, object.GetName(), kind.GroupVersion())
 	}
 	switch kind.GroupKind().String() {
 	case "Pod":
 		return in.addPod(object)
 	case "Node":
-		return appendAs(&in.Nodes, object, new(corev1.Node), "")
+		return appendAs(in, &in.Nodes, object, new(corev1.Node), "")
 	case "DaemonSet.apps":
-		return in.drivers.Add(object)
+		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":
-		return appendAs(&in.Slices, object, new(resourcev1.ResourceSlice), "")
+		return appendAs(in, &in.Slices, object, new(resourcev1.ResourceSlice), "")
 	case "DeviceClass.resource.k8s.io":
-		return appendAs(&in.Classes, object, new(resourcev1.DeviceClass), "")
+		return appendAs(in, &in.Classes, object, new(resourcev1.DeviceClass), "")
 	case "DeviceTaintRule.resource.k8s.io":
-		return appendAs(&in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
+		return appendAs(in, &in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
 	case "ResourceClaim.resource.k8s.io":
 		return in.addClaim(object)
 	case "ResourceClaimTemplate.resource.k8s.io":
@@ -90,7 +91,7 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 
 func (in *input) addPod(object documents.Object) error {
 	var pods []*corev1.Pod
-	if err := appendAs(&pods, object, new(corev1.Pod), in.namespace); err != nil {
+	if err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace); err != nil {
 		return err
 	}
 	in.sort(pods)
@@ -102,7 +103,7 @@ func (in *input) addPod(object documents.Object) error {
 
 func (in *input) addClaim(object documents.Object) error {
 	claim := &resourcev1.ResourceClaim{}
-	if err := appendAs(&in.Claims, object, claim, in.namespace); err != nil {
+	if err := appendAs(in, &in.Claims, object, claim, in.namespace); err != nil {
 		return err
 	}
 	return checkRequests(object, claim.Spec.Devices.Requests, "spec")
@@ -110,7 +111,7 @@ func (in *input) addClaim(object documents.Object) error {
 
 func (in *input) addClaimTemplate(object documents.Object) error {
 	template := &resourcev1.ResourceClaimTemplate{}
-	if err := appendAs(&in.ClaimTemplates, object, template, in.namespace); err != nil {
+	if err := appendAs(in, &in.ClaimTemplates, object, template, in.namespace); err != nil {
 		return err
 	}
 	return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
@@ -159,7 +160,7 @@ func (in *input) configure(object documents.Object, document *documents.Document
 	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
 		return nil
 	}
-	return appendAs(&in.templates, object, new(v1alpha1.ResourcePoolTemplate), "")
+	return appendAs(in, &in.templates, object, new(v1alpha1.ResourcePoolTemplate), "")
 }
 
 // typed is a typed object.
@@ -170,9 +171,13 @@ type typed interface {
 }
 
 // appendAs appends an object as a typed one, in a namespace if it says none.
-func appendAs[T typed](all *[]T, object documents.Object, into T, namespace string) error {
-	if err := object.Into(into); err != nil {
+func appendAs[T typed](in *input, all *[]T, object documents.Object, into T, namespace string) error {
+	unknown, err := object.Convert(into)
+	if err := cmp.Or(err, in.once.Add(object, in.namespace)); err != nil {
 		return err
+	}
+	if len(unknown) > 0 {
+		in.notes = append(in.notes, fmt.Sprintf("%s: %s %q: fields not known: %s", object.Where, object.GetKind(), object.GetName(), strings.Join(unknown, ", ")))
 	}
 	if into.GetNamespace() == "" {
 		into.SetNamespace(namespace)
@@ -207,17 +212,25 @@ func (in *input) on(cluster *input) {
 	}
 }
 
-// nameNodes makes nodes for slices whose nodes are in no file.
+// nameNodes makes nodes for slices if there are no Nodes. Otherwise a slice whose
+// Node is gone has no devices for anybody, and a note says so.
 func (in *input) nameNodes() {
+	hasNodes := len(in.Nodes) > 0
 	known := map[string]bool{}
 	for _, node := range in.Nodes {
 		known[node.Name] = true
 	}
 	for _, slice := range in.Slices {
-		if name := slice.Spec.NodeName; name != nil && !known[*name] {
-			known[*name] = true
-			in.Nodes = append(in.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: *name, Labels: map[string]string{corev1.LabelHostname: *name}}})
+		name := slice.Spec.NodeName
+		switch {
+		case name == nil || known[*name]:
+			continue
+		case hasNodes:
+			in.notes = append(in.notes, fmt.Sprintf("ResourceSlice %q: there is no Node %s", slice.Name, *name))
+			continue
 		}
+		known[*name] = true
+		in.Nodes = append(in.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: *name, Labels: map[string]string{corev1.LabelHostname: *name}}})
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *command) run() error {
 	if len(c.files.Paths) == 0 {
 		return errors.New("nothing to check: give -f FILE")
 	}
-	all, err := c.files.Read(c.streams.In)
+	all, err := c.files.Read(c.streams)
 	if err != nil {
 		return err
 	}
