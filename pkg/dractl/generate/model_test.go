@@ -90,8 +90,9 @@ func TestModelOfProfiles(t *testing.T) {
 				templates = append(templates, m.ResourcePoolTemplate)
 			}
 			pools, _ := poolsOf(own, nil)
-			rendered, err := render(t.Context(), templates, nodes[1:], pools)
+			rendered, problems, err := render(t.Context(), templates, nodes[1:], pools)
 			require.NoError(t, err)
+			require.Empty(t, problems)
 			_, got := ownOf(t, nodes[1], rendered)
 			require.ElementsMatch(t, want, got)
 		})

@@ -90,6 +90,10 @@ func (c *command) run(ctx context.Context) error {
 	for _, note := range notes {
 		c.streams.Tell("%s\n", note)
 	}
+	if len(text) == 0 {
+		c.streams.Tell("no pool of node %s can be recorded\n", c.node)
+		return cli.ErrNegative
+	}
 	_, err = c.streams.Out.Write(text)
 	return err
 }
