@@ -139,3 +139,35 @@ func TestEveryObject(t *testing.T) {
 	result := checked(t, "f", "a: 1\n---\n{kind: ResourcePoolTemplate}\n{kind: Pod}\n")
 	require.Contains(t, lines(result.Problems), "f:3: there is text after the end of the document: begin a document with the line ---")
 }
+
+// TestTwoNames: a template may have an attribute under two names that are one to CEL.
+func TestTwoNames(t *testing.T) {
+	t.Parallel()
+	result := checked(t, "f", `apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: twice}
+spec:
+  driver: gpu.example.com
+  devices:
+  - name: gpu
+    attributes:
+      model: plain
+      gpu.example.com/model: qualified
+      gpu.example.com/productName: only qualified
+      nic.example.com/model: of another
+    capacity: {gpu.example.com/memory: 40Gi, memory: 40Gi}
+    counters: {memory: 40Gi}
+    partitions:
+    - name: mig
+      count: 2
+      consumes: {memory: 20Gi}
+      attributes: {productName: part}
+`)
+	require.Empty(t, lines(result.Problems))
+	const text = ", and CEL takes both for one: which value it sees is chance; leave one out"
+	require.Equal(t, []string{
+		`f:9: ResourcePoolTemplate "twice": spec.devices[0].attributes[model]: also there as gpu.example.com/model` + text,
+		`f:13: ResourcePoolTemplate "twice": spec.devices[0].capacity[memory]: also there as gpu.example.com/memory` + text,
+		`f:19: ResourcePoolTemplate "twice": spec.devices[0].partitions[0].attributes[productName]: also there as gpu.example.com/productName` + text,
+	}, lines(result.Notes))
+}

@@ -130,31 +130,38 @@ func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool
 		if len(differ) == 0 {
 			return f, kept, left, notes, nil
 		}
-		// A pool may have failed only because others with the same template have.
-		alone := map[*pool]error{}
-		for p, reason := range differ {
-			if len(pools) > 1 {
-				_, _, failed, _, err := newFleet(ctx, m, nodes, []*pool{p})
-				if err != nil {
-					return nil, nil, nil, nil, err
-				}
-				if len(failed) == 0 {
-					continue
-				}
-				reason = errors.New(failed[0].reason)
+		if len(pools) > 1 {
+			if differ, err = failAlone(ctx, m, nodes, differ); err != nil {
+				return nil, nil, nil, nil, err
 			}
-			alone[p] = reason
-		}
-		if len(alone) == 0 {
-			alone = differ
 		}
 		pools = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool {
-			if reason := alone[p]; reason != nil {
+			if reason := differ[p]; reason != nil {
 				left = append(left, leftOutPool(p, reason))
 			}
-			return alone[p] != nil
+			return differ[p] != nil
 		})
 	}
+}
+
+// failAlone returns the pools that cannot be copied even by themselves. The others may
+// have failed only because they had a template or a node in common with those. If all can
+// be, they get in the way of each other, and all are returned.
+func failAlone(ctx context.Context, m *model, nodes []*corev1.Node, differ map[*pool]error) (map[*pool]error, error) {
+	alone := map[*pool]error{}
+	for p := range differ {
+		_, _, left, _, err := newFleet(ctx, m, nodes, []*pool{p})
+		if err != nil {
+			return nil, err
+		}
+		if len(left) > 0 {
+			alone[p] = errors.New(left[0].reason)
+		}
+	}
+	if len(alone) == 0 {
+		return differ, nil
+	}
+	return alone, nil
 }
 
 // add adds the nodes, and templates that yield the pools on them.
