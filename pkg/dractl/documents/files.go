@@ -31,7 +31,7 @@ type Files struct {
 // AddTo adds -f and -R to a command.
 func (f *Files) AddTo(command *cobra.Command, usage string) {
 	command.Flags().StringArrayVarP(&f.Paths, "filename", "f", nil, usage+": a file, a directory, or - for standard input; may be given several times")
-	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories and all below them")
+	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories and all below them, and skip documents there that are not for Kubernetes")
 	// The shell completes file names.
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 }

@@ -40,7 +40,8 @@ different devices on it first: data and networkData from what the driver has
 written to the claims, and with --plugins-dir the CDI devices from what it has
 returned. Values that are attributes of the device, or names and uids of the node,
 the claim and its Pod, become Go templates. All others are kept as they are. What
-nothing explains is printed as a comment, and on standard error.`,
+nothing explains, and pools that are left out, such as those without devices, are
+printed as a comment, and on standard error.`,
 		Example: `  # Templates of what drivers do on node h100-0
   kwok-dractl record --node h100-0 > recorded.yaml
 

@@ -35,10 +35,12 @@ type command struct {
 
 const long = `Show which Pods get which devices on which nodes, and why other Pods do not fit.
 
-The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses.
+The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses, each
+object once. Those of resource.k8s.io/v1beta1 and v1beta2 are read as v1.
 The devices are from one of these:
 
-  --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them
+  --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them.
+                    Slices of a Node that is gone are not considered
   --from-cluster    a cluster and all that is allocated there. Nothing is written.
                     Objects in files replace those of the cluster. Without Pods
                     in files, the Pods that wait in the cluster are scheduled
