@@ -127,8 +127,8 @@ func (c *checker) objects(p *place) {
 	}
 	for _, item := range items.Content {
 		if item.Kind == yaml.MappingNode && of != "" && textAt(item, "kind")+textAt(item, "apiVersion") == "" {
-			for name, value := range map[string]string{"kind": of, "apiVersion": textAt(p.node, "apiVersion")} {
-				item.Content = append(item.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name, Line: item.Line}, &yaml.Node{Kind: yaml.ScalarNode, Value: value, Line: item.Line})
+			for _, text := range []string{"kind", of, "apiVersion", textAt(p.node, "apiVersion")} {
+				item.Content = append(item.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: text, Line: item.Line})
 			}
 		}
 		data, err := yaml.Marshal(item)

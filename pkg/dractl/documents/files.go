@@ -56,7 +56,7 @@ func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 	}
 	if len(foreign) > 0 {
 		count := len(foreign)
-		streams.Tell("skipped what is not for Kubernetes: %d documents in %s\n", count, Listed(slices.Compact(foreign)))
+		streams.Tell("skipped what is not for Kubernetes: %d documents in %s\n", count, firstFew(slices.Compact(foreign)))
 	}
 	return all, errors.Join(errs...)
 }
@@ -64,8 +64,8 @@ func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 // maxListed is how many names a message has.
 const maxListed = 3
 
-// Listed are the first few of some names, and how many more there are.
-func Listed(names []string) string {
+// firstFew are the first of some names, and how many more there are.
+func firstFew(names []string) string {
 	if more := len(names) - maxListed; more > 1 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), more)
 	}

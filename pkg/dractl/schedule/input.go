@@ -132,8 +132,12 @@ func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest,
 			request, _ := written[i].(map[string]any)
 			names = slices.DeleteFunc(slices.Sorted(maps.Keys(request)), func(name string) bool { return name == "name" })
 		}
-		return fmt.Errorf("%s: %s %q: %s[%d]: must have exactly or firstAvailable, and has %s", object.Where, object.GetKind(), object.GetName(),
-			strings.Join(path, "."), i, cmp.Or(strings.Join(names, ", "), "neither"))
+		want := "exactly"
+		if object.GroupVersionKind().Version == "v1beta1" {
+			want = "deviceClassName"
+		}
+		return fmt.Errorf("%s: %s %q: %s[%d]: must have %s or firstAvailable, and has %s", object.Where, object.GetKind(), object.GetName(),
+			strings.Join(path, "."), i, want, cmp.Or(strings.Join(names, ", "), "neither"))
 	}
 	return nil
 }
