@@ -15,7 +15,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -78,16 +77,9 @@ func newAdapter() adapter {
 
 // parse parses a text of one document.
 func parse(text string) (strict.Document, strict.Problems) {
-	texts, err := strict.Split([]byte(text))
-	if problems, is := errors.AsType[strict.Problems](err); is {
-		return strict.Document{}, problems
-	}
-	if err != nil {
-		return strict.Document{}, strict.Problems{{Text: err.Error()}}
-	}
 	var found strict.Document
-	for _, text := range texts {
-		document, problems := strict.Parse(text)
+	for _, one := range strict.Split([]byte(text)) {
+		document, problems := strict.Parse(one.Data)
 		if len(problems) == 0 && document.Value != nil && found.Value != nil {
 			problems = strict.Problems{{Text: "there is a second document after a line ---: put all into one"}}
 		}

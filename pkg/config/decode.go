@@ -50,6 +50,14 @@ func (d *Documents) templateNames() (names []string) {
 	return names
 }
 
+// Ambiguous are warnings of what templates have under two names.
+func (d *Documents) Ambiguous() (warnings strict.Problems) {
+	for _, t := range d.templates {
+		warnings = append(warnings, t.value.Ambiguous()...)
+	}
+	return warnings
+}
+
 // FilesCarrier is the carrier of the configuration files.
 const FilesCarrier = "files"
 
@@ -98,16 +106,9 @@ func Decode(source string, data []byte) (*Documents, error) {
 
 // read adds the documents of a source.
 func (d *Documents) read(source string, data []byte) error {
-	texts, err := strict.Split(data)
-	if problems, is := errors.AsType[strict.Problems](err); is {
-		return place{source: source}.refuseFor(problems)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", source, err)
-	}
 	var errs []error
-	for i, text := range texts {
-		errs = append(errs, d.add(fmt.Sprintf("%s, document %d", source, i+1), text))
+	for i, text := range strict.Split(data) {
+		errs = append(errs, d.add(fmt.Sprintf("%s, document %d", source, i+1), text.Data))
 	}
 	return errors.Join(errs...)
 }
@@ -115,12 +116,27 @@ func (d *Documents) read(source string, data []byte) error {
 // add decodes one document. One with nothing but comments is skipped.
 func (d *Documents) add(source string, text []byte) error {
 	document, problems := strict.Parse(text)
+	if len(problems) > 0 {
+		object, _ := document.Value.(map[string]any)
+		return place{source, named(object)}.refuseFor(problems)
+	}
+	items, isList := document.Items()
+	if !isList {
+		return d.addObject(source, document)
+	}
+	var errs []error
+	for i, item := range items {
+		errs = append(errs, d.addObject(fmt.Sprintf("%s, item %d", source, i+1), item))
+	}
+	return errors.Join(errs...)
+}
+
+// addObject adds the object of a document, or of an item of a list.
+func (d *Documents) addObject(source string, document strict.Document) error {
 	object, isObject := document.Value.(map[string]any)
 	apiVersion, kind := object["apiVersion"], object["kind"]
 	at := place{source, named(object)}
 	switch {
-	case len(problems) > 0:
-		return at.refuseFor(problems)
 	case document.Value == nil:
 		return nil
 	case !isObject:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,7 +98,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"second":               {template("a") + "---\nkind: Pod\n", "file.yaml, document 2: apiVersion"},
 		"third, after comment": {template("a") + "---\n# none\n---\nkind: Pod\n", "file.yaml, document 3: apiVersion"},
 		"second after an end":  {template("a") + "...\n# b\n" + template("b"), "file.yaml, document 1: there is text after the end of the document"},
-		"no separator":         {template("a") + "--- hello\n", "file.yaml: read document 1: invalid Yaml document separator: hello"},
+		"no separator":         {template("a") + "--- hello\n", `file.yaml, document 2: not an object with apiVersion and kind: "hello"`},
 		"configuration, jq":    {configured("c", "retireWhen: {matchExpressions: [{key: '[', operator: Exists}]}"), `spec.retireWhen.matchExpressions[0]`},
 		"configuration, pod":   {configured("c", "failWhen: {matchExpressions: [{cel: {expression: self.status.capacity}}]}"), `spec.failWhen.matchExpressions[0]`},
 		"nameless":             {configured("''", ""), `KwokDRAConfiguration "": metadata.name: Required value`},
@@ -187,13 +188,23 @@ func TestFileWithoutDocumentsWarns(t *testing.T) {
 func TestUnreadableFileIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":             "a.yaml is empty: where it is to configure nothing, write a comment into it",
-		"\xfe\xff\x00": "the text is UTF-16: save it as UTF-8",
-		"a: \x00\n":    "the byte 0x00 at offset 3 is no text",
+		"":          "a.yaml is empty: where it is to configure nothing, write a comment into it",
+		"a: \x00\n": "the byte 0x00 at offset 3 is no text",
 	} {
 		path := filepath.Join(t.TempDir(), "a.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := ReadFiles(t.Context(), []string{path})
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestDecodeList: what kubectl get -o yaml prints is configuration too.
+func TestDecodeList(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"v1, kind: List", "dra.kwok.x-k8s.io/v1alpha1, kind: ResourcePoolTemplateList"} {
+		one := `{apiVersion: dra.kwok.x-k8s.io/v1alpha1, kind: ResourcePoolTemplate, metadata: {name: %s}, spec: {driver: d.example.com, devices: [{name: gpu}]}}`
+		documents, err := Decode("f", fmt.Appendf(nil, "{apiVersion: "+kind+", items: ["+one+", "+one+"]}", "a", "b"))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, documents.templateNames())
 	}
 }

@@ -42,7 +42,7 @@ func TestRefused(t *testing.T) {
 
 // refused is a whole document, or one with the spec.
 func refused(input string) string {
-	for _, line := range []string{"apiVersion:", "kind:"} {
+	for _, line := range []string{"apiVersion:", "kind:", "---"} {
 		if strings.HasPrefix(input, line) {
 			return input
 		}

@@ -135,11 +135,12 @@ func TestWrongObjects(t *testing.T) {
 	t.Parallel()
 	const claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: two}\nspec: {devices: {requests: [{name: gpu, %s}]}}\n"
 	for text, want := range map[string]string{
-		"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n":                     `<stdin>:1: Node "": metadata.name: must be a string, not a bool: put it in quotes`,
-		"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {taints: {}}\n": `<stdin>:1: Node "a": spec.taints: must be of type []v1.Taint, not object`,
-		fmt.Sprintf(claim, "exatly: {deviceClassName: a}"):                      `<stdin>:1: ResourceClaim "two": spec.devices.requests[0]: must have exactly or firstAvailable, and has exatly`,
-		fmt.Sprintf(claim, "count: 2, deviceClassName: a"):                      `spec.devices.requests[0]: must have exactly or firstAvailable, and has count, deviceClassName`,
-		fmt.Sprintf(claim, ""):                                                  `spec.devices.requests[0]: must have exactly or firstAvailable, and has neither`,
+		"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n":                                        `<stdin>:1: Node "": metadata.name: must be a string, not a bool: put it in quotes`,
+		"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {taints: {}}\n":                    `<stdin>:1: Node "a": spec.taints: must be of type []v1.Taint, not object`,
+		fmt.Sprintf(claim, "exatly: {deviceClassName: a}"):                                         `<stdin>:1: ResourceClaim "two": spec.devices.requests[0]: must have exactly or firstAvailable, and has exatly`,
+		fmt.Sprintf(claim, "count: 2, deviceClassName: a"):                                         `spec.devices.requests[0]: must have exactly or firstAvailable, and has count, deviceClassName`,
+		strings.Replace(fmt.Sprintf(claim, "exactly: {deviceClassName: a}"), "/v1", "/v1beta1", 1): `spec.devices.requests[0]: must have deviceClassName or firstAvailable, and has exactly`,
+		fmt.Sprintf(claim, ""): `spec.devices.requests[0]: must have exactly or firstAvailable, and has neither`,
 		strings.NewReplacer("ResourceClaim", "ResourceClaimTemplate", "{devices", "{spec: {devices", "}]}}", "}]}}}").Replace(fmt.Sprintf(claim, "")): `ResourceClaimTemplate "two": spec.spec.devices.requests[0]: must have exactly`,
 	} {
 		_, told, code := run(t, text, "schedule", "-f", "-", "-f", examples+"pods.yaml", "-f", examples+"templates.yaml")

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	podfast "github.com/kwok-dra/kwok-dra/stages/pod/fast"
 )
 
@@ -105,6 +106,9 @@ func (f *fleet) stages() (map[internalversion.StageResourceRef][]*internalversio
 	}
 	stages := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for i, text := range texts {
+		if documents := strict.Split([]byte(text)); len(documents) > 1 {
+			return nil, fmt.Errorf("decode Stages[%d]: it has %d documents: give each Stage alone", i, len(documents))
+		}
 		var given v1alpha1.Stage
 		if err := yaml.UnmarshalStrict([]byte(text), &given); err != nil {
 			return nil, fmt.Errorf("decode Stages[%d]: %w", i, err)

@@ -4,39 +4,16 @@
 package strict
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 )
-
-// Split splits a text into its documents, at lines that begin with "---".
-func Split(text []byte) ([][]byte, error) {
-	if problems := checkText(text); len(problems) > 0 {
-		return nil, problems
-	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	var documents [][]byte
-	for {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read document %d: %w", len(documents)+1, err)
-		}
-		documents = append(documents, document)
-	}
-}
 
 // Document is a document that has been parsed.
 type Document struct {
@@ -45,26 +22,37 @@ type Document struct {
 	Value any
 }
 
-// afterEnd finds what follows a line of three dots, the end of a document. The
-// YAML library would drop it without a word.
-var afterEnd = regexp.MustCompile(`(?m)^\.\.\.\s*\n(\s*(#.*)?\n)*\s*[^#\s]`)
+// Items are the items of a list of objects, those of lists in it among them. A list
+// of one kind, as the API server has it, says apiVersion and kind for items that do
+// not.
+func (d Document) Items() (items []Document, isList bool) {
+	list, _ := d.Value.(map[string]any)
+	kind, _ := list["kind"].(string)
+	values, hasItems := list["items"].([]any)
+	of, isList := strings.CutSuffix(kind, "List")
+	if !isList || !hasItems {
+		return nil, false
+	}
+	for _, value := range values {
+		item := Document{Value: value}
+		if object, isObject := value.(map[string]any); isObject && of != "" && object["kind"] == nil && object["apiVersion"] == nil {
+			object["apiVersion"], object["kind"] = list["apiVersion"], of
+		}
+		if inner, isList := item.Items(); isList {
+			items = append(items, inner...)
+			continue
+		}
+		items = append(items, item)
+	}
+	return items, true
+}
 
 // Parse parses a document. It returns a problem where the document is no valid
 // YAML, and the document as far as it can be told all the same.
 func Parse(text []byte) (Document, Problems) {
-	if problems := checkText(text); len(problems) > 0 {
+	data, problems := JSON(text)
+	if data == nil {
 		return Document{}, problems
-	}
-	if afterEnd.Match(text) {
-		return Document{}, Problems{{Text: "there is text after the end of the document, the line ...: begin a document with the line ---"}}
-	}
-	var problems Problems
-	data, err := sigsyaml.YAMLToJSONStrict(text)
-	if err != nil {
-		problems = Problems{explain(err, text)}
-		if data, _ = sigsyaml.YAMLToJSON(text); data == nil {
-			return Document{}, problems
-		}
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -79,11 +67,31 @@ func Parse(text []byte) (Document, Problems) {
 	return Document{Value: asWritten(value, node.Content[0])}, problems
 }
 
+// JSON converts a document into JSON. It returns a problem where the document is no
+// valid YAML, and the JSON as far as it can be told all the same.
+func JSON(text []byte) ([]byte, Problems) {
+	if problems := checkText(text); len(problems) > 0 {
+		return nil, problems
+	}
+	if problem := Trailing(text); problem != nil {
+		return nil, Problems{*problem}
+	}
+	data, err := sigsyaml.YAMLToJSONStrict(text)
+	switch {
+	case err == nil:
+		return data, nil
+	case json.Valid(text) && !twice.MatchString(err.Error()):
+		return text, nil // YAML lacks the escapes of JSON for characters beyond 16 bits
+	}
+	data, _ = sigsyaml.YAMLToJSON(text)
+	return data, Problems{explain(err, text)}
+}
+
 var (
 	// where is the place of an error of the YAML library.
 	where = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
 	// twice is a key that is there twice.
-	twice = regexp.MustCompile(`^key (".*") already set in map`)
+	twice = regexp.MustCompile(`\bkey (".*") already set in map`)
 	// tab is a tab in the indentation.
 	tab = regexp.MustCompile(`(?m)^ *\t`)
 )

@@ -1,6 +1,8 @@
 package strict
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,11 +78,73 @@ func TestHides(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	t.Parallel()
-	documents, err := Split([]byte("a: 1\n---\n# nothing\n---\nb: 1\n"))
-	require.NoError(t, err)
-	require.Len(t, documents, 3)
-	_, err = Split([]byte("a: 1\n--- b\n"))
-	require.EqualError(t, err, "read document 1: invalid Yaml document separator: b")
+	utf16 := func(text string) string {
+		encoded := "\xff\xfe"
+		for _, char := range text {
+			encoded += string([]byte{byte(char), byte(char >> 8)})
+		}
+		return encoded
+	}
+	for text, want := range map[string][]string{
+		"a: 1\n---\n# nothing\n---\nb: 1\n":          {"1 a: 1", "3 # nothing", "5 b: 1"},
+		"a: 1\n--- b\n":                              {"1 a: 1", "2 --- b"},
+		"--- {a: 1}\n---\t{b: 1}\n":                  {"1 --- {a: 1}", "2 ---\t{b: 1}"},
+		"---a: 1\n":                                  {"1 ---a: 1"},
+		"a: 1\r\n--- # end\r\nb: 1\r\n":              {"1 a: 1", "3 b: 1"},
+		"{\"a\": 1}\n{\"b\":\n 1} {\"c\": 1}\n\n[1]": {`1 {"a": 1}`, "2 {\"b\":\n 1}", `3 {"c": 1}`, "5 [1]"},
+		"# one\n{\"a\": 1}{\"b\": 1}\n# two\n":       {"2 {\"a\": 1}", "2 {\"b\": 1}\n# two"},
+		"{\"a\": 1}\n# two\n{\"b\": 1}\n---\nc: 1":   {"1 {\"a\": 1}", "2 # two\n{\"b\": 1}", "5 c: 1"},
+		"{\"a\": 1},\n{\"b\": 1}":                    {`1 {"a": 1}`, "1 ,\n{\"b\": 1}"},
+		"\uFEFF{\"a\": 1}\n\uFEFF{\"b\": 1}":         {`1 {"a": 1}`, `2 {"b": 1}`},
+		"\uFEFF---\na: 1\n":                          {"2 a: 1"},
+		utf16("a: 1\r\n---\r\nb: 1"):                 {"1 a: 1", "3 b: 1"},
+		"":                                           nil,
+	} {
+		var got []string
+		for _, one := range Split([]byte(text)) {
+			got = append(got, fmt.Sprintf("%d %s", one.Line, strings.TrimSpace(string(one.Data))))
+		}
+		require.Equal(t, want, got, "%q", text)
+	}
+}
+
+// TestParseReadsAllOrNothing: no part of a text is dropped without a word.
+func TestParseReadsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"{a: 1}\n{b: 1}\n":         "there is text after the end of the document: begin a document with the line ---",
+		"[a]\nb: 1\n":              "there is text after the end of the document",
+		"# one\n\"a\"\n{b: 1}\n":   "there is text after the end of the document",
+		"a: 1\n...\nb: 1\n":        "there is text after the end of the document, the line ...",
+		"a: |\n  ...\nb: {c: 1}\n": "",
+		"{a: 1}\n# two\n":          "",
+		"{a: 1}\n...\n":            "",
+		`{"a": "\ud83d\ude00"}`:    "",
+		`{"a": 1, "a": 2}`:         `the field "a" is there twice`,
+	} {
+		_, problems := Parse([]byte(text))
+		if want == "" {
+			require.Empty(t, problems, "%q", text)
+			continue
+		}
+		require.ErrorContains(t, problems, want, "%q", text)
+	}
+}
+
+func TestItems(t *testing.T) {
+	t.Parallel()
+	document, problems := Parse([]byte(`{kind: List, apiVersion: v1, items: [
+		{kind: PodList, apiVersion: v1, items: [{metadata: {name: a}}, {kind: Pod, apiVersion: v2}]}, {kind: Node, items: []}, text]}`))
+	require.Empty(t, problems)
+	items, isList := document.Items()
+	require.True(t, isList)
+	var got []string
+	for _, item := range items {
+		got = append(got, Shown(item.Value))
+	}
+	require.Equal(t, []string{
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, `{"apiVersion":"v2","kind":"Pod"}`, `{"items":[],"kind":"Node"}`, `"text"`,
+	}, got)
 }
 
 // FuzzParse: no text makes decoding panic, and what kubectl reads is read alike.
@@ -109,19 +173,14 @@ func TestNoText(t *testing.T) {
 		"a: 1\nb: \xfc\n":      "line 2 of the document: the byte 0xfc at offset 8 is not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8",
 		"a: 1\n\x00":           "line 2 of the document: the byte 0x00 at offset 5 is no text: save the text as UTF-8, without NUL bytes",
 		"a: \xe2\x82":          "line 1 of the document: the byte 0xe2 at offset 3 is not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8",
-		"\xff\xfea\x00:\x00":   "line 1 of the document: the text is UTF-16, which > of PowerShell writes: save it as UTF-8",
-		"\xfe\xff\x00a\x00:":   "line 1 of the document: the text is UTF-16: save it as UTF-8",
 		"\x1f\x8b\x08a: 1\n":   "line 1 of the document: the text is compressed by gzip: decompress it",
 		"\xef\xbb\xbfa: 1 # ü": "",
 	} {
-		_, err := Split([]byte(text))
 		_, problems := Parse([]byte(text))
 		if want == "" {
-			require.NoError(t, err)
 			require.Empty(t, problems)
 			continue
 		}
-		require.EqualError(t, err, want)
 		require.Equal(t, want, problems.Error())
 	}
 }

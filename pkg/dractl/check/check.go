@@ -43,7 +43,7 @@ func (f Finding) String() string {
 type Result struct {
 	// Problems are the mistakes, in the order of the documents.
 	Problems []Finding `json:"problems"`
-	// Notes are what kwok-dra normalizes.
+	// Notes are what kwok-dra normalizes, and what is valid but hardly meant.
 	Notes []Finding `json:"notes,omitempty"`
 	// Skipped counts the objects of each kind that kwok-dra does not read.
 	Skipped map[string]int `json:"skipped,omitempty"`
@@ -110,24 +110,34 @@ func (c *checker) document(p *place) {
 	if p.node == nil {
 		p.node = root.Content[0]
 	}
-	kind, items := textAt(p.node, "kind"), p.at("items")
-	if strings.HasSuffix(kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
-		for _, item := range items.Content {
-			c.item(p, item)
-		}
+	if problem := strict.Trailing(p.data); problem != nil {
+		c.wrong(p, "", *problem)
 		return
 	}
-	c.object(p)
+	c.objects(p)
 }
 
-// item checks an item of a list, as a document of its own.
-func (c *checker) item(list *place, item *yaml.Node) {
-	data, err := yaml.Marshal(item)
-	if err != nil {
-		c.problem(list, "", "items", fmt.Sprintf("cannot be read: %v", err))
+// objects checks an object, or the items of a list.
+func (c *checker) objects(p *place) {
+	kind, items := textAt(p.node, "kind"), p.at("items")
+	of, isList := strings.CutSuffix(kind, "List")
+	if !isList || items == nil || items.Kind != yaml.SequenceNode {
+		c.object(p)
 		return
 	}
-	c.object(&place{file: list.file, line: list.line, data: data, node: item})
+	for _, item := range items.Content {
+		if item.Kind == yaml.MappingNode && of != "" && textAt(item, "kind")+textAt(item, "apiVersion") == "" {
+			for _, text := range []string{"kind", of, "apiVersion", textAt(p.node, "apiVersion")} {
+				item.Content = append(item.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: text, Line: item.Line})
+			}
+		}
+		data, err := yaml.Marshal(item)
+		if err != nil {
+			c.problem(p, "", "items", fmt.Sprintf("cannot be read: %v", err))
+			continue
+		}
+		c.objects(&place{file: p.file, line: p.line, data: data, node: item})
+	}
 }
 
 // own checks a document of kwok-dra's own kinds.
@@ -138,6 +148,9 @@ func (c *checker) own(p *place) {
 		return
 	}
 	c.decoded = append(c.decoded, decoded)
+	for _, warning := range decoded.Ambiguous() {
+		c.result.Notes = append(c.result.Notes, p.finding(p.object(), warning.Path, warning.Text))
+	}
 }
 
 // refused adds the problems of an error of config, and reports whether there are

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
 
@@ -79,7 +80,7 @@ func TestOwn(t *testing.T) {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {
-			all, err := (&documents.Files{Paths: []string{path}}).Read(nil)
+			all, err := (&documents.Files{Paths: []string{path}}).Read(cli.Streams{})
 			require.NoError(t, err)
 			result := Documents(all)
 			require.Empty(t, lines(result.Problems))
@@ -119,8 +120,71 @@ func TestBinaryData(t *testing.T) {
 	require.Equal(t, map[string]int{"ConfigMap": 1}, carried("\x89PNG").Skipped)
 	for text, want := range map[string]string{
 		template + "# f\xfcr\n": "f:5: the byte 0xfc at offset 129 is not UTF-8: save the text as UTF-8, for example with iconv -f latin1 -t utf-8",
-		"\xff\xfe" + strings.Join(strings.Split(template, ""), "\x00") + "\x00": "f:5: the text is UTF-16, which > of PowerShell writes: save it as UTF-8",
 	} {
 		require.Equal(t, []string{want}, lines(carried(text).Problems))
 	}
+}
+
+// TestEveryObject: of several objects in a text none is passed over, whatever they
+// are put together by.
+func TestEveryObject(t *testing.T) {
+	t.Parallel()
+	const one = `{"apiVersion": "dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplate", "metadata": {"name": "a"}, "spec": {"driver": "d.example.com", "devices": [{"name": "gpu"}]}}`
+	bad := strings.NewReplacer(`"a"`, `"b"`, `"gpu"`, `"GPU_0"`).Replace(one)
+	bare := strings.Replace(bad, `"apiVersion": "dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplate", `, "", 1)
+	list := func(kind, items string) string { return `{"apiVersion": "` + kind + `", "items": [` + items + `]}` }
+	const templates = `dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplateList`
+	for name, text := range map[string]string{
+		"JSON values":       one + "\n" + bad,
+		"after comments":    "# one\n" + one + "\n# two\n" + bad,
+		"separators":        one + "\n---\n" + bad,
+		"on the same line":  one + "\n--- " + bad,
+		"Windows":           "\uFEFF" + one + "\r\n---\r\n" + bad,
+		"list":              list(`v1", "kind": "List`, one+","+bad),
+		"list of one kind":  list(templates, one+","+bare),
+		"lists in a list":   list(`v1", "kind": "List`, list(templates, one)+","+list(templates, bare)),
+		"lists as a stream": list(templates, one) + list(templates, bare),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := checked(t, "f", text)
+			require.Len(t, result.Checked, 2)
+			require.Len(t, result.Problems, 1)
+			require.Equal(t, "spec.devices[0].name", result.Problems[0].Field)
+		})
+	}
+	result := checked(t, "f", "a: 1\n---\n{kind: ResourcePoolTemplate}\n{kind: Pod}\n")
+	require.Contains(t, lines(result.Problems), "f:3: there is text after the end of the document: begin a document with the line ---")
+}
+
+// TestTwoNames: a template may have an attribute under two names that are one to CEL.
+func TestTwoNames(t *testing.T) {
+	t.Parallel()
+	result := checked(t, "f", `apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: twice}
+spec:
+  driver: gpu.example.com
+  devices:
+  - name: gpu
+    attributes:
+      model: plain
+      gpu.example.com/model: qualified
+      gpu.example.com/productName: only qualified
+      nic.example.com/model: of another
+    capacity: {gpu.example.com/memory: 40Gi, memory: 40Gi}
+    counters: {memory: 40Gi}
+    partitions:
+    - name: mig
+      count: 2
+      consumes: {memory: 20Gi}
+      attributes: {productName: part}
+`)
+	require.Empty(t, lines(result.Problems))
+	const text = ", and CEL takes both for one: which value it sees is chance; leave one out"
+	require.Equal(t, []string{
+		`f:9: ResourcePoolTemplate "twice": spec.devices[0].attributes[model]: also there as gpu.example.com/model` + text,
+		`f:13: ResourcePoolTemplate "twice": spec.devices[0].capacity[memory]: also there as gpu.example.com/memory` + text,
+		`f:19: ResourcePoolTemplate "twice": spec.devices[0].partitions[0].attributes[productName]: also there as gpu.example.com/productName` + text,
+	}, lines(result.Notes))
 }

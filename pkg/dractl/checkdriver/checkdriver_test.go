@@ -2,10 +2,13 @@ package checkdriver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -13,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
@@ -140,9 +144,31 @@ func TestIncomplete(t *testing.T) {
 	require.Empty(t, incomplete(all, node))
 	require.Equal(t, []string{"slice a: pool p has 1 slices of generation 2, and resourceSliceCount 2"}, incomplete(all[:1], node))
 	require.Equal(t, []string{"device p/x is in slices a and c"}, incomplete([]resourcev1.ResourceSlice{a, slice("c", 2, "x")}, node))
-	require.Equal(t, []string{"no slice has a device"}, incomplete([]resourcev1.ResourceSlice{slice("d", 1), slice("e", 1)}, node))
+	require.Empty(t, incomplete([]resourcev1.ResourceSlice{slice("d", 1), slice("e", 1)}, node), "a driver without devices says so by a slice without any")
 	b.OwnerReferences[0].UID = "2"
 	require.Equal(t, []string{"slice b: no owner reference to node node-0"}, incomplete([]resourcev1.ResourceSlice{a, b}, node))
+}
+
+// TestPublishesNoDevices: a driver without devices publishes what it should, and one that
+// is still looking for them has time to find them.
+func TestPublishesNoDevices(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one, two := slice("a", 1), slice("b", 1)
+		client := fake.NewClientset(&one, &two)
+		w := &world{}
+		w.site = site{client: client, name: node.Name, node: node}
+		require.NoError(t, publishes(t.Context(), w))
+		go func() {
+			time.Sleep(quiet / 2)
+			late := slice("b", 2, "x") // the first of two slices of a new generation
+			_, err := client.ResourceV1().ResourceSlices().Update(t.Context(), &late, metav1.UpdateOptions{})
+			assert.NoError(t, err)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*quiet)
+		defer cancel()
+		require.ErrorContains(t, publishes(ctx, w), "slice b: pool p has 1 slices of generation 2, and resourceSliceCount 2")
+	})
 }
 
 func TestRewritten(t *testing.T) {

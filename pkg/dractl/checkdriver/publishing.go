@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // quiet is how long a driver is watched that has to do nothing.
@@ -13,10 +15,13 @@ const quiet = 5 * time.Second
 // registers is true when a driver is up: the kubelet's half checks the rest.
 func registers(context.Context, *world) error { return nil }
 
-// publishes waits until the pools are complete.
+// publishes waits until the pools are complete. A driver may publish a slice without
+// devices until it has found them, so it has some time to do so; one that finds none
+// publishes what it should.
 func publishes(ctx context.Context, w *world) error {
-	return until(ctx, func() (string, error) {
-		found, err := w.published(ctx)
+	var found []resourcev1.ResourceSlice
+	complete := func() (_ string, err error) {
+		found, err = w.published(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -24,7 +29,14 @@ func publishes(ctx context.Context, w *world) error {
 			return w.nothing(), nil
 		}
 		return strings.Join(incomplete(found, w.node), "; "), nil
-	})
+	}
+	if err := until(ctx, complete); err != nil || len(names(found)) > 0 {
+		return err
+	}
+	if err := watchQuietly(ctx); err != nil {
+		return err
+	}
+	return until(ctx, complete)
 }
 
 // slicesAway has the driver come back too late, after 30 s.

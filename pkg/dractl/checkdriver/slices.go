@@ -132,9 +132,6 @@ func incomplete(published []resourcev1.ResourceSlice, node metav1.Object) (probl
 				published[i].Name, pool.Name, perPool[pool.Name], pool.Generation, pool.ResourceSliceCount))
 		}
 	}
-	if len(known) == 0 {
-		problems = append(problems, "no slice has a device")
-	}
 	return problems
 }
 

@@ -1,16 +1,16 @@
 package documents
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
 // Document is one YAML or JSON document of a file.
@@ -31,33 +31,9 @@ func (d *Document) Where() string {
 // comments are left out.
 func Split(file string, data []byte) []Document {
 	var all []Document
-	current := Document{File: file, Line: 1}
-	number := 0
-	for line := range bytes.Lines(data) {
-		number++
-		if isSeparator(line) {
-			all = appendUnlessEmpty(all, current)
-			current = Document{File: file, Line: number + 1}
-			continue
-		}
-		current.Data = append(current.Data, line...)
-	}
-	return appendUnlessEmpty(all, current)
-}
-
-// isSeparator reports whether a line is what kubectl takes for the end of a
-// document.
-func isSeparator(line []byte) bool {
-	rest, ok := bytes.CutPrefix(line, []byte("---"))
-	rest = bytes.TrimSpace(rest)
-	return ok && (len(rest) == 0 || rest[0] == '#')
-}
-
-func appendUnlessEmpty(all []Document, d Document) []Document {
-	for line := range bytes.Lines(d.Data) {
-		trimmed := bytes.TrimSpace(line)
-		if len(trimmed) > 0 && trimmed[0] != '#' {
-			return append(all, d)
+	for _, text := range strict.Split(data) {
+		if !text.IsEmpty() {
+			all = append(all, Document{File: file, Line: text.Line, Data: text.Data})
 		}
 	}
 	return all
@@ -79,7 +55,7 @@ func Objects(all []Document) ([]Object, error) {
 	for i := range all {
 		decoded, err := all[i].objects()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", all[i].Where(), err))
+			errs = append(errs, err)
 		}
 		objects = append(objects, decoded...)
 	}
@@ -89,34 +65,49 @@ func Objects(all []Document) ([]Object, error) {
 var errNoObject = errors.New("not an object with apiVersion and kind")
 
 func (d *Document) objects() ([]Object, error) {
-	data, err := yaml.YAMLToJSONStrict(d.Data)
-	if err != nil {
-		return nil, fmt.Errorf("invalid YAML: %s", strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+	data, problems := strict.JSON(d.Data)
+	if len(problems) > 0 {
+		return nil, d.errorOf(problems[0])
 	}
-	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoObject, err)
+	var document strict.Document
+	if err := utiljson.Unmarshal(data, &document.Value); err != nil { // keeps integers whole
+		return nil, fmt.Errorf("%s: %w", d.Where(), err)
 	}
-	if decoded.GetObjectKind().GroupVersionKind().Version == "" {
-		return nil, errNoObject
-	}
-	list, isList := decoded.(*unstructured.UnstructuredList)
+	items, isList := document.Items()
 	if !isList {
-		return []Object{{decoded.(*unstructured.Unstructured), d.Where()}}, nil
+		items = []strict.Document{document}
 	}
-	objects := make([]Object, len(list.Items))
-	for i := range list.Items {
-		objects[i] = Object{&list.Items[i], d.Where()}
+	objects := make([]Object, 0, len(items))
+	for _, item := range items {
+		content, _ := item.Value.(map[string]any)
+		object := Object{&unstructured.Unstructured{Object: content}, d.Where()}
+		if object.GetAPIVersion() == "" || object.GetKind() == "" {
+			return nil, fmt.Errorf("%s: %w: %s", d.Where(), errNoObject, strict.Shown(item.Value))
+		}
+		objects = append(objects, object)
 	}
 	return objects, nil
 }
 
-// Into converts an object into a typed one. Unknown fields are left out, as the
-// API server would.
-func (o Object) Into(typed any) error {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
-		return fmt.Errorf("%s: %s %q: %w", o.Where, o.GetKind(), o.GetName(), o.wrongType(typed, err))
+// errorOf is the error for a document that is no YAML, at the line where it is not.
+func (d *Document) errorOf(problem strict.Problem) error {
+	return fmt.Errorf("%s:%d: %s", d.File, d.Line+max(problem.Line, 1)-1, problem.Text)
+}
+
+// Once finds objects that are given twice.
+type Once map[string]string
+
+// Add refuses an object of the kind and the name of an earlier one. Objects without a
+// namespace are in the given one.
+func (o Once) Add(object Object, namespace string) error {
+	if object.GetName() == "" {
+		return nil
 	}
+	key := fmt.Sprintf("%s %s/%s", object.GroupVersionKind().GroupKind(), cmp.Or(object.GetNamespace(), namespace), object.GetName())
+	if earlier, taken := o[key]; taken {
+		return object.errorf("also in %s: give it once", earlier)
+	}
+	o[key] = object.Where
 	return nil
 }
 

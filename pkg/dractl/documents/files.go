@@ -9,11 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
@@ -32,21 +35,60 @@ type Files struct {
 // AddTo adds -f and -R to a command.
 func (f *Files) AddTo(command *cobra.Command, usage string) {
 	command.Flags().StringArrayVarP(&f.Paths, "filename", "f", nil, usage+": a file, a directory, or - for standard input; may be given several times")
-	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories and all below them")
+	command.Flags().BoolVarP(&f.Recursive, "recursive", "R", false, "read directories and all below them, and skip documents there that are not for Kubernetes")
 	// The shell completes file names.
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
 
 // Read reads all documents of all files, in the order of the paths and of the
-// names in directories. The error names every file that cannot be read.
-func (f *Files) Read(in io.Reader) ([]Document, error) {
+// names in directories. It tells which documents it skips below a directory since
+// they are not meant for Kubernetes. The error names every file that cannot be read.
+func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 	var all []Document
 	var errs []error
+	var foreign []string
 	for _, path := range f.Paths {
-		read, err := f.read(in, path)
-		all, errs = append(all, read...), append(errs, err)
+		read, err := f.read(streams.In, path)
+		errs = append(errs, err)
+		for i := range read {
+			if f.Recursive && path != Stdin && read[i].File != path && read[i].isForeign() {
+				foreign = append(foreign, read[i].File)
+				continue
+			}
+			all = append(all, read[i])
+		}
+	}
+	if len(foreign) > 0 {
+		count := len(foreign)
+		streams.Tell("skipped what is not for Kubernetes: %d documents in %s\n", count, firstFew(slices.Compact(foreign)))
 	}
 	return all, errors.Join(errs...)
+}
+
+// maxListed is how many names a message has.
+const maxListed = 3
+
+// firstFew are the first of some names, and how many more there are.
+func firstFew(names []string) string {
+	if more := len(names) - maxListed; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// meant finds what a document has that was meant for a command, even if it is no valid
+// YAML.
+var meant = regexp.MustCompile(`(?m)\bapiVersion"?:\s*["']?[\w.-]*\b(kwok\.x-k8s\.io|karpenter\.sh|resource\.k8s\.io)/|\bkind"?:\s*["']?(` +
+	v1alpha1.ResourcePoolTemplateKind + "|" + v1alpha1.KwokDRAConfigurationKind + `)\b`)
+
+// isForeign reports whether a document is no object of Kubernetes, such as the values
+// or a template of a chart.
+func (d *Document) isForeign() bool {
+	if meant.Match(d.Data) {
+		return false
+	}
+	_, err := d.objects()
+	return err != nil
 }
 
 func (f *Files) read(in io.Reader, path string) ([]Document, error) {
@@ -99,8 +141,11 @@ func (f *Files) expand(root string) ([]string, error) {
 			return err
 		case entry.IsDir() && path != root && !f.Recursive:
 			return filepath.SkipDir
-		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
-			paths = append(paths, path)
+		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
+			return nil
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
+			paths = append(paths, path) // a pipe would keep the command waiting
 		}
 		return nil
 	})

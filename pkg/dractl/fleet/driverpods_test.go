@@ -63,7 +63,7 @@ metadata: {name: b, annotations: {kwok.x-k8s.io/node: fake}}
 			t.Parallel()
 			var managed lifecycle.ManagedNodes
 			require.NoError(t, managed.Complete())
-			read, pods, err := FromFiles(&documents.Files{Paths: []string{documents.Stdin}}, strings.NewReader(nodes+test.file), &managed)
+			read, pods, err := FromFiles(&documents.Files{Paths: []string{documents.Stdin}}, cli.Streams{In: strings.NewReader(nodes + test.file)}, &managed)
 			require.NoError(t, err)
 			set := configtest.SetOf(t, chart)
 			var on []string

@@ -1,9 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -32,8 +32,8 @@ func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
 
 // FromFiles reads the fake nodes in files, and the Pods that may be of drivers. A node
 // without a uid gets one made from its name.
-func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedNodes) ([]*corev1.Node, DriverPods, error) {
-	all, err := files.Read(in)
+func FromFiles(files *documents.Files, streams cli.Streams, managed *lifecycle.ManagedNodes) ([]*corev1.Node, DriverPods, error) {
+	all, err := files.Read(streams)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,6 +44,7 @@ func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedN
 	var nodes []*corev1.Node
 	var pods DriverPods
 	others := map[string]int{}
+	once := documents.Once{}
 	for _, object := range objects {
 		if object.GetKind() != "Node" {
 			others[object.GetKind()]++
@@ -53,7 +54,7 @@ func FromFiles(files *documents.Files, in io.Reader, managed *lifecycle.ManagedN
 			continue
 		}
 		node, err := nodeOf(object)
-		if err != nil {
+		if err := cmp.Or(err, once.Add(object, "")); err != nil {
 			return nil, nil, err
 		}
 		nodes = append(nodes, node)

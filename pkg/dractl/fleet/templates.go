@@ -39,7 +39,7 @@ func (t *Templates) Set(ctx context.Context, streams cli.Streams, client kuberne
 	if len(t.Files.Paths) == 0 && t.ConfigMap == "" {
 		return nil, errors.New("there are no templates: give -f FILE or --config-map NAMESPACE/NAME")
 	}
-	all, err := t.Files.Read(streams.In)
+	all, err := t.Files.Read(streams)
 	if err != nil {
 		return nil, err
 	}

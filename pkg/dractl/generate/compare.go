@@ -1,10 +1,14 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -28,36 +32,34 @@ func releaseOf(pools []*pool) (preview.Release, error) {
 	return preview.EverythingOn(preview.Releases()[0])
 }
 
-// render makes the slices of templates on nodes.
-func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nodes []*corev1.Node, like []*pool) ([]*resourcev1.ResourceSlice, error) {
+// render makes the slices of templates on nodes, and says what keeps others from being
+// made.
+func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nodes []*corev1.Node, like []*pool) (made []*resourcev1.ResourceSlice, problems []error, err error) {
 	var decoded []*config.Documents
 	for _, template := range templates {
 		encoded, err := json.Marshal(template)
 		if err != nil {
-			return nil, fmt.Errorf("encode template %s: %w", template.Name, err)
+			return nil, nil, fmt.Errorf("encode template %s: %w", template.Name, err)
 		}
 		documents, err := config.Decode("copy", encoded)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		decoded = append(decoded, documents)
 	}
 	set, err := config.NewSet(decoded...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	release, err := releaseOf(like)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	previewed, err := preview.New(ctx, release, preview.Cluster{Config: set.Published(), Nodes: nodes})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, problem := range previewed.Problems {
-		return nil, problem
-	}
-	return previewed.Create, nil
+	return previewed.Create, previewed.Problems, nil
 }
 
 // dividedAlike reports whether a template divides a pool into slices as it was.
@@ -70,8 +72,8 @@ func (d *draft) dividedAlike(ctx context.Context, template *v1alpha1.ResourcePoo
 		}
 	}
 	node.UID = "copy"
-	made, err := render(ctx, []*v1alpha1.ResourcePoolTemplate{template}, []*corev1.Node{node}, d.pools[:1])
-	if err != nil || len(made) != len(d.pools[0].slices) {
+	made, problems, err := render(ctx, []*v1alpha1.ResourcePoolTemplate{template}, []*corev1.Node{node}, d.pools[:1])
+	if err = errors.Join(append(problems, err)...); err != nil || len(made) != len(d.pools[0].slices) {
 		return false, err
 	}
 	for i, slice := range d.pools[0].slices {
@@ -82,53 +84,100 @@ func (d *draft) dividedAlike(ctx context.Context, template *v1alpha1.ResourcePoo
 	return true, nil
 }
 
-// compare renders the copy and compares it with the pools. It is an error where a
-// device differs, and a note where only the slices are others.
-func (f *fleet) compare(ctx context.Context, pools []*pool) ([]string, error) {
+// compare renders the copy and compares it with the pools. It returns a reason for
+// each pool of which a device would differ, and notes where only the slices are others.
+func (f *fleet) compare(ctx context.Context, pools []*pool) (differ map[*pool]error, notes []string, err error) {
 	nodes := f.nodes
 	if len(nodes) == 0 { // a pool that nodes share is there while there is one
 		nodes = []*corev1.Node{fakeCopy(&corev1.Node{})}
 	}
-	made, err := render(ctx, f.templates, nodes, pools)
+	made, problems, err := render(ctx, f.templates, nodes, pools)
 	if err != nil {
-		return nil, fmt.Errorf("render the copy: %w", err)
+		return nil, nil, fmt.Errorf("render the copy: %w", err)
 	}
+	byName := map[string]*pool{}
 	rendered, _ := poolsOf(made, nil)
-	if len(rendered) != len(pools) {
-		return nil, fmt.Errorf("the copy has %d pools instead of %d", len(rendered), len(pools))
+	for _, p := range rendered {
+		byName[p.String()] = p
 	}
-	var notes []string
-	for i, p := range pools {
+	differ = map[*pool]error{}
+	for _, p := range pools {
+		again := byName[p.String()]
+		delete(byName, p.String())
 		switch {
-		case !rendered[i].sameContent(p):
-			return nil, fmt.Errorf("pool %s of driver %s cannot be copied: its devices would be others", p.name, p.driver)
-		case !rendered[i].sameSlices(p):
-			notes = append(notes, fmt.Sprintf("pool %s of driver %s is divided into slices in another way: %d instead of %d",
-				p.name, p.driver, len(rendered[i].slices), len(p.slices)))
+		case again == nil:
+			differ[p] = cmp.Or(append(problems, errNotPublished)...)
+		case !again.sameContent(p):
+			differ[p] = errOtherDevices
+		case !again.sameSlices(p):
+			notes = append(notes, fmt.Sprintf("pool %s is divided into slices in another way: %d instead of %d", p, len(again.slices), len(p.slices)))
 		}
 	}
-	return notes, nil
+	if len(byName) > 0 {
+		return nil, nil, fmt.Errorf("the copy has pools that nobody has published: %s", strings.Join(slices.Sorted(maps.Keys(byName)), "; "))
+	}
+	return differ, notes, nil
+}
+
+var (
+	errNotPublished = errors.New("the copy would not publish it")
+	errOtherDevices = errors.New("no template yields its devices, or not for the same nodes")
+)
+
+// content is what a pool says of a device or a counter set.
+type content struct {
+	// slice is the spec of the slice without its parts.
+	slice  resourcev1.ResourceSliceSpec
+	device resourcev1.Device
+	set    resourcev1.CounterSet
+}
+
+// contents are the counter sets and devices of a pool in their order, with what their
+// slices say of them.
+func (p *pool) contents() (sets, devices []content) {
+	for _, slice := range p.slices {
+		frame := resourcev1.ResourceSliceSpec{
+			Driver: p.driver, NodeName: unlessZero(slice.Spec.NodeName), NodeSelector: slice.Spec.NodeSelector,
+			AllNodes: unlessZero(slice.Spec.AllNodes), PerDeviceNodeSelection: unlessZero(slice.Spec.PerDeviceNodeSelection),
+			SkipNodeOperations: slice.Spec.SkipNodeOperations,
+		}
+		for _, set := range slice.Spec.SharedCounters {
+			sets = append(sets, content{slice: frame, set: set})
+		}
+		for _, device := range timeless(slice.Spec.Devices) {
+			one := content{slice: frame, device: device}
+			if len(device.ConsumesCounters) > 0 {
+				one.slice.PartitionTypeAttribute = slice.Spec.PartitionTypeAttribute
+			}
+			devices = append(devices, one)
+		}
+	}
+	return sets, devices
+}
+
+// unlessZero is nil for a field that says what its absence says.
+func unlessZero[T comparable](field *T) *T {
+	if field == nil || *field == *new(T) {
+		return nil
+	}
+	return field
 }
 
 // sameContent reports whether two pools have the same devices and counter sets, in
 // the same order, for the same nodes.
 func (p *pool) sameContent(other *pool) bool {
-	a, b := p.slices[0].Spec, other.slices[0].Spec
-	for _, spec := range []*resourcev1.ResourceSliceSpec{&a, &b} {
-		spec.Pool, spec.Devices, spec.SharedCounters, spec.PartitionTypeAttribute = resourcev1.ResourcePool{}, nil, nil, nil
+	sets, devices := p.contents()
+	otherSets, otherDevices := other.contents()
+	same := func(a, b content) bool {
+		return apiequality.Semantic.DeepEqual(a.slice, b.slice) && apiequality.Semantic.DeepEqual(a.device, b.device) && apiequality.Semantic.DeepEqual(a.set, b.set)
 	}
-	return p.driver == other.driver && p.name == other.name && apiequality.Semantic.DeepEqual(a, b) &&
-		apiequality.Semantic.DeepEqual(p.counterSets(), other.counterSets()) &&
-		apiequality.Semantic.DeepEqual(timeless(p.devices()), timeless(other.devices()))
+	return slices.EqualFunc(sets, otherSets, same) && slices.EqualFunc(devices, otherDevices, same)
 }
 
 // sameSlices reports whether two pools of the same content are divided alike.
 func (p *pool) sameSlices(other *pool) bool {
 	return slices.EqualFunc(p.slices, other.slices, func(a, b *resourcev1.ResourceSlice) bool {
-		one, two := a.Spec, b.Spec
-		one.Pool.Generation, two.Pool.Generation = 0, 0
-		one.Devices, two.Devices = timeless(one.Devices), timeless(two.Devices)
-		return apiequality.Semantic.DeepEqual(one, two)
+		return len(a.Spec.Devices) == len(b.Spec.Devices) && len(a.Spec.SharedCounters) == len(b.Spec.SharedCounters)
 	})
 }
 

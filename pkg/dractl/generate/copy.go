@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,141 +19,177 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // fleet is a copy of real nodes.
 type fleet struct {
 	templates []*v1alpha1.ResourcePoolTemplate
-	nodes     []*corev1.Node
+	// sources has for each template a pool that it yields.
+	sources []*pool
+	nodes   []*corev1.Node
+	// failed are the pools of which no template could be made.
+	failed map[*pool]error
 	// model is set where templates of one node are for others.
 	model *model
 }
 
 func (c *command) copy(ctx context.Context) error {
-	nodes, published, err := c.read(ctx)
+	read, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
-	pools, incomplete := poolsOf(published, c.drivers)
-	for _, left := range incomplete {
-		c.streams.Tell("%v\n", left)
+	progress := c.streams.Progress("copying pools", 0)
+	copied, account, notes, err := copyFleet(ctx, read, c.drivers)
+	progress.Done()
+	if err != nil {
+		return err
 	}
-	if len(pools) == 0 {
+	for _, line := range slices.Concat(account.lines(maxNamed), notes) {
+		c.streams.Tell("%s\n", line)
+	}
+	if len(copied.templates) == 0 {
+		if len(read.nodes) == 0 && len(read.slices) > 0 {
+			return errors.New("there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
+		}
 		return errors.New("there are no ResourceSlices to copy")
-	}
-	defer c.streams.Progress("copying pools", 0).Done()
-	copied := &fleet{}
-	if err := copied.add(ctx, nodes, pools); err != nil {
-		return err
-	}
-	notes, err := copied.compare(ctx, pools)
-	for _, note := range notes {
-		c.streams.Tell("%v\n", note)
-	}
-	if err != nil {
-		return err
 	}
 	objects, err := copied.objects()
 	if err != nil {
 		return err
 	}
-	return c.print(ctx, objects, copied.nodes)
-}
-
-// read reads the nodes and the slices of the cluster, or of files.
-func (c *command) read(ctx context.Context) ([]*corev1.Node, []*resourcev1.ResourceSlice, error) {
-	if c.fromCluster {
-		defer c.streams.Progress("reading the cluster", 0).Done()
-		return c.readCluster(ctx)
-	}
-	all, err := c.files.Read(c.streams.In)
-	if err != nil {
-		return nil, nil, err
-	}
-	objects, err := documents.Objects(all)
-	if err != nil {
-		return nil, nil, err
-	}
-	var nodes []*corev1.Node
-	var published []*resourcev1.ResourceSlice
-	for _, object := range objects {
-		switch object.GetKind() {
-		case "Node":
-			nodes = append(nodes, &corev1.Node{})
-			err = object.Into(nodes[len(nodes)-1])
-		case "ResourceSlice":
-			if version := resourcev1.SchemeGroupVersion.String(); object.GetAPIVersion() != version {
-				return nil, nil, fmt.Errorf("%s: ResourceSlice %q: apiVersion: must be %s: get it with kubectl get resourceslices.v1.resource.k8s.io -o yaml", object.Where, object.GetName(), version)
-			}
-			published = append(published, &resourcev1.ResourceSlice{})
-			err = object.Into(published[len(published)-1])
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return nodes, published, nil
-}
-
-func (c *command) readCluster(ctx context.Context) ([]*corev1.Node, []*resourcev1.ResourceSlice, error) {
-	client, err := c.reach.Client()
-	if err != nil {
-		return nil, nil, err
-	}
-	nodeList, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("list nodes: %w", err)
-	}
-	sliceList, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("list slices: %w", err)
-	}
-	return pointers(nodeList.Items), pointers(sliceList.Items), nil
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
-}
-
-// add adds templates and nodes that yield the pools.
-func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) error {
-	byName := map[string]*corev1.Node{}
-	for _, node := range nodes {
-		byName[node.Name] = node
-	}
-	members := map[string]map[string]*member{}
-	kept := map[string]*corev1.Node{}
-	for _, p := range pools {
-		name := p.node()
-		if name == "" {
-			continue
-		}
-		if byName[name] == nil {
-			return fmt.Errorf("slice %s: there is no Node %s: give the nodes too", p.slices[0].Name, name)
-		}
-		if members[p.driver] == nil {
-			members[p.driver] = map[string]*member{}
-		}
-		members[p.driver][name] = members[p.driver][name].with(byName[name], p)
-		if kept[name] == nil {
-			kept[name] = fakeCopy(byName[name])
-		}
-	}
-	for _, driver := range slices.Sorted(maps.Keys(members)) {
-		if err := f.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), byNodeName), kept); err != nil {
+	if c.output.Format == output.YAML {
+		if _, err := io.WriteString(c.streams.Out, account.header()); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(kept)) {
-		f.nodes = append(f.nodes, kept[name])
+	return c.print(ctx, objects, copied.nodes)
+}
+
+// copyFleet copies all that can be copied, and says what is left out and why.
+func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *account, []string, error) {
+	account := &account{nodes: len(read.nodes), slices: len(read.slices)}
+	pools, left := poolsOf(read.slices, drivers)
+	account.left = append(slices.Clone(read.left), left...)
+	for _, driver := range drivers {
+		if !slices.ContainsFunc(read.slices, func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Driver == driver }) {
+			account.left = append(account.left, leftOut{kind: "driver", name: driver, reason: "it has no ResourceSlice"})
+		}
 	}
-	return f.addShared(ctx, pools)
+	chosen := slices.DeleteFunc(slices.Clone(read.slices), func(slice *resourcev1.ResourceSlice) bool {
+		return len(drivers) > 0 && !slices.Contains(drivers, slice.Spec.Driver)
+	})
+	var nodes []*corev1.Node
+	names := map[string]bool{}
+	reached := newReach(chosen)
+	for _, node := range read.nodes {
+		names[node.Name] = true
+		if !reached.has(node) {
+			account.left = append(account.left, leftOut{kind: "Node", name: node.Name, reason: "no ResourceSlice is for it"})
+			continue
+		}
+		nodes = append(nodes, node)
+	}
+	pools = slices.DeleteFunc(pools, func(p *pool) bool {
+		isGone := p.node() != "" && !names[p.node()]
+		if isGone {
+			account.left = append(account.left, leftOutPool(p, errors.New("there is no Node "+p.node())))
+		}
+		return isGone
+	})
+	copied, pools, failed, notes, err := newFleet(ctx, nil, nodes, pools)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	account.left = append(account.left, failed...)
+	account.copiedNodes = len(copied.nodes)
+	var published []*resourcev1.ResourceSlice
+	for _, p := range pools {
+		published = append(published, p.slices...)
+	}
+	account.copiedSlices = len(published)
+	return copied, account, append(notes, devices.AmbiguousIn(published)...), nil
+}
+
+// newFleet copies pools and their nodes. A pool that cannot be copied does not stop the
+// others: it is left out, and the rest is copied without it.
+func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool) (copied *fleet, kept []*pool, left []leftOut, notes []string, err error) {
+	for {
+		f := &fleet{model: m, failed: map[*pool]error{}}
+		if err := f.add(ctx, nodes, pools); err != nil {
+			return nil, nil, nil, nil, err
+		}
+		kept = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool { return f.failed[p] != nil })
+		differ, notes, err := f.compare(ctx, kept)
+		if err != nil || ctx.Err() != nil {
+			return nil, nil, nil, nil, cmp.Or(ctx.Err(), err)
+		}
+		maps.Copy(differ, f.failed)
+		if len(differ) == 0 {
+			return f, kept, left, notes, nil
+		}
+		if len(pools) > 1 {
+			if differ, err = failAlone(ctx, m, nodes, differ); err != nil {
+				return nil, nil, nil, nil, err
+			}
+		}
+		pools = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool {
+			if reason := differ[p]; reason != nil {
+				left = append(left, leftOutPool(p, reason))
+			}
+			return differ[p] != nil
+		})
+	}
+}
+
+// failAlone returns the pools that cannot be copied even by themselves. The others may
+// have failed only because they had a template or a node in common with those. If all can
+// be, they get in the way of each other, and all are returned.
+func failAlone(ctx context.Context, m *model, nodes []*corev1.Node, differ map[*pool]error) (map[*pool]error, error) {
+	alone := map[*pool]error{}
+	for p := range differ {
+		_, _, left, _, err := newFleet(ctx, m, nodes, []*pool{p})
+		if err != nil {
+			return nil, err
+		}
+		if len(left) > 0 {
+			alone[p] = errors.New(left[0].reason)
+		}
+	}
+	if len(alone) == 0 {
+		return differ, nil
+	}
+	return alone, nil
+}
+
+// add adds the nodes, and templates that yield the pools on them.
+func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) error {
+	byName := map[string]*corev1.Node{}
+	copies := map[string]*corev1.Node{}
+	for _, node := range nodes {
+		byName[node.Name], copies[node.Name] = node, fakeCopy(node)
+	}
+	members := map[string]map[string]*member{}
+	for _, p := range pools {
+		if name := p.node(); name != "" {
+			if members[p.driver] == nil {
+				members[p.driver] = map[string]*member{}
+			}
+			members[p.driver][name] = members[p.driver][name].with(byName[name], p)
+		}
+	}
+	for _, driver := range slices.Sorted(maps.Keys(members)) {
+		if err := f.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), byNodeName), copies); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(copies)) {
+		f.nodes = append(f.nodes, copies[name])
+	}
+	f.addShared(ctx, pools)
+	return nil
 }
 
 // with is the node, which may be none yet, with a further pool.
@@ -175,9 +212,7 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 	}
 	for number, g := range groups {
 		values := &nodeValues{driver: driver, model: f.model, byNode: map[string]map[string][]string{}}
-		if err := f.addGroup(ctx, g.members, values, number); err != nil {
-			return err
-		}
+		f.addGroup(ctx, g.members, values, number)
 		for _, m := range g.members {
 			if err := mark(nodes[m.node.Name], driver, number, values); err != nil {
 				return err
@@ -188,9 +223,9 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 }
 
 // addGroup adds the templates of nodes that have the same pools.
-func (f *fleet) addGroup(ctx context.Context, members []*member, values *nodeValues, number int) error {
+func (f *fleet) addGroup(ctx context.Context, members []*member, values *nodeValues, number int) {
 	for i := range members[0].pools {
-		d := &draft{members: members, values: values, number: i}
+		d := &draft{members: members, values: values, number: i, nodes: selecting(copyPrefix+values.driver, strconv.Itoa(number))}
 		for _, m := range members {
 			d.pools = append(d.pools, m.pools[i])
 		}
@@ -198,12 +233,8 @@ func (f *fleet) addGroup(ctx context.Context, members []*member, values *nodeVal
 		if len(members[0].pools) > 1 {
 			name += "-" + strconv.Itoa(i)
 		}
-		if err := f.addTemplate(ctx, d, name); err != nil {
-			return err
-		}
-		f.templates[len(f.templates)-1].Spec.NodeSelector = selecting(copyPrefix+values.driver, strconv.Itoa(number))
+		f.addTemplate(ctx, d, name)
 	}
-	return nil
 }
 
 // mark has the templates of a group select a node, and find its values.
@@ -217,7 +248,7 @@ func mark(node *corev1.Node, driver string, number int, values *nodeValues) erro
 }
 
 // addShared adds the templates for the pools that nodes share.
-func (f *fleet) addShared(ctx context.Context, pools []*pool) error {
+func (f *fleet) addShared(ctx context.Context, pools []*pool) {
 	numbers := map[string]int{}
 	for _, p := range pools {
 		if p.node() != "" {
@@ -225,27 +256,38 @@ func (f *fleet) addShared(ctx context.Context, pools []*pool) error {
 		}
 		name := fmt.Sprintf("%s-shared-%d", strings.ToLower(p.driver), numbers[p.driver])
 		numbers[p.driver]++
-		if err := f.addTemplate(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name); err != nil {
-			return err
-		}
+		f.addTemplate(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name)
 	}
-	return nil
 }
 
 // addTemplate adds a template. It says which device is in which slice only where that is
 // not what comes of itself.
-func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) error {
+func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
+	name = f.unused(name)
 	made := d.template(name, d.pools[0].driver)
 	same, err := d.dividedAlike(ctx, made)
 	if err != nil {
-		return err
+		for _, p := range d.pools {
+			f.failed[p] = err
+		}
+		return
 	}
 	if !same {
 		d.divided = true
 		made = d.template(name, d.pools[0].driver)
 	}
-	f.templates = append(f.templates, made)
-	return nil
+	made.Spec.NodeSelector = d.nodes
+	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools[0])
+}
+
+// unused is a name that no template has. Drivers may differ in case alone, or in what
+// looks like the number of a group.
+func (f *fleet) unused(name string) string {
+	for try, i := name, 2; ; try, i = fmt.Sprintf("%s-v%d", name, i), i+1 {
+		if !slices.ContainsFunc(f.templates, func(t *v1alpha1.ResourcePoolTemplate) bool { return t.Name == try }) {
+			return try
+		}
+	}
 }
 
 // fakeCopy is a fake node with what of a node is not of the machine.
@@ -258,6 +300,9 @@ func fakeCopy(node *corev1.Node) *corev1.Node {
 	maps.Copy(made.Labels, node.Labels)
 	maps.Copy(made.Annotations, node.Annotations)
 	delete(made.Annotations, corev1.LastAppliedConfigAnnotation)
+	for _, ofNode := range []map[string]string{made.Labels, made.Annotations} { // of a copy of a copy
+		maps.DeleteFunc(ofNode, func(key, _ string) bool { return strings.HasPrefix(key, copyPrefix) })
+	}
 	made.Annotations[lifecycle.NodeAnnotation] = lifecycle.FakeValue
 	for _, taint := range node.Spec.Taints {
 		if !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {

@@ -36,14 +36,26 @@ func published(t *testing.T, version, text string, nodes []*corev1.Node) []*reso
 // copyOf runs the command on nodes and slices, and returns what it prints.
 func copyOf(t *testing.T, nodes []*corev1.Node, made []*resourcev1.ResourceSlice) (printed, told string) {
 	t.Helper()
-	var in, out, told2 bytes.Buffer
-	require.NoError(t, output.Objects(&in, output.JSON, nodes))
-	in.WriteString("---\n")
+	var in bytes.Buffer
 	require.NoError(t, output.Objects(&in, output.JSON, made))
-	command := New(cli.Streams{In: &in, Out: &out, ErrOut: &told2}, &cluster.Flags{})
-	command.SetArgs([]string{"-f", "-"})
-	require.NoError(t, command.ExecuteContext(t.Context()))
-	return out.String(), told2.String()
+	printed, told, err := runCopy(t, nodes, in.String())
+	require.NoError(t, err)
+	return printed, told
+}
+
+// runCopy runs the command on nodes and a text of other objects.
+func runCopy(t *testing.T, nodes []*corev1.Node, others string, arguments ...string) (printed, told string, err error) {
+	t.Helper()
+	var in, out, errOut bytes.Buffer
+	if len(nodes) > 0 {
+		require.NoError(t, output.Objects(&in, output.JSON, nodes))
+	}
+	in.WriteString("---\n" + others)
+	command := New(cli.Streams{In: &in, Out: &out, ErrOut: &errOut}, &cluster.Flags{})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs(append([]string{"-f", "-"}, arguments...))
+	err = command.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), err
 }
 
 // nodesIn are the nodes in a text, with the uids of others of their names.
@@ -218,14 +230,12 @@ func TestCopyLeavesOutWhatIsIncomplete(t *testing.T) {
 	old := made[0].DeepCopy()
 	old.Name, old.Spec.Pool.Generation = "old", 0
 	printed, told := copyOf(t, nodes, append(made, old))
-	require.Empty(t, told)
+	require.Equal(t, "left out: 1 ResourceSlice: its pool has a newer generation: old\ncopied 1 of 1 nodes and 3 of 4 ResourceSlices\n", told)
 	require.Contains(t, printed, "count: 300\n")
 
-	var in, out, errOut bytes.Buffer
+	var in bytes.Buffer
 	require.NoError(t, output.Objects(&in, output.JSON, made[:2]))
-	command := New(cli.Streams{In: &in, Out: &out, ErrOut: &errOut}, &cluster.Flags{})
-	command.SilenceErrors, command.SilenceUsage = true, true
-	command.SetArgs([]string{"-f", "-"})
-	require.ErrorContains(t, command.ExecuteContext(t.Context()), "there are no ResourceSlices to copy")
-	require.Contains(t, errOut.String(), "it has 2 of 3 slices")
+	_, told, err := runCopy(t, nodes, in.String())
+	require.ErrorContains(t, err, "there are no ResourceSlices to copy")
+	require.Contains(t, told, "left out: 1 pool: it has 2 of 3 slices: third.example.com/node-0-devices\n")
 }

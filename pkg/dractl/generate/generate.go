@@ -52,6 +52,11 @@ template. Values that differ from device to device become Go templates of .Index
 Values that differ from node to node become Go templates of the node's name or
 labels, or of an annotation that the copied node gets.
 
+What cannot be copied does not stop the rest: standard error and a comment at the
+head of the copy say how many nodes, pools and slices are left out, which, and why.
+Nodes are copied if a ResourceSlice is for them. Files may have ResourceSlices of
+resource.k8s.io/v1beta1 and v1beta2 too.
+
 Templates are custom resources, which kwok-dra reads with --enable-crds. With
 --config-map they are keys of a ConfigMap, one key for each profile. The keys that
 the ConfigMap has in the cluster are printed too, so that kubectl apply keeps them.`,

@@ -30,29 +30,25 @@ type Modelled struct {
 
 // Model makes templates of the slices of one node, for other nodes like it. The
 // name of the node and UUIDs become those of each node. The notes say what the
-// templates yield otherwise than the slices are.
+// templates yield otherwise than the slices are, and what is left out.
 func Model(ctx context.Context, node *corev1.Node, published []*resourcev1.ResourceSlice) (made []Modelled, notes []string, err error) {
 	m := &model{node: node, numbers: map[string]int{}, made: map[string]string{}, pools: map[string]string{}}
 	if published, err = m.prepare(published); err != nil {
 		return nil, nil, err
 	}
-	pools, incomplete := poolsOf(published, nil)
-	if len(pools) == 0 {
-		return nil, nil, fmt.Errorf("node %s has no complete pool: %s: try again", node.Name, strings.Join(incomplete, "; "))
-	}
-	f := &fleet{model: m}
-	if err := f.add(ctx, []*corev1.Node{node}, pools); err != nil {
-		return nil, nil, err
-	}
-	differ, err := f.compare(ctx, pools)
+	pools, left := poolsOf(published, nil)
+	f, _, failed, differ, err := newFleet(ctx, m, []*corev1.Node{node}, pools)
 	if err != nil {
 		return nil, nil, err
 	}
 	objects, err := f.objects()
 	for i, object := range objects {
-		made = append(made, Modelled{f.templates[i], m.pools[pools[i].name], object})
+		made = append(made, Modelled{f.templates[i], m.pools[f.sources[i].name], object})
 	}
-	return made, append(append(m.notes, incomplete...), differ...), err
+	for _, one := range append(left, failed...) {
+		notes = append(notes, fmt.Sprintf("%s %s is left out: %s", one.kind, one.name, one.reason))
+	}
+	return made, slices.Concat(m.notes, notes, differ), err
 }
 
 // model is the node that templates are made of.
@@ -162,7 +158,10 @@ func (m *model) text(values []string) string {
 	if !strings.Contains(text, `\x0`) {
 		return text
 	}
-	m.notes = append(m.notes, fmt.Sprintf("the values %q are those of node %s on all nodes", values, m.node.Name))
+	note := fmt.Sprintf("the values %q are those of node %s on all nodes", values, m.node.Name)
+	if !slices.Contains(m.notes, note) {
+		m.notes = append(m.notes, note)
+	}
 	return indexed(values)
 }
 

@@ -90,8 +90,9 @@ func TestModelOfProfiles(t *testing.T) {
 				templates = append(templates, m.ResourcePoolTemplate)
 			}
 			pools, _ := poolsOf(own, nil)
-			rendered, err := render(t.Context(), templates, nodes[1:], pools)
+			rendered, problems, err := render(t.Context(), templates, nodes[1:], pools)
 			require.NoError(t, err)
+			require.Empty(t, problems)
 			_, got := ownOf(t, nodes[1], rendered)
 			require.ElementsMatch(t, want, got)
 		})
@@ -114,4 +115,26 @@ func ownOf(t *testing.T, node *corev1.Node, all []*resourcev1.ResourceSlice) (ow
 		}
 	}
 	return own, shapes
+}
+
+// TestModelWithoutDevices: a driver that publishes an empty slice does not keep the
+// pools of others from being recorded.
+func TestModelWithoutDevices(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real"}}
+	slice := func(driver string, devices ...resourcev1.Device) *resourcev1.ResourceSlice {
+		made := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver}}
+		made.Spec = resourcev1.ResourceSliceSpec{Driver: driver, NodeName: &node.Name, Devices: devices, Pool: resourcev1.ResourcePool{Name: "real", ResourceSliceCount: 1}}
+		return made
+	}
+	made, notes, err := Model(t.Context(), node, []*resourcev1.ResourceSlice{slice("a.example.com"), slice("b.example.com", resourcev1.Device{Name: "b"})})
+	require.NoError(t, err)
+	require.Len(t, made, 1)
+	require.Equal(t, "b.example.com", made[0].Spec.Driver)
+	require.Equal(t, []string{"pool a.example.com/real is left out: it has no device"}, notes)
+
+	made, notes, err = Model(t.Context(), node, []*resourcev1.ResourceSlice{slice("a.example.com")})
+	require.NoError(t, err)
+	require.Empty(t, made)
+	require.Len(t, notes, 1)
 }

@@ -3,6 +3,7 @@ package generate
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
 // pool is one that a driver has published.
@@ -24,11 +26,54 @@ type pool struct {
 
 // node is the name of the node whose pool it is, or empty for one that nodes
 // share.
-func (p *pool) node() string {
-	if name := p.slices[0].Spec.NodeName; name != nil {
+func (p *pool) node() string { return nodeOf(p.slices[0]) }
+
+func nodeOf(slice *resourcev1.ResourceSlice) string {
+	if name := slice.Spec.NodeName; name != nil {
 		return *name
 	}
 	return ""
+}
+
+// reach finds the nodes that have devices of slices.
+type reach struct {
+	named  map[string]bool
+	shared []*resourcev1.ResourceSlice
+}
+
+func newReach(all []*resourcev1.ResourceSlice) *reach {
+	r := &reach{named: map[string]bool{}}
+	for _, slice := range all {
+		if name := nodeOf(slice); name != "" {
+			r.named[name] = true
+			continue
+		}
+		r.shared = append(r.shared, slice)
+	}
+	return r
+}
+
+func (r *reach) has(node *corev1.Node) bool {
+	return r.named[node.Name] || slices.ContainsFunc(r.shared, func(slice *resourcev1.ResourceSlice) bool { return reaches(slice, node) })
+}
+
+// reaches reports whether a node has devices of a slice.
+func reaches(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
+	spec := &slice.Spec
+	if spec.PerDeviceNodeSelection == nil || !*spec.PerDeviceNodeSelection {
+		return selects(spec.NodeName, spec.NodeSelector, spec.AllNodes, node)
+	}
+	return slices.ContainsFunc(spec.Devices, func(device resourcev1.Device) bool {
+		return selects(device.NodeName, device.NodeSelector, device.AllNodes, node)
+	})
+}
+
+func selects(name *string, selector *corev1.NodeSelector, all *bool, node *corev1.Node) bool {
+	if selector != nil {
+		matches, err := corev1helpers.MatchNodeSelectorTerms(node, selector)
+		return err == nil && matches
+	}
+	return name != nil && *name == node.Name || all != nil && *all
 }
 
 func (p *pool) devices() []resourcev1.Device {
@@ -48,47 +93,81 @@ func (p *pool) counterSets() []resourcev1.CounterSet {
 	return all
 }
 
-// poolsOf puts slices together to pools. Pools of which slices are missing are
-// left out, and named.
-func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, incomplete []string) {
+// String names the pool.
+func (p *pool) String() string { return fmt.Sprintf("%s of driver %s", p.name, p.driver) }
+
+// poolsOf puts slices together to pools. What the scheduler would not use either is left
+// out: slices of an older generation, and pools of which slices are missing. A template
+// has no pool without devices.
+func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, left []leftOut) {
 	type key struct{ driver, name string }
 	byKey := map[key]*pool{}
 	for _, slice := range all {
 		spec := &slice.Spec
 		if len(drivers) > 0 && !slices.Contains(drivers, spec.Driver) {
+			left = append(left, leftOutSlice(slice.Name, "--driver does not name driver "+spec.Driver))
 			continue
 		}
 		k := key{spec.Driver, spec.Pool.Name}
 		if byKey[k] == nil {
 			byKey[k] = &pool{driver: spec.Driver, name: spec.Pool.Name}
 		}
-		byKey[k].add(slice)
+		byKey[k].slices = append(byKey[k].slices, slice)
 	}
-	for _, p := range byKey {
-		if int64(len(p.slices)) != p.slices[0].Spec.Pool.ResourceSliceCount {
-			incomplete = append(incomplete, fmt.Sprintf("pool %s of driver %s is left out: it has %d of %d slices",
-				p.name, p.driver, len(p.slices), p.slices[0].Spec.Pool.ResourceSliceCount))
+	for _, p := range slices.SortedFunc(maps.Values(byKey), func(a, b *pool) int { return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.name, b.name)) }) {
+		for _, slice := range p.withoutOlder() {
+			left = append(left, leftOutSlice(slice.Name, "its pool has a newer generation"))
+		}
+		if reason := p.unusable(); reason != "" {
+			left = append(left, leftOutPool(p, errors.New(reason)))
 			continue
 		}
-		slices.SortFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+		p.slices = slices.DeleteFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
+			isEmpty := len(slice.Spec.Devices)+len(slice.Spec.SharedCounters) == 0
+			if isEmpty {
+				left = append(left, leftOutSlice(slice.Name, "it has no device"))
+			}
+			return isEmpty
+		})
 		pools = append(pools, p)
 	}
-	slices.Sort(incomplete)
-	slices.SortFunc(pools, func(a, b *pool) int { return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.name, b.name)) })
-	return pools, incomplete
+	return pools, left
 }
 
-// add adds a slice, unless it is older than those that are there.
-func (p *pool) add(slice *resourcev1.ResourceSlice) {
-	if len(p.slices) > 0 {
-		switch newest := p.slices[0].Spec.Pool.Generation; {
-		case slice.Spec.Pool.Generation < newest:
-			return
-		case slice.Spec.Pool.Generation > newest:
-			p.slices = nil
+// withoutOlder removes the slices that are not of the newest generation, brings the
+// others in their order, and returns those that it has removed.
+func (p *pool) withoutOlder() (older []*resourcev1.ResourceSlice) {
+	newest := slices.MaxFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int {
+		return cmp.Compare(a.Spec.Pool.Generation, b.Spec.Pool.Generation)
+	}).Spec.Pool.Generation
+	p.slices = slices.DeleteFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
+		isOlder := slice.Spec.Pool.Generation < newest
+		if isOlder {
+			older = append(older, slice)
+		}
+		return isOlder
+	})
+	slices.SortFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return older
+}
+
+// unusable says why no template can have the pool, or is empty.
+func (p *pool) unusable() string {
+	nodes := map[string]bool{}
+	for _, slice := range p.slices {
+		if name := slice.Spec.NodeName; name != nil {
+			nodes[*name] = true
 		}
 	}
-	p.slices = append(p.slices, slice)
+	switch want := p.slices[0].Spec.Pool.ResourceSliceCount; {
+	case len(nodes) > 1:
+		return "several nodes have it: " + strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")
+	case int64(len(p.slices)) != want:
+		return fmt.Sprintf("it has %d of %d slices", len(p.slices), want)
+	case len(p.devices()) == 0:
+		return "it has no device"
+	}
+	return ""
 }
 
 // member is a node with the pools of a driver on it.
@@ -140,7 +219,10 @@ func (m *member) shape() (string, error) {
 // the values of its attributes.
 func shapeOf(device *resourcev1.Device) (string, error) {
 	bare := *device
-	bare.Name, bare.NodeName, bare.Attributes = "", nil, nil
+	bare.Name, bare.Attributes = "", nil
+	if bare.NodeName != nil {
+		bare.NodeName = new("")
+	}
 	bare.Taints = slices.Clone(device.Taints)
 	for i := range bare.Taints {
 		bare.Taints[i].TimeAdded = nil

@@ -22,6 +22,8 @@ type draft struct {
 	values  *nodeValues
 	// number is that of the pool, for keys.
 	number int
+	// nodes select the group. They are nil for a pool that nodes share.
+	nodes *corev1.NodeSelector
 	// divided has the template say which devices are in which slice.
 	divided bool
 }
@@ -53,7 +55,7 @@ func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
 
 // sharedWith is nil for the pool of a node.
 func sharedWith(spec *resourcev1.ResourceSliceSpec) *v1alpha1.SharedWith {
-	if spec.NodeName != nil {
+	if spec.NodeName != nil && *spec.NodeName != "" {
 		return nil
 	}
 	return &v1alpha1.SharedWith{

@@ -97,7 +97,7 @@ func labelOf(members []*member, values [][]string) string {
 		same := true
 		for i, m := range members {
 			value, has := m.node.Labels[key]
-			same = same && has && value == values[i][0]
+			same = same && has && value == values[i][0] && !strings.HasPrefix(key, copyPrefix)
 		}
 		if same {
 			return key

@@ -40,7 +40,8 @@ different devices on it first: data and networkData from what the driver has
 written to the claims, and with --plugins-dir the CDI devices from what it has
 returned. Values that are attributes of the device, or names and uids of the node,
 the claim and its Pod, become Go templates. All others are kept as they are. What
-nothing explains is printed as a comment, and on standard error.`,
+nothing explains, and pools that are left out, such as those without devices, are
+printed as a comment, and on standard error.`,
 		Example: `  # Templates of what drivers do on node h100-0
   kwok-dractl record --node h100-0 > recorded.yaml
 
@@ -89,6 +90,10 @@ func (c *command) run(ctx context.Context) error {
 	}
 	for _, note := range notes {
 		c.streams.Tell("%s\n", note)
+	}
+	if len(text) == 0 {
+		c.streams.Tell("no pool of node %s can be recorded\n", c.node)
+		return cli.ErrNegative
 	}
 	_, err = c.streams.Out.Write(text)
 	return err

@@ -22,6 +22,9 @@ func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(made) == 0 {
+		return nil, notes, nil
+	}
 	var out bytes.Buffer
 	comment(&out, "", notes...)
 	for i, template := range made {

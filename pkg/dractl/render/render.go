@@ -125,7 +125,7 @@ func (c *command) preview(ctx context.Context, client kubernetes.Interface, set 
 // read reads the nodes, and the driver Pods there, from the cluster or from files.
 func (c *command) read(ctx context.Context, client kubernetes.Interface, set *config.Set) (*preview.Cluster, error) {
 	if !c.fromCluster {
-		nodes, pods, err := fleet.FromFiles(&c.nodes, c.streams.In, &c.managed)
+		nodes, pods, err := fleet.FromFiles(&c.nodes, c.streams, &c.managed)
 		return &preview.Cluster{Config: set.Published(), Nodes: nodes, Pods: pods.On}, err
 	}
 	nodes, err := fleet.FromCluster(ctx, client, &c.managed)

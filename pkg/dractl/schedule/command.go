@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
@@ -34,10 +35,12 @@ type command struct {
 
 const long = `Show which Pods get which devices on which nodes, and why other Pods do not fit.
 
-The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses.
+The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses, each
+object once. Those of resource.k8s.io/v1beta1 and v1beta2 are read as v1.
 The devices are from one of these:
 
-  --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them
+  --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them.
+                    Slices of a Node that is gone are not considered
   --from-cluster    a cluster and all that is allocated there. Nothing is written.
                     Objects in files replace those of the cluster. Without Pods
                     in files, the Pods that wait in the cluster are scheduled
@@ -148,17 +151,16 @@ func (c *command) input(ctx context.Context) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{namespace: namespace, skipped: map[string]int{}}
+	in := &input{namespace: namespace, skipped: map[string]int{}, once: documents.Once{}}
 	files := c.files
 	files.Paths = append(slices.Clone(c.files.Paths), c.slices...)
-	read, err := files.Read(c.streams.In)
+	read, err := files.Read(c.streams)
 	if err != nil {
 		return nil, err
 	}
 	if err := in.read(read); err != nil {
 		return nil, err
 	}
-	c.tellSkipped(in.skipped)
 	if err := c.render(ctx, in); err != nil {
 		return nil, err
 	}
@@ -176,6 +178,7 @@ func (c *command) input(ctx context.Context) (*input, error) {
 		in.on(live)
 	}
 	in.nameNodes()
+	c.tellNotes(in)
 	return in, in.check(c.fromCluster)
 }
 
@@ -224,9 +227,16 @@ func (c *command) render(ctx context.Context, in *input) error {
 	return errors.Join(previewed.Problems...)
 }
 
-func (c *command) tellSkipped(skipped map[string]int) {
-	if len(skipped) > 0 {
-		c.streams.Tell("not considered: %s\n", check.Counted(skipped))
+// tellNotes says what of the input has no bearing on the result, or one by chance.
+func (c *command) tellNotes(in *input) {
+	if len(in.skipped) > 0 {
+		c.streams.Tell("not considered: %s\n", check.Counted(in.skipped))
+	}
+	for _, note := range in.notes {
+		c.streams.Tell("not considered: %s\n", note)
+	}
+	for _, warning := range devices.AmbiguousIn(in.Slices) {
+		c.streams.Tell("%s\n", warning)
 	}
 }
 

@@ -115,14 +115,14 @@ func TestSlicesWithoutNodes(t *testing.T) {
 func TestCommandRefuses(t *testing.T) {
 	t.Parallel()
 	old := filepath.Join(t.TempDir(), "old.yaml")
-	require.NoError(t, os.WriteFile(old, []byte("apiVersion: resource.k8s.io/v1beta1\nkind: DeviceClass\nmetadata: {name: c}\n"), 0o600))
+	require.NoError(t, os.WriteFile(old, []byte("apiVersion: resource.k8s.io/v1alpha3\nkind: DeviceClass\nmetadata: {name: c}\n"), 0o600))
 	for want, arguments := range map[string][]string{
-		"there are no Pods that wait for a node in the files: give some with -f":                     files("classes.yaml"),
-		"there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster":                files("classes.yaml", "pods.yaml"),
-		`there is no ResourcePoolTemplate "x" in the files: give its file with -f`:                   append(files("templates.yaml"), "--nodes", "x=1"),
-		"must be a number of nodes, or TEMPLATE=NUMBER":                                              {"--nodes", "x"},
-		`DeviceClass "c": apiVersion: resource.k8s.io/v1beta1 is not read: write it as resource.k8s`: {"-f", old},
-		"exclude each other: give one of them":                                                       {"--slices", "x", "--from-cluster"},
+		"there are no Pods that wait for a node in the files: give some with -f":                      files("classes.yaml"),
+		"there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster":                 files("classes.yaml", "pods.yaml"),
+		`there is no ResourcePoolTemplate "x" in the files: give its file with -f`:                    append(files("templates.yaml"), "--nodes", "x=1"),
+		"must be a number of nodes, or TEMPLATE=NUMBER":                                               {"--nodes", "x"},
+		`DeviceClass "c": apiVersion: resource.k8s.io/v1alpha3 is not read: write it as resource.k8s`: {"-f", old},
+		"exclude each other: give one of them":                                                        {"--slices", "x", "--from-cluster"},
 	} {
 		_, _, err := run(t, "", arguments...)
 		require.ErrorContains(t, err, want)
@@ -145,4 +145,42 @@ func TestOver(t *testing.T) {
 	require.Equal(t, []*resourcev1.DeviceClass{changed}, in.Classes)
 	require.Len(t, in.Nodes, 1)
 	require.Equal(t, live.pods, in.pods, "those that wait in the cluster")
+}
+
+// TestGivenTwice: which of two objects counts would be chance.
+func TestGivenTwice(t *testing.T) {
+	t.Parallel()
+	for _, again := range []string{"pods.yaml", "classes.yaml", "templates.yaml"} {
+		_, _, err := run(t, "", append(files("templates.yaml", "classes.yaml", "pods.yaml", again), "--nodes", "1")...)
+		require.ErrorContains(t, err, "also in "+examples+again, again)
+	}
+	const foreign = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+	_, told, err := run(t, foreign+"---\n"+foreign, append(files("templates.yaml", "classes.yaml", "pods.yaml"), "--nodes", "1", "-f", "-")...)
+	require.NoError(t, err)
+	require.Equal(t, "not considered: 2 ConfigMap\n", told)
+}
+
+// TestSlicesOfOlderVersions: most public dumps are of v1beta1.
+func TestSlicesOfOlderVersions(t *testing.T) {
+	t.Parallel()
+	in := `
+{"apiVersion": "v1", "kind": "List", "items": [
+ {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "here"}},
+ {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice", "metadata": {"name": "s1"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "here",
+  "pool": {"name": "here", "generation": 1, "resourceSliceCount": 1},
+  "devices": [{"name": "gpu-0", "basic": {"attributes": {"type": {"string": "gpu"}, "gpu.nvidia.com/type": {"string": "mig"}}}}]}},
+ {"apiVersion": "resource.k8s.io/v1beta2", "kind": "ResourceSlice", "metadata": {"name": "s2"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "gone",
+  "pool": {"name": "gone", "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0", "flavour": 1}]}},
+ {"apiVersion": "resource.k8s.io/v1beta1", "kind": "DeviceClass", "metadata": {"name": "any"}, "spec": {"selectors": [{"cel": {"expression": "true"}}]}},
+ {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceClaimTemplate", "metadata": {"name": "one"},
+  "spec": {"spec": {"devices": {"requests": [{"name": "r", "deviceClassName": "any"}]}}}},
+ {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "one"}], "containers": []}}
+]}`
+	out, told, err := run(t, in, "--slices", "-", "--how-many")
+	require.NoError(t, err)
+	require.Contains(t, out, "p     0\n", "one device, and none on a node that is gone")
+	require.Equal(t, `not considered: <stdin>:1: ResourceSlice "s2": fields not known: spec.devices[].flavour
+not considered: ResourceSlice "s2": there is no Node gone
+type of 1 devices of driver gpu.nvidia.com: also there as gpu.nvidia.com/type, and CEL takes both for one: which value it sees is chance; leave one out
+`, told)
 }

@@ -34,6 +34,9 @@ type input struct {
 	drivers fleet.DriverPods
 	// skipped are kinds that have no bearing on devices.
 	skipped map[string]int
+	// notes say what of the objects is not considered.
+	notes []string
+	once  documents.Once
 	// namespace is that of objects that say none.
 	namespace string
 }
@@ -45,7 +48,12 @@ func (in *input) read(all []documents.Document) error {
 		objects, err := documents.Objects(all[i : i+1])
 		errs = append(errs, err)
 		for _, object := range objects {
-			errs = append(errs, in.add(object, &all[i]))
+			document := all[i]
+			if len(objects) > 1 { // the document is a list
+				document.Data, err = object.MarshalJSON()
+				errs = append(errs, err)
+			}
+			errs = append(errs, in.add(object, &document))
 		}
 	}
 	return errors.Join(errs...)
@@ -58,22 +66,20 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 		return nil // of the directory, not of the cluster
 	case kind.Group == v1alpha1.GroupName:
 		return in.configure(object, document)
-	case kind.Group == resourcev1.GroupName && kind.Kind != "DeviceTaintRule" && kind.Version != "v1":
-		return fmt.Errorf("%s: %s %q: apiVersion: %s is not read: write it as resource.k8s.io/v1", object.Where, kind.Kind, object.GetName(), kind.GroupVersion())
 	}
 	switch kind.GroupKind().String() {
 	case "Pod":
 		return in.addPod(object)
 	case "Node":
-		return appendAs(&in.Nodes, object, new(corev1.Node), "")
+		return appendAs(in, &in.Nodes, object, new(corev1.Node), "")
 	case "DaemonSet.apps":
-		return in.drivers.Add(object)
+		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":
-		return appendAs(&in.Slices, object, new(resourcev1.ResourceSlice), "")
+		return appendAs(in, &in.Slices, object, new(resourcev1.ResourceSlice), "")
 	case "DeviceClass.resource.k8s.io":
-		return appendAs(&in.Classes, object, new(resourcev1.DeviceClass), "")
+		return appendAs(in, &in.Classes, object, new(resourcev1.DeviceClass), "")
 	case "DeviceTaintRule.resource.k8s.io":
-		return appendAs(&in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
+		return appendAs(in, &in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
 	case "ResourceClaim.resource.k8s.io":
 		return in.addClaim(object)
 	case "ResourceClaimTemplate.resource.k8s.io":
@@ -85,7 +91,7 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 
 func (in *input) addPod(object documents.Object) error {
 	var pods []*corev1.Pod
-	if err := appendAs(&pods, object, new(corev1.Pod), in.namespace); err != nil {
+	if err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace); err != nil {
 		return err
 	}
 	in.sort(pods)
@@ -97,7 +103,7 @@ func (in *input) addPod(object documents.Object) error {
 
 func (in *input) addClaim(object documents.Object) error {
 	claim := &resourcev1.ResourceClaim{}
-	if err := appendAs(&in.Claims, object, claim, in.namespace); err != nil {
+	if err := appendAs(in, &in.Claims, object, claim, in.namespace); err != nil {
 		return err
 	}
 	return checkRequests(object, claim.Spec.Devices.Requests, "spec")
@@ -105,7 +111,7 @@ func (in *input) addClaim(object documents.Object) error {
 
 func (in *input) addClaimTemplate(object documents.Object) error {
 	template := &resourcev1.ResourceClaimTemplate{}
-	if err := appendAs(&in.ClaimTemplates, object, template, in.namespace); err != nil {
+	if err := appendAs(in, &in.ClaimTemplates, object, template, in.namespace); err != nil {
 		return err
 	}
 	return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
@@ -126,8 +132,12 @@ func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest,
 			request, _ := written[i].(map[string]any)
 			names = slices.DeleteFunc(slices.Sorted(maps.Keys(request)), func(name string) bool { return name == "name" })
 		}
-		return fmt.Errorf("%s: %s %q: %s[%d]: must have exactly or firstAvailable, and has %s", object.Where, object.GetKind(), object.GetName(),
-			strings.Join(path, "."), i, cmp.Or(strings.Join(names, ", "), "neither"))
+		want := "exactly"
+		if object.GroupVersionKind().Version == "v1beta1" {
+			want = "deviceClassName"
+		}
+		return fmt.Errorf("%s: %s %q: %s[%d]: must have %s or firstAvailable, and has %s", object.Where, object.GetKind(), object.GetName(),
+			strings.Join(path, "."), i, want, cmp.Or(strings.Join(names, ", "), "neither"))
 	}
 	return nil
 }
@@ -154,7 +164,7 @@ func (in *input) configure(object documents.Object, document *documents.Document
 	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
 		return nil
 	}
-	return appendAs(&in.templates, object, new(v1alpha1.ResourcePoolTemplate), "")
+	return appendAs(in, &in.templates, object, new(v1alpha1.ResourcePoolTemplate), "")
 }
 
 // typed is a typed object.
@@ -165,9 +175,13 @@ type typed interface {
 }
 
 // appendAs appends an object as a typed one, in a namespace if it says none.
-func appendAs[T typed](all *[]T, object documents.Object, into T, namespace string) error {
-	if err := object.Into(into); err != nil {
+func appendAs[T typed](in *input, all *[]T, object documents.Object, into T, namespace string) error {
+	unknown, err := object.Convert(into)
+	if err := cmp.Or(err, in.once.Add(object, in.namespace)); err != nil {
 		return err
+	}
+	if len(unknown) > 0 {
+		in.notes = append(in.notes, fmt.Sprintf("%s: %s %q: fields not known: %s", object.Where, object.GetKind(), object.GetName(), strings.Join(unknown, ", ")))
 	}
 	if into.GetNamespace() == "" {
 		into.SetNamespace(namespace)
@@ -202,17 +216,25 @@ func (in *input) on(cluster *input) {
 	}
 }
 
-// nameNodes makes nodes for slices whose nodes are in no file.
+// nameNodes makes nodes for slices if there are no Nodes. Otherwise a slice whose
+// Node is gone has no devices for anybody, and a note says so.
 func (in *input) nameNodes() {
+	hasNodes := len(in.Nodes) > 0
 	known := map[string]bool{}
 	for _, node := range in.Nodes {
 		known[node.Name] = true
 	}
 	for _, slice := range in.Slices {
-		if name := slice.Spec.NodeName; name != nil && !known[*name] {
-			known[*name] = true
-			in.Nodes = append(in.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: *name, Labels: map[string]string{corev1.LabelHostname: *name}}})
+		name := slice.Spec.NodeName
+		switch {
+		case name == nil || known[*name]:
+			continue
+		case hasNodes:
+			in.notes = append(in.notes, fmt.Sprintf("ResourceSlice %q: there is no Node %s", slice.Name, *name))
+			continue
 		}
+		known[*name] = true
+		in.Nodes = append(in.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: *name, Labels: map[string]string{corev1.LabelHostname: *name}}})
 	}
 }
 

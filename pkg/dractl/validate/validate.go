@@ -33,8 +33,9 @@ dra-kwok-configmap, Karpenter's DRAConfigs and NodeOverlays, and KWOK's Stages.
 
 Each mistake is a line: file:line: object: field: message. A document that
 contradicts another is a mistake too, such as a field of KwokDRAConfigurations that
-is set twice. Objects of other kinds are skipped; the last line counts them. The
-command needs no cluster.
+is set twice. Objects of other kinds are skipped; the last line counts them. With -R
+documents that are no objects of Kubernetes, such as the values of a chart, are
+skipped and counted too. The command needs no cluster.
 
 The exit code is 1 if there are mistakes.`,
 		Example: `  # Check a file
@@ -60,7 +61,7 @@ func (c *command) run() error {
 	if len(c.files.Paths) == 0 {
 		return errors.New("nothing to check: give -f FILE")
 	}
-	all, err := c.files.Read(c.streams.In)
+	all, err := c.files.Read(c.streams)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,79 @@
+package generate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
+)
+
+// leftOut is something of the input that is not in the copy. Everything that is read
+// is either copied or left out with a reason.
+type leftOut struct {
+	kind, name, reason string
+}
+
+func leftOutSlice(name, reason string) leftOut {
+	return leftOut{kind: "ResourceSlice", name: name, reason: reason}
+}
+
+// leftOutPool gives the first reason of a template that is refused.
+func leftOutPool(p *pool, reason error) leftOut {
+	text := reason.Error()
+	if refusals, _ := config.Refusals(reason); len(refusals) > 0 && len(refusals[0].Problems) > 0 {
+		text = "no template can have it: " + refusals[0].Problems[0].String()
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return leftOut{kind: "pool", name: p.driver + "/" + p.name, reason: text}
+}
+
+// account says what became of the input.
+type account struct {
+	left []leftOut
+	// nodes, slices and copiedSlices count what was read and what is copied.
+	nodes, copiedNodes, slices, copiedSlices int
+}
+
+// maxNamed is how many names of things left out for one reason are told. The comment at
+// the head of the copy has all of them.
+const maxNamed = 10
+
+// lines say what is left out: for each kind and reason how many, and the names. The
+// last line has the totals. There are none for a copy of everything.
+func (a *account) lines(most int) []string {
+	type group struct{ kind, reason string }
+	names := map[group][]string{}
+	var order []group
+	for _, one := range a.left {
+		g := group{one.kind, one.reason}
+		if names[g] == nil {
+			order = append(order, g)
+		}
+		names[g] = append(names[g], one.name)
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, g := range order {
+		shown, more := names[g], ""
+		if most > 0 && len(shown) > most {
+			shown, more = shown[:most], fmt.Sprintf(" and %d more", len(shown)-most)
+		}
+		kind := g.kind
+		if len(names[g]) > 1 && kind == strings.ToLower(kind) {
+			kind += "s"
+		}
+		lines = append(lines, fmt.Sprintf("left out: %d %s: %s: %s%s", len(names[g]), kind, g.reason, strings.Join(shown, ", "), more))
+	}
+	return append(lines, fmt.Sprintf("copied %d of %d nodes and %d of %d ResourceSlices", a.copiedNodes, a.nodes, a.copiedSlices, a.slices))
+}
+
+// header is the account as a comment.
+func (a *account) header() string {
+	var text strings.Builder
+	for _, line := range a.lines(0) {
+		fmt.Fprintf(&text, "# %s\n", line)
+	}
+	return text.String()
+}

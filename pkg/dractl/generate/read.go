@@ -1,0 +1,95 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+)
+
+// source is what there is to copy.
+type source struct {
+	nodes  []*corev1.Node
+	slices []*resourcev1.ResourceSlice
+	// left is what of the files is no part of a copy.
+	left []leftOut
+}
+
+// read reads the nodes and the slices of the cluster, or of files.
+func (c *command) read(ctx context.Context) (*source, error) {
+	if c.fromCluster {
+		defer c.streams.Progress("reading the cluster", 0).Done()
+		return c.readCluster(ctx)
+	}
+	all, err := c.files.Read(c.streams)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := documents.Objects(all)
+	if err != nil {
+		return nil, err
+	}
+	read, once := &source{}, documents.Once{}
+	for _, object := range objects {
+		kind := object.GroupVersionKind().GroupKind().String()
+		if err := once.Add(object, ""); err != nil && (kind == "Node" || kind == "ResourceSlice.resource.k8s.io") {
+			read.left = append(read.left, leftOut{kind: object.GetKind(), name: object.GetName() + " in " + object.Where, reason: "one of this name was there before"})
+			continue
+		}
+		switch kind {
+		case "Node":
+			read.nodes = append(read.nodes, &corev1.Node{})
+			err = object.Into(read.nodes[len(read.nodes)-1])
+		case "ResourceSlice.resource.k8s.io":
+			err = read.addSlice(object)
+		default:
+			read.left = append(read.left, leftOut{kind: object.GetKind(), name: object.GetName(), reason: "only Nodes and ResourceSlices are copied"})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// addSlice adds a slice, and what of it this version does not know.
+func (s *source) addSlice(object documents.Object) error {
+	slice := &resourcev1.ResourceSlice{}
+	unknown, err := object.Convert(slice)
+	if err != nil {
+		return err
+	}
+	s.slices = append(s.slices, slice)
+	for _, field := range unknown {
+		s.left = append(s.left, leftOut{kind: "field", name: field + " of " + slice.Name, reason: "this version does not know it"})
+	}
+	return nil
+}
+
+func (c *command) readCluster(ctx context.Context) (*source, error) {
+	client, err := c.reach.Client()
+	if err != nil {
+		return nil, err
+	}
+	nodeList, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	sliceList, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list slices: %w", err)
+	}
+	return &source{nodes: pointers(nodeList.Items), slices: pointers(sliceList.Items)}, nil
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
