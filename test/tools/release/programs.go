@@ -74,6 +74,11 @@ func (r *release) image(context.Context) error {
 	if err != nil {
 		return err
 	}
+	digest, err := index.Digest()
+	if err != nil {
+		return fmt.Errorf("digest of the image: %w", err)
+	}
+	r.digest = digest.String()
 	return image.Write(r.Source, index, r.path("kwok-dra-"+r.Version+"-image.tar"))
 }
 

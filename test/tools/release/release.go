@@ -31,7 +31,9 @@ type release struct {
 	platforms []source.Platform
 	// work is a directory for what is no part of the release.
 	work string
-	out  io.Writer
+	// digest is that of the image, of all platforms.
+	digest string
+	out    io.Writer
 }
 
 // run makes dist in the repository at root and tells out about it.

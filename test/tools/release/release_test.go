@@ -44,6 +44,16 @@ func TestRelease(t *testing.T) {
 		require.ElementsMatch(t, []string{archive, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", "SHA256SUMS", "install.yaml", "kwok-dra-1.2.3-test.tgz"},
 			names(t, filepath.Join(clone, "dist")))
 	})
+	t.Run("says the digest of its image", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		require.NoError(t, exec.CommandContext(t.Context(), "tar", "--extract", "--directory", dir, "--file", filepath.Join(clone, "dist", "kwok-dra-v1.2.3-test-image.tar"), "index.json").Run())
+		var top struct{ Manifests []struct{ Digest string } }
+		require.NoError(t, json.Unmarshal([]byte(readFile(t, dir, "index.json")), &top))
+		require.Len(t, top.Manifests, 1)
+		first, _, _ := strings.Cut(readFile(t, clone, "dist", "install.yaml"), "\n")
+		require.Equal(t, "# Its image is kwok-dra/kwok-dra:v1.2.3-test@"+top.Manifests[0].Digest+".", first)
+	})
 	t.Run("has checksums of all", func(t *testing.T) {
 		t.Parallel()
 		checkSums(t, filepath.Join(clone, "dist"))

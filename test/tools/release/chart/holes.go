@@ -18,11 +18,11 @@ const namespace = "kube-system"
 var expressions = strings.NewReplacer(
 	"<%namespace%>", "{{ .Release.Namespace }}",
 	"<%replicas%>", "{{ .Values.replicas }}",
-	"<%image%>", "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}",
+	"<%image%>", "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}",
 	"<%pullPolicy%>", "{{ .Values.image.pullPolicy }}",
 	"<%env%>", "{{ toJson .Values.env }}",
 	"<%resources%>", "{{ toJson .Values.resources }}",
-	"<%kwokImage%>", "{{ .Values.kwok.image.repository }}:{{ .Values.kwok.image.tag }}",
+	"<%kwokImage%>", "{{ .Values.kwok.image.repository }}:{{ .Values.kwok.image.tag }}{{ with .Values.kwok.image.digest }}@{{ . }}{{ end }}",
 )
 
 // extraArgs is the element of a list that stands for any number of them.
