@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,8 +72,8 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	var errs []error
 	for _, path := range paths {
 		data, err := untrusted.ReadNamed(path, maxFile)
-		if err == nil && isBlank(data) {
-			err = fmt.Errorf("%s %w", path, errBlank)
+		if info, unknown := os.Stat(path); err == nil && unknown == nil && info.Mode().IsRegular() && isBlank(data) {
+			err = fmt.Errorf("%s %w", path, errBlank) // unlike /dev/null, which is meant
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))

@@ -196,6 +196,8 @@ func TestUnreadableFileIsRefused(t *testing.T) {
 		_, err := ReadFiles(t.Context(), []string{path})
 		require.ErrorContains(t, err, want)
 	}
+	_, err := ReadFiles(t.Context(), []string{os.DevNull})
+	require.NoError(t, err, "it is meant to have nothing")
 }
 
 // TestDecodeList: what kubectl get -o yaml prints is configuration too.

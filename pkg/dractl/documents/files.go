@@ -144,9 +144,7 @@ func (f *Files) expand(root string) ([]string, error) {
 		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
 			return nil
 		}
-		if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
-			paths = append(paths, path) // a pipe would keep the command waiting
-		}
+		paths = append(paths, path)
 		return nil
 	})
 	if err == nil && len(paths) == 0 {
