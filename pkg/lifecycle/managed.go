@@ -86,6 +86,16 @@ func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
 	return func(name string) bool { return m.Hides(name) && !names[name] }
 }
 
+// Identity tells two selections of nodes apart, however they are written. That of the
+// default is empty.
+func (m *ManagedNodes) Identity() string {
+	parsed := ManagedNodes{All: m.All, Single: m.Single, Labels: m.labels.String(), Annotations: m.annotations.String()}
+	if parsed.String() == "annotations "+DefaultAnnotationSelector {
+		return ""
+	}
+	return parsed.String()
+}
+
 // String says which nodes are selected, for logs.
 func (m *ManagedNodes) String() string {
 	switch {
