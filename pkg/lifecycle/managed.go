@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,7 +90,8 @@ func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
 // Identity tells two selections of nodes apart, however they are written. That of the
 // default is empty.
 func (m *ManagedNodes) Identity() string {
-	parsed := ManagedNodes{All: m.All, Single: m.Single, Labels: m.labels.String(), Annotations: m.annotations.String()}
+	canonical := func(s labels.Selector) string { return strings.ReplaceAll(s.String(), "==", "=") }
+	parsed := ManagedNodes{All: m.All, Single: m.Single, Labels: canonical(m.labels), Annotations: canonical(m.annotations)}
 	if parsed.String() == "annotations "+DefaultAnnotationSelector {
 		return ""
 	}
