@@ -239,3 +239,24 @@ func TestNamedInstallation(t *testing.T) {
 		w.wrote("delete 2")
 	})
 }
+
+// TestNodesOfAPreviousVersion: a version that records nothing acts for other nodes of those
+// that are listed. Its slices may be left over, and go once.
+func TestNodesOfAPreviousVersion(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		other := fakeNode("b", true)
+		other.Annotations = map[string]string{"team": "b"}
+		w := newWorld(t, template("a", "d", "{name: gpu}"), other)
+		old := &world{server: w.server, t: t, store: storeOf(t, template("a", "d", "{name: gpu}")), managed: lifecycle.ManagedNodes{Annotations: "team=b"}, owner: previousVersion()}
+		old.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"create": 2, "delete": 1}, w.takeWrites())
+		old.setNode("b", func(node *corev1.Node) { node.Labels["more"] = "x" })
+		w.wrote("")
+		require.Equal(t, []string{"b of "}, w.pools())
+		old.stop()
+		w.deleteNode("b")
+		w.wrote("delete 1")
+	})
+}

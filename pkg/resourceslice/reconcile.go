@@ -110,8 +110,10 @@ func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (
 // known to have been fake, may be another installation's.
 func (p *Publisher) isGone(ctx context.Context, t target, existing []*plan.Observed, known bool) (bool, error) {
 	empty := len(existing) == 0
-	if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
-		p.loop.AddAfter(t.key, wait)
+	if known {
+		if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
+			p.loop.AddAfter(t.key, wait)
+		}
 	}
 	if t.standby || empty {
 		return true, nil
