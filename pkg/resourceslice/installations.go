@@ -11,8 +11,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// own are the slices that are not recorded to another installation.
-func (p *Publisher) own(existing []*plan.Observed) []*plan.Observed {
+// ownSlices are the slices that are not recorded to another installation.
+func (p *Publisher) ownSlices(existing []*plan.Observed) []*plan.Observed {
 	as := p.owner.Installation()
 	return slices.DeleteFunc(slices.Clone(existing), func(o *plan.Observed) bool { return as.IsAnother(o.Installation) })
 }

@@ -49,7 +49,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	}
 	p.enqueueSharedPools(ctx, set, key.Node, node)
 	if node == nil { // another installation may act for it
-		existing = p.own(existing)
+		existing = p.ownSlices(existing)
 		p.taken.forget(key)
 	}
 	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
@@ -146,7 +146,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 	}
 	as := p.owner.Installation()
 	another := as.Another(plan.InstallationsOf(existing))
-	observed, existing := existing, p.own(existing)
+	observed, existing := existing, p.ownSlices(existing)
 	if another != "" { // what has no record is its to take over
 		existing = slices.DeleteFunc(existing, func(o *plan.Observed) bool { return o.Installation != as })
 	}

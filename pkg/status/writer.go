@@ -190,7 +190,7 @@ func (w *Writer) sync(ctx context.Context, kind config.Kind, idle bool, existing
 			continue
 		}
 		planned := plans[kind.Name](w.owner.Installation(), objects[name], sum, metav1.Now())
-		if planned == nil || w.yields(ctx, o, planned) {
+		if planned == nil || w.yieldsStatus(ctx, o, planned) {
 			continue
 		}
 		err := w.write(ctx, kind, name, planned)
@@ -199,15 +199,21 @@ func (w *Writer) sync(ctx context.Context, kind config.Kind, idle bool, existing
 			w.Changed()
 		}
 		if err == nil {
-			w.note(o, planned)
+			w.noteWrite(o, planned)
 		}
 	}
 }
 
-// takeInterval is how long a status that someone else has written is left alone after it
-// was replaced once. If the other one lives, it has written it again; if it is gone, the
-// status is not out of date for longer.
-const takeInterval = time.Hour
+// A status that someone else has written is replaced once, and then left alone for a
+// while. If the other one lives, it has written it again; if it is gone, the status is not
+// out of date for longer.
+const (
+	// takeInterval is that of the status of another installation.
+	takeInterval = time.Hour
+	// repairInterval is that of one that is recorded to this installation: a replica that
+	// led before, a person, or a version before records has changed it.
+	repairInterval = 10 * time.Minute
+)
 
 // isContested reports whether a write replaces what someone else has written: the status
 // of another installation, or what was there in place of the same status before.
@@ -215,15 +221,18 @@ func (w *Writer) isContested(o object, planned *patch) bool {
 	return planned.contested || apiequality.Semantic.DeepEqual(w.written[o].content, planned.content)
 }
 
-// yields reports whether a status is left to someone else for now.
-func (w *Writer) yields(ctx context.Context, o object, planned *patch) bool {
-	last := w.written[o]
-	wait := takeInterval - time.Since(last.took)
+// yieldsStatus reports whether a status is left to someone else for now.
+func (w *Writer) yieldsStatus(ctx context.Context, o object, planned *patch) bool {
+	last, interval := w.written[o], repairInterval
+	if planned.contested {
+		interval = takeInterval
+	}
+	wait := interval - time.Since(last.took)
 	if wait <= 0 || !w.isContested(o, planned) {
 		return false
 	}
 	if !last.told {
-		klog.FromContext(ctx).Info("Skipped the status of an object that another installation of kwok-dra writes", "kind", o.kind, "name", o.name, "installation", planned.owner)
+		klog.FromContext(ctx).Info("Skipped the status of an object that someone else writes too; look for another kwok-dra", "kind", o.kind, "name", o.name, "installation", planned.owner)
 		last.told = true
 		w.written[o] = last
 	}
@@ -231,8 +240,8 @@ func (w *Writer) yields(ctx context.Context, o object, planned *patch) bool {
 	return true
 }
 
-// note notes that a status was written.
-func (w *Writer) note(o object, planned *patch) {
+// noteWrite notes that a status was written.
+func (w *Writer) noteWrite(o object, planned *patch) {
 	last := w.written[o]
 	if w.isContested(o, planned) {
 		last.took = time.Now()
