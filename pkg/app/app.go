@@ -261,7 +261,7 @@ func (s *sidecar) run(ctx context.Context) error {
 	}
 	logger.Info("Started", "version", version.Get(), "config", s.options.Config, "configMap", s.options.ConfigMap,
 		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
-		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
+		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "installation", s.owner.Installation(), "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
 	var running sync.WaitGroup
 	running.Go(func() { server.run(ctx) })
 	running.Go(func() { s.tellUnreachable(ctx) })

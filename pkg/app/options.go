@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,6 +23,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/access"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -50,6 +52,8 @@ type Options struct {
 	ShardMode       shard.Mode
 	LeaderNamespace string
 	LeaderName      string
+	// Installation is the name of the installation, by which it knows its own objects.
+	Installation string
 	// Host is the name of the Pod, by which the leases of its kwok begin. It has no
 	// flag; default: the name of the machine, which in a Pod is the Pod's.
 	Host string
@@ -119,6 +123,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 		"how several replicas share the work. none: there is one replica; leader: one replica acts, the others stand by; lease: each acts for the nodes whose lease is held by the kwok in its Pod")
 	flags.StringVar(&o.LeaderNamespace, "leader-elect-resource-namespace", o.LeaderNamespace, "namespace of the Lease that elects the leader; default: that of the Pod")
 	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; give all replicas the same")
+	flags.StringVar(&o.Installation, "installation", o.Installation,
+		"name of this installation, which it records on the objects that it makes; it leaves those of other installations alone; default: namespace and name of the Lease above, and the choice of nodes if it is not the default")
 	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "address that serves the page, /api/devices, /healthz, /readyz and /metrics; empty: serve nothing")
 	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz and /readyz")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
@@ -165,6 +171,9 @@ func (o *Options) Complete() error {
 	}
 	if _, err := shard.ParseMode(string(o.ShardMode)); err != nil {
 		return fmt.Errorf("parse --shard-mode %q: %w", o.ShardMode, err)
+	}
+	if errs := validation.IsDNS1123Subdomain(o.Installation); o.Installation != "" && len(errs) > 0 {
+		return fmt.Errorf("parse --installation %q: must be lower case letters, digits, - and ., as the name of an object", o.Installation)
 	}
 	return o.Managed.Complete()
 }
@@ -247,26 +256,31 @@ func (o *Options) restConfig() (*rest.Config, error) {
 
 // newOwner makes the Owner, which decides which nodes this replica acts for.
 func newOwner(o *Options, found *rest.Config) (*shard.Owner, error) {
-	if o.ShardMode == shard.None {
-		return shard.New(shard.Options{Mode: shard.None}), nil
-	}
-	host := o.Host
-	if host == "" {
+	client := o.clientConfig()
+	lease := types.NamespacedName{Namespace: o.LeaderNamespace, Name: o.LeaderName}
+	if lease.Namespace == "" {
 		var err error
-		if host, err = os.Hostname(); err != nil {
+		if lease.Namespace, _, err = client.Namespace(); err != nil {
+			return nil, fmt.Errorf("find the namespace of this Pod, or give --leader-elect-resource-namespace: %w", err)
+		}
+	}
+	kubeconfig, err := client.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	options := shard.Options{Mode: o.ShardMode, Installation: installation.ID(o.Installation), Host: o.Host, Namespace: lease.Namespace, Name: lease.Name}
+	if options.Installation == "" {
+		options.Installation = installation.New(lease, len(kubeconfig.Contexts) == 0, o.Managed.Identity())
+	}
+	if o.ShardMode == shard.None {
+		return shard.New(options), nil
+	}
+	if options.Host == "" {
+		if options.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("find the name of this Pod: %w", err)
 		}
 	}
 	// The client is one for leases only: no other request can hold up an election.
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(found), "leader-election"))
-	if err != nil {
-		return nil, err
-	}
-	namespace := o.LeaderNamespace
-	if namespace == "" {
-		if namespace, _, err = o.clientConfig().Namespace(); err != nil {
-			return nil, fmt.Errorf("find the namespace of this Pod, or give --leader-elect-resource-namespace: %w", err)
-		}
-	}
-	return shard.New(shard.Options{Mode: o.ShardMode, Client: client, Host: host, Namespace: namespace, Name: o.LeaderName}), nil
+	options.Client, err = kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(found), "leader-election"))
+	return shard.New(options), err
 }

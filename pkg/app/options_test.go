@@ -2,6 +2,8 @@ package app
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,6 +67,28 @@ func TestDefaults(t *testing.T) {
 	require.False(t, o.Version)
 }
 
+// TestInstallation: what side by side is usual has other names, without a setting.
+func TestInstallation(t *testing.T) {
+	t.Parallel()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte("current-context: c\ncontexts: [{name: c, context: {namespace: lab, cluster: c}}]\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"), 0o600))
+	for line, want := range map[string]string{
+		"": "outside/lab/kwok-dra",
+		"--manage-nodes-with-label-selector zone=z1":             "outside/lab/kwok-dra (labels zone=z1)",
+		"--leader-elect-resource-namespace kube-system":          "outside/kube-system/kwok-dra",
+		"--shard-mode leader --leader-elect-resource-name other": "outside/lab/other",
+		"--installation lab --manage-all-nodes":                  "lab",
+	} {
+		o := parsed(t, "--enable-crds --kubeconfig "+kubeconfig+" "+line)
+		require.NoError(t, o.Complete())
+		found, err := o.restConfig()
+		require.NoError(t, err)
+		owner, err := newOwner(o, found)
+		require.NoError(t, err)
+		require.EqualValues(t, want, owner.Installation())
+	}
+}
+
 func TestCompleteRefuses(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -74,6 +98,7 @@ func TestCompleteRefuses(t *testing.T) {
 		"--adapters DRAConfigs":                                                 `parse --adapters: unknown kind "DRAConfigs": must be DRAConfig or NodeOverlay; did you mean DRAConfig?`,
 		"--adapters DRAConfig,DRAConfig":                                        `parse --adapters: kind "DRAConfig" is there twice: remove one`,
 		"--plugins-dir /a/directory/whose/name/is/long/enough/to/leave/no/room": "parse --plugins-dir: plugins directory /a/directory/whose/name/is/long/enough/to/leave/no/room: is 55 characters long, and the paths of sockets below it would be too long: choose one of at most 36 characters",
+		"--config a.yaml --installation Lab/1":                                  `parse --installation "Lab/1": must be lower case letters, digits, - and ., as the name of an object`,
 		"--config-map kwok-dra":                                                 `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
 		"--config-map /kwok-dra":                                                "must be NAMESPACE/NAME",
 		"--config-map kube-system/":                                             "must be NAMESPACE/NAME",

@@ -271,7 +271,7 @@ func TestSidecar(t *testing.T) {
 				Data:       map[string]string{"a": strings.ReplaceAll(document, "NAME", "of-the-map")},
 			},
 		)
-		o := parsed(t, "--config-map kube-system/kwok-dra --server-address=")
+		o := parsed(t, "--config-map kube-system/kwok-dra --server-address= --leader-elect-resource-namespace kube-system")
 		require.NoError(t, o.Complete())
 		store, err := newStore(t.Context(), o)
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package classes
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,9 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
 var mapName = types.NamespacedName{Namespace: "karpenter", Name: "dra-kwok-configmap"}
@@ -42,6 +45,7 @@ type world struct {
 	recorder *record.FakeRecorder
 	// drops has the server drop names of extended resources.
 	drops bool
+	stop  func()
 }
 
 func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
@@ -51,20 +55,28 @@ func newWorld(t *testing.T, text string, objects ...runtime.Object) *world {
 	if text != "" {
 		w.configure(text)
 	}
+	w.start(mapName, "a/kwok-dra")
+	return w
+}
+
+// start starts a Keeper of an installation, beside others if there are some.
+func (w *world) start(mapName types.NamespacedName, as installation.ID) {
+	t := w.t
+	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
-	keeper := New(w, store, nil, w.recorder)
+	keeper := New(w, store, shard.New(shard.Options{Mode: shard.None, Installation: as}), w.recorder)
 	configMap := config.NewAdaptedConfigMap(w, mapName, store, w.recorder)
 	var running sync.WaitGroup
 	running.Go(func() { configMap.Run(ctx) })
 	running.Go(func() { keeper.Run(ctx) })
-	t.Cleanup(func() {
+	w.stop = func() {
 		cancel()
 		running.Wait()
 		synctest.Wait()
-	})
+	}
+	t.Cleanup(w.stop)
 	synctest.Wait()
-	return w
 }
 
 // write names the writes of classes by their verbs.
@@ -84,6 +96,11 @@ func (w *world) admit(object runtime.Object) error {
 }
 
 func (w *world) configure(text string) {
+	w.t.Helper()
+	w.configureAs(mapName, text)
+}
+
+func (w *world) configureAs(mapName types.NamespacedName, text string) {
 	w.t.Helper()
 	configMaps := w.CoreV1().ConfigMaps(mapName.Namespace)
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: mapName.Name, UID: "uid"}, Data: map[string]string{"config.yaml": text}}
@@ -221,5 +238,96 @@ func TestKeeperTriesAgain(t *testing.T) {
 		w.Refuse(nil)
 		w.takeWrites()
 		w.wrote("create")
+	})
+}
+
+// elsewhere is the ConfigMap of a second installation.
+var elsewhere = types.NamespacedName{Namespace: "other", Name: "dra-kwok-configmap"}
+
+// TestClassOfAnotherInstallation: two installations that want different classes of one
+// name, or of which one wants none, leave each other's alone. When the owner gives the
+// class up, or its record goes, the other one makes its own.
+func TestClassOfAnotherInstallation(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, mapping)
+		w.wrote("create")
+		upper := strings.Replace(mapping, "gpu.", "GPU.", 1) // the name of the class is the same
+		w.configureAs(elsewhere, upper)
+		w.start(elsewhere, "b/kwok-dra")
+		w.wrote()
+		events := w.events()
+		require.Len(t, events, 1)
+		require.Contains(t, events[0], `Warning DeviceClassNotManaged DeviceClass gpu.example.com belongs to installation "a/kwok-dra" of kwok-dra, and installation "b/kwok-dra" leaves it alone`)
+		w.configureAs(elsewhere, "")
+		w.wrote()
+		w.configureAs(elsewhere, upper)
+		require.Len(t, w.events(), 1)
+		w.configure("")
+		w.wrote("delete", "create")
+		require.Equal(t, "b/kwok-dra", w.recordedTo())
+		w.configure(mapping)
+		w.wrote()
+		require.Len(t, w.events(), 1)
+	})
+}
+
+func (w *world) recordedTo() string {
+	w.t.Helper()
+	class, err := w.ResourceV1().DeviceClasses().Get(w.t.Context(), "gpu.example.com", metav1.GetOptions{})
+	require.NoError(w.t, err)
+	return string(installation.Of(class))
+}
+
+// TestClassWithoutARecord is adopted by one of two that want it, and no other is then
+// told that it has none.
+func TestClassWithoutARecord(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, mapping, classOf("true", managedBy, "kwok-dra"))
+		w.configureAs(elsewhere, mapping)
+		w.start(elsewhere, "b/kwok-dra")
+		w.wrote("update")
+		require.Equal(t, "a/kwok-dra", w.recordedTo())
+		w.stop()
+		w.edit(func(class *resourcev1.DeviceClass) { class.Annotations = nil })
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"update"}, w.takeWrites())
+		require.Equal(t, "a/kwok-dra", w.recordedTo())
+	})
+}
+
+// TestPreviousVersionDeletesTheClass that it does not want itself, each time that it sees
+// it. That is answered less and less often.
+func TestPreviousVersionDeletesTheClass(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, mapping)
+		minutes := func() int {
+			for range 1200 {
+				time.Sleep(500 * time.Millisecond)
+				synctest.Wait()
+				if _, err := w.ResourceV1().DeviceClasses().Get(t.Context(), "gpu.example.com", metav1.GetOptions{}); err == nil {
+					w.remove()
+				}
+			}
+			return len(w.takeWrites())
+		}
+		require.LessOrEqual(t, minutes(), 20)
+		require.LessOrEqual(t, minutes(), 2)
+		w.configure(strings.Replace(mapping, "gpu.", "GPU.", 1))
+		require.Equal(t, []string{"create"}, w.takeWrites(), "what is new does not wait")
+	})
+}
+
+// TestPreviousVersionMakesAClass that is not wanted here, again and again.
+func TestPreviousVersionMakesAClass(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "")
+		w.configure("")
+		for i := range 100 {
+			class := classOf("true", managedBy, "kwok-dra")
+			class.UID = types.UID(strconv.Itoa(i))
+			_, _ = w.ResourceV1().DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{})
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 1, strings.Count(strings.Join(w.takeWrites(), " "), "delete"))
 	})
 }

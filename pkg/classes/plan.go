@@ -9,6 +9,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 )
 
 // verb is what to do with a DeviceClass.
@@ -29,23 +30,25 @@ type step struct {
 	class *resourcev1.DeviceClass
 }
 
-// plan compares the class that is wanted, or nil, with the one there is, or nil. It
-// plans an update for nothing but a field that the API server has dropped only if ask.
-func plan(want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
-	ours := existing != nil && existing.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+// plan compares the class that is wanted, or nil, with the one there is, or nil, as an
+// installation does. It plans an update for nothing but a field that the API server has
+// dropped only if ask.
+func plan(as installation.ID, want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
+	ours := existing != nil && existing.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && !as.IsAnother(installation.Of(existing))
 	switch {
 	case want == nil && ours:
 		return step{remove, existing}
 	case want == nil:
 		return step{}
 	case existing == nil:
-		return step{create, labelled(&want.DeviceClass)}
+		return step{create, recorded(as, &want.DeviceClass)}
 	case !ours:
 		return step{leave, existing}
 	}
-	wanted := labelled(&want.DeviceClass)
+	wanted := recorded(as, &want.DeviceClass)
 	changed := existing.DeepCopy()
 	maps.Copy(changed.Labels, wanted.Labels)
+	as.Record(&changed.ObjectMeta)
 	changed.Spec = wanted.Spec
 	expected := changed.DeepCopy()
 	if !ask && dropped(changed, existing) {
@@ -57,8 +60,10 @@ func plan(want *config.Class, existing *resourcev1.DeviceClass, ask bool) step {
 	return step{update, changed}
 }
 
-func labelled(class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
+// recorded is a class with what says whose it is.
+func recorded(as installation.ID, class *resourcev1.DeviceClass) *resourcev1.DeviceClass {
 	made := class.DeepCopy()
+	as.Record(&made.ObjectMeta)
 	metav1.SetMetaDataLabel(&made.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
 	return made
 }

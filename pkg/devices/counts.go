@@ -2,6 +2,8 @@ package devices
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,7 +69,8 @@ func eachCount(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path, each f
 	}
 }
 
-// with is the source with these counts, without groups of none.
+// with is the source with these counts, without groups of none and what spec.slices says
+// of them.
 func (c *counts) with(numbers []int32) *v1alpha1.ResourcePoolTemplate {
 	made := c.source.DeepCopy()
 	spec := &made.Spec
@@ -78,11 +81,19 @@ func (c *counts) with(numbers []int32) *v1alpha1.ResourcePoolTemplate {
 	})
 	devices, sets := spec.Devices, spec.SharedCounters
 	spec.Devices, spec.SharedCounters = nil, nil
+	left := func(string) bool { return false }
 	for _, d := range devices {
 		if d.CountFrom = ""; d.Count == nil || *d.Count != 0 {
 			spec.Devices = append(spec.Devices, d)
+			continue
 		}
+		before, numbered := left, regexp.MustCompile("^"+regexp.QuoteMeta(d.Name)+`(-\d+)?$`)
+		left = func(name string) bool { return before(name) || numbered.MatchString(name) }
 	}
+	for i := range spec.Slices {
+		spec.Slices[i].Devices = slices.DeleteFunc(spec.Slices[i].Devices, left)
+	}
+	spec.Slices = slices.DeleteFunc(spec.Slices, func(s v1alpha1.SliceTemplate) bool { return len(s.Devices) == 0 })
 	for _, s := range sets {
 		if s.CountFrom = ""; s.Count == nil || *s.Count != 0 {
 			spec.SharedCounters = append(spec.SharedCounters, s)
@@ -138,9 +149,17 @@ func (c *counts) make(t *Template, numbers []int32) (*Template, error) {
 	if known := c.made[key]; known != nil {
 		return known, nil
 	}
-	made, errs := Compile(c.with(numbers))
+	sized := c.with(numbers)
+	none := len(sized.Spec.Devices) == 0
+	if none {
+		sized = c.sample()
+	}
+	made, errs := Compile(sized)
 	if err := errs.ToAggregate(); err != nil {
 		return nil, err
+	}
+	if none {
+		made.groups, made.devices, made.byName, made.split, made.counterSets = nil, nil, nil, nil, nil
 	}
 	made.Origin = t.Origin
 	if len(c.made) >= maxSizes || c.devices > maxTemplateDevices {

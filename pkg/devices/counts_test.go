@@ -5,6 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // ofPod has as many devices as the driver's Pod says, in two groups of which one may be
@@ -64,5 +68,43 @@ func TestCountFromFails(t *testing.T) {
 		_, err := bindWith(t, compile(t, "t", ofPod), count)
 		require.ErrorContains(t, err, want, count)
 		require.ErrorContains(t, err, "for pod ns/p: ", count)
+	}
+}
+
+// TestCountFromOfNone: a driver that finds no devices publishes its pool without any.
+func TestCountFromOfNone(t *testing.T) {
+	t.Parallel()
+	const head = "driver: d\ndriverPod: {selector: {matchLabels: {app: x}}}\n"
+	for name, test := range map[string]struct {
+		spec   string
+		slices []Slice
+	}{
+		"all groups": {"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}'}]\n", []Slice{{}}},
+		"with counters": {
+			"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}', consumesCounters: [{counterSet: 'set-{{ .Index }}', counters: {c: {value: 1}}}]}]\n" +
+				"sharedCounters: [{name: set, countFrom: '{{ .DriverPod.env.GPUS }}', counters: {c: {value: 1}}}]\n", []Slice{{}},
+		},
+		"in slices of its own": {
+			"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}'}]\nslices: [{devices: [gpu]}]\n", []Slice{{}},
+		},
+		"one group in a slice of its own": {
+			"devices: [{name: gpu, countFrom: '{{ .DriverPod.env.GPUS }}'}, {name: nic}]\nslices: [{devices: [gpu]}, {devices: [nic]}]\n",
+			[]Slice{{Devices: []resourcev1.Device{{Name: "nic"}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bound, err := bindWith(t, compile(t, "t", head+test.spec), "0")
+			require.NoError(t, err)
+			pools, refused, err := Standing([]*Template{bound}, lifecycle.NodeObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}), nil)
+			require.NoError(t, err)
+			require.Empty(t, refused)
+			require.Len(t, pools, 1)
+			for _, layout := range []Layout{CountersApart, CountersWithDevices} {
+				made, err := pools[0].Slices(layout)
+				require.NoError(t, err)
+				require.Equal(t, test.slices, made)
+			}
+		})
 	}
 }

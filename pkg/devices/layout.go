@@ -36,10 +36,14 @@ type Slice struct {
 
 // Slices splits a pool as it is to be published: as its templates say, or into
 // the fewest slices within the API server's limits, which are 128 devices, or 64
-// where one has taints, counters or lists. Slices of counter sets come first.
+// where one has taints, counters or lists. Slices of counter sets come first. A pool
+// without devices is one slice, as a driver publishes it that finds none.
 func (p *Pool) Slices(layout Layout) ([]Slice, error) {
 	parts, explicit := p.parts()
 	counterSets := p.CounterSets()
+	if len(counterSets)+len(p.Devices) == 0 {
+		return []Slice{{}}, nil
+	}
 	if len(counterSets) > 0 && layout == CountersWithDevices {
 		return p.withDevices(parts, explicit)
 	}

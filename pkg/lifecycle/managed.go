@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +85,17 @@ func (m *ManagedNodes) Others(listed []*corev1.Node) func(name string) bool {
 		names[node.Name] = true
 	}
 	return func(name string) bool { return m.Hides(name) && !names[name] }
+}
+
+// Identity tells two selections of nodes apart, however they are written. That of the
+// default is empty.
+func (m *ManagedNodes) Identity() string {
+	canonical := func(s labels.Selector) string { return strings.ReplaceAll(s.String(), "==", "=") }
+	parsed := ManagedNodes{All: m.All, Single: m.Single, Labels: canonical(m.labels), Annotations: canonical(m.annotations)}
+	if parsed.String() == "annotations "+DefaultAnnotationSelector {
+		return ""
+	}
+	return parsed.String()
 }
 
 // String says which nodes are selected, for logs.

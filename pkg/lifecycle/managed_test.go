@@ -76,3 +76,20 @@ func TestManagedNodesRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestIdentity is the same however a selection is written.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	for want, all := range map[string][]ManagedNodes{
+		"":                           {{}, {Annotations: "kwok.x-k8s.io/node=fake"}, {Annotations: " kwok.x-k8s.io/node==fake"}},
+		"all":                        {{All: true}},
+		"name n1":                    {{Single: "n1"}},
+		"labels a=1,b=2":             {{Labels: "a=1,b=2"}, {Labels: "b=2, a = 1"}},
+		"labels a and annotations b": {{Labels: "a", Annotations: "b"}},
+	} {
+		for _, m := range all {
+			require.NoError(t, m.Complete())
+			require.Equal(t, want, m.Identity())
+		}
+	}
+}

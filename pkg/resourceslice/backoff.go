@@ -16,16 +16,31 @@ const (
 	freeRounds = 3
 	firstRound = 100 * time.Millisecond
 	lastRound  = 30 * time.Second
+	// lastSharedRound is that of a pool that nodes share: an installation of a version
+	// that records nothing undoes the same for ever.
+	lastSharedRound = 30 * time.Minute
 )
 
 // conflictBackoff keeps the Publisher and other writers from undoing each other's
 // writes at full speed. Two replicas would, if one does not see the newest Node or
 // configuration yet: each plans correctly from what it sees.
 type conflictBackoff struct {
-	rounds *flowcontrol.Backoff
+	rounds, sharedRounds *flowcontrol.Backoff
 	// foreign has the keys of which others have changed slices, and nothing else has
 	// changed since.
 	foreign sync.Map
+}
+
+func newConflictBackoff() conflictBackoff {
+	const first = firstRound >> (freeRounds - 1)
+	return conflictBackoff{rounds: flowcontrol.NewBackOff(first, lastRound), sharedRounds: flowcontrol.NewBackOff(first, lastSharedRound)}
+}
+
+func (b *conflictBackoff) of(key plan.Key) *flowcontrol.Backoff {
+	if key.Shared() {
+		return b.sharedRounds
+	}
+	return b.rounds
 }
 
 // reset notes that the slices are as they should be, or that what they are made from
@@ -36,9 +51,9 @@ func (b *conflictBackoff) reset(key plan.Key) {
 
 // wait is how long writes have to wait at most.
 func (b *conflictBackoff) wait(key plan.Key) time.Duration {
-	wait := b.rounds.Get(key.String())
+	wait := b.of(key).Get(key.String())
 	_, foreign := b.foreign.Load(key)
-	if !foreign || wait < firstRound || !b.rounds.IsInBackOffSinceUpdate(key.String(), time.Now()) {
+	if !foreign || wait < firstRound || !b.of(key).IsInBackOffSinceUpdate(key.String(), time.Now()) {
 		return 0
 	}
 	return wait
@@ -47,7 +62,7 @@ func (b *conflictBackoff) wait(key plan.Key) time.Duration {
 // next notes that what others did, if they did, is undone.
 func (b *conflictBackoff) next(key plan.Key) {
 	if _, foreign := b.foreign.LoadAndDelete(key); foreign {
-		b.rounds.Next(key.String(), time.Now())
-		b.rounds.GC()
+		b.of(key).Next(key.String(), time.Now())
+		b.of(key).GC()
 	}
 }

@@ -16,16 +16,17 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// partitioned is a cluster with slices of nodes in zones z1 and z2, and a Publisher
-// that acts for z1 only.
+// partitioned is a cluster with slices of nodes in zones z1 and z2 that a previous version
+// has made, and a Publisher that acts for z1 only.
 func partitioned(t *testing.T, managed lifecycle.ManagedNodes) *world {
 	t.Helper()
 	other := fakeNode("other", true)
 	other.Labels["zone"] = "z2"
-	w := newWorld(t, template("a", "d", "{name: gpu}"), fakeNode("ours", true), fakeNode("gone", true), other)
+	w := &world{server: newServer(fakeNode("ours", true), fakeNode("gone", true), other), t: t, store: storeOf(t, template("a", "d", "{name: gpu}")), owner: previousVersion()}
+	w.start()
 	w.wrote("create 3")
 	w.stop()
-	w.managed = managed
+	w.managed, w.owner = managed, nil
 	return w
 }
 

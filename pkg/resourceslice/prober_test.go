@@ -1,14 +1,25 @@
 package resourceslice
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -169,17 +180,23 @@ func TestProberClearsACopy(t *testing.T) {
 	require.Equal(t, 2, taintCount(rendered(t, store, node)))
 }
 
+// TestProberAsksAgainAfterAnError: later, however many workers need the answer.
 func TestProberAsksAgainAfterAnError(t *testing.T) {
-	t.Parallel()
-	s := newServer()
-	s.Refuse(func(string) error { return errors.New("down") })
-	prober := NewProber(s)
-	store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
-	pools := rendered(t, store, node)
-	_, err := features.Fit(t.Context(), prober, pools)
-	require.EqualError(t, err, "ask the API server whether it keeps taints: down")
-	s.Refuse(nil)
-	require.Equal(t, 2, taintCount(fit(t, prober, pools).Pools))
+	inBubble(t, func(t *testing.T) {
+		s := newServer()
+		s.Refuse(func(string) error { return errors.New("down") })
+		prober := NewProber(s)
+		store, node := storeOf(t, template("a", "d", tainted)), fakeNode("n", true)
+		pools := rendered(t, store, node)
+		for range 100 {
+			_, err := features.Fit(t.Context(), prober, pools)
+			require.EqualError(t, err, "ask the API server whether it keeps taints: down")
+		}
+		require.Equal(t, map[string]int{"dry-run": 1}, s.takeWrites())
+		s.Refuse(nil)
+		time.Sleep(retryProbe)
+		require.Equal(t, 2, taintCount(fit(t, prober, pools).Pools))
+	})
 }
 
 // TestProberAsksOnceForAFleet: the first caller asks, others wait.
@@ -220,4 +237,91 @@ func TestProbeIsOneDevice(t *testing.T) {
 	require.Len(t, probe.Spec.Devices, 1)
 	require.Equal(t, "probe", probe.Spec.Devices[0].Name)
 	require.Equal(t, resourcev1.ResourcePool{Name: "probe", Generation: 1, ResourceSliceCount: 1}, probe.Spec.Pool)
+}
+
+// allFields are devices with fields of five gates.
+const allFields = "{name: gpu, allowMultipleAllocations: true, bindsToNode: true, taints: [{key: a, effect: NoSchedule}], attributes: {x: {strings: [a]}}}"
+
+// TestRefusalsStartNoProbing: an admission policy, or a program in its place, refuses the
+// slices of a fleet for good. No gate has anything to do with it.
+func TestRefusalsStartNoProbing(t *testing.T) {
+	invalid := func(fields ...string) error {
+		var list field.ErrorList
+		for _, name := range fields {
+			list = append(list, field.Invalid(field.NewPath(name), rand.Text(), rand.Text()))
+		}
+		return apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceSlice").GroupKind(), rand.Text(), list)
+	}
+	for name, test := range map[string]struct {
+		refuse  func(call string) error
+		dryRuns int
+	}{
+		"a policy": {func(call string) error {
+			if strings.HasPrefix(call, "create") {
+				return invalid()
+			}
+			return nil
+		}, 4},
+		"a policy for dry runs too": {func(string) error { return invalid() }, 130},
+		"one that names a field": {func(call string) error {
+			if strings.HasPrefix(call, "create") {
+				return invalid("spec.devices[" + rand.Text() + "].attributes[x]")
+			}
+			return nil
+		}, 12},
+		"dry runs fail": {func(call string) error {
+			if call == "dry-run" {
+				return errors.New("down")
+			}
+			return nil
+		}, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var nodes []runtime.Object
+				for i := range 20 {
+					nodes = append(nodes, fakeNode(fmt.Sprintf("n%d", i), true))
+				}
+				w := newWorld(t, "", nodes...)
+				w.Refuse(test.refuse)
+				configtest.Replace(t, w.store, template("a", "d", allFields))
+				for range 60 {
+					time.Sleep(10 * time.Second)
+					synctest.Wait()
+					require.NotContains(t, strings.Join(w.events(), " "), "FieldsDropped")
+				}
+				require.LessOrEqual(t, w.takeWrites()["dry-run"], test.dryRuns)
+			})
+		})
+	}
+}
+
+// hanging is a client whose dry runs with taints take until it is closed.
+type hanging struct {
+	resourceclient.ResourceSliceInterface
+	closed chan struct{}
+}
+
+func (h *hanging) Create(ctx context.Context, slice *resourcev1.ResourceSlice, options metav1.CreateOptions) (*resourcev1.ResourceSlice, error) {
+	if len(slice.Spec.Devices[0].Taints) > 0 {
+		<-h.closed
+	}
+	return h.ResourceSliceInterface.Create(ctx, slice, options)
+}
+
+// TestWorkersDoNotWaitForAnotherField: a probe that hangs holds up those that need its
+// field, and no others.
+func TestWorkersDoNotWaitForAnotherField(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		prober := NewProber(newServer())
+		client := &hanging{prober.client, make(chan struct{})}
+		prober.client = client
+		node := fakeNode("n", true)
+		go func() {
+			_, _ = features.Fit(t.Context(), prober, rendered(t, storeOf(t, template("a", "d", tainted)), node))
+		}()
+		synctest.Wait()
+		fit(t, prober, rendered(t, storeOf(t, template("b", "e", shared)), node))
+		close(client.closed)
+	})
 }

@@ -25,13 +25,17 @@ import (
 // of nodes and of pools that nodes share; reconcile deals with one.
 type Publisher struct {
 	observer
-	owner    *shard.Owner
-	prober   *Prober
-	writer   *writer
-	records  nodeRecords
-	shared   sharedPools
-	reporter *reporter
-	loop     *loop.Loop[plan.Key]
+	owner   *shard.Owner
+	prober  *Prober
+	writer  *writer
+	records nodeRecords
+	shared  sharedPools
+	// unrecorded has, by its plan.Key, the UIDs of the slices without a record that were
+	// not wanted.
+	unrecorded sync.Map
+	taken      takenOver
+	reporter   *reporter
+	loop       *loop.Loop[plan.Key]
 }
 
 // observer is what plans are made from. It writes nothing.
@@ -67,7 +71,7 @@ func New(o Options) *Publisher {
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
-	p.writer = newWriter(o.Client, p.reporter.metrics, p.loop.Add)
+	p.writer = newWriter(o.Client, o.Owner.Installation(), p.reporter.metrics, p.loop.Add)
 	o.Config.OnChange(p.configChanged)
 	o.Owner.OnChange(func(node string) { p.loop.Add(plan.NodeKey(node)) }, p.enqueueAll)
 	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })

@@ -41,11 +41,17 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	record, known := p.records.get(key.Node)
 	changed, _ := p.records.changed.LoadAndDelete(key.Node)
 	node := p.caches.Nodes.Get(key.Node)
-	if node == nil && !known && p.caches.Nodes.Others(key.Node) {
+	as := p.owner.Installation()
+	recorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
+	if node == nil && !known && !recorded && p.caches.Nodes.Others(key.Node) {
 		p.writer.backoff.reset(key)
 		return nil
 	}
 	p.enqueueSharedPools(ctx, set, key.Node, node)
+	if node == nil { // another installation may act for it
+		existing = p.ownSlices(existing)
+		p.taken.forget(key)
+	}
 	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
 	var desired plan.Desired
 	if node != nil {
@@ -58,7 +64,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 			p.loop.AddAfter(key, desired.Wait)
 		}
 		p.records.Store(key.Node, nodeRecord{pools: desired.Known})
-	} else if gone, err := p.isGone(ctx, t, len(existing) == 0); !gone || err != nil {
+	} else if gone, err := p.isGone(ctx, t, existing, known); !gone || err != nil {
 		return err
 	}
 	results := p.syncPools(ctx, t, &desired, existing)
@@ -100,10 +106,14 @@ func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (
 }
 
 // isGone reports whether a node that is not in the cache, or not fake, is so by the API
-// server as well, before its slices go.
-func (p *Publisher) isGone(ctx context.Context, t target, empty bool) (bool, error) {
-	if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
-		p.loop.AddAfter(t.key, wait)
+// server as well, before its slices go. Slices without a record, of a node that is not
+// known to have been fake, may be another installation's.
+func (p *Publisher) isGone(ctx context.Context, t target, existing []*plan.Observed, known bool) (bool, error) {
+	empty := len(existing) == 0
+	if known {
+		if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
+			p.loop.AddAfter(t.key, wait)
+		}
 	}
 	if t.standby || empty {
 		return true, nil
@@ -111,12 +121,13 @@ func (p *Publisher) isGone(ctx context.Context, t target, empty bool) (bool, err
 	// The slices that another replica has just made for a node may be seen before it.
 	node, err := p.live.Get(ctx, t.key.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		p.unrecorded.Delete(t.key)
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("get node %s: %w", t.key.Node, err)
 	}
-	return !p.caches.Nodes.Fake(node), nil
+	return !p.caches.Nodes.Fake(node) && (known || p.mayRetire(t.key, existing)), nil
 }
 
 // standbyError is what remains to be done about a node that another replica acts for
@@ -133,6 +144,12 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 	if !p.owner.Leads() {
 		return nil
 	}
+	as := p.owner.Installation()
+	another := as.Another(plan.InstallationsOf(existing))
+	observed, existing := existing, p.ownSlices(existing)
+	if another != "" { // what has no record is its to take over
+		existing = slices.DeleteFunc(existing, func(o *plan.Observed) bool { return o.Installation != as })
+	}
 	template := set.SharedPool(key.Driver, key.Pool)
 	unknown := p.shared.setExists(key, template != nil, len(existing) > 0)
 	if unknown && len(set.Unsettled) > 0 {
@@ -143,8 +160,20 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 	if template != nil {
 		var err error
 		node, err = p.findWitness(ctx, set, key, len(existing) > 0)
+		if node != nil && another != "" {
+			results := p.syncPools(ctx, target{key: key, node: node}, &plan.Desired{}, existing)
+			owned := p.ownedError(key, observed, another)
+			desired = plan.DesiredShared(template, false, owned)
+			p.reporter.reportOutcomes(key, &desired, &results)
+			p.reporter.reportOwned(ctx, target{key: key, node: node}, template, owned)
+			return results.err
+		}
 		desired = plan.DesiredShared(template, node != nil, err)
 	}
+	if node == nil && desired.Held[key.Driver] == nil && !p.mayRetire(key, existing) {
+		return nil
+	}
+	p.reporter.forgetOwned(key)
 	results := p.syncPools(ctx, target{key: key, node: node}, &desired, existing)
 	p.reporter.reportOutcomes(key, &desired, &results)
 	if results.err != nil {
@@ -226,7 +255,12 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 }
 
 func (p *Publisher) syncDriver(ctx context.Context, t target, driver plan.DriverState) result {
-	needs, err := plan.New(ctx, p.prober, t.node, driver.Pools, driver.Existing)
+	as, owner := p.owner.Installation(), p.ownerOf(&driver)
+	yields := owner != "" && p.taken.has(t.key, driver.Pools[0].Driver, owner)
+	if yields { // what is there may be right, whoever has made it
+		as, driver.Existing = "", driver.OfPools()
+	}
+	needs, err := plan.NewAs(ctx, as, p.prober, t.node, driver.Pools, driver.Existing)
 	if needs == nil {
 		return result{err: err}
 	}
@@ -237,6 +271,9 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, driver plan.Driver
 	if t.standby {
 		return result{behind: true}
 	}
+	if yields {
+		return result{err: p.ownedError(t.key, driver.Existing, owner)}
+	}
 	if wait := p.writer.backoff.wait(t.key); wait > 0 {
 		klog.FromContext(ctx).Info("Others change the slices as well, waiting; look for another kwok-dra", "of", t.key, "wait", wait)
 		p.loop.AddAfter(t.key, wait)
@@ -245,6 +282,9 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, driver plan.Driver
 	if err := p.writer.apply(ctx, t.key, needs); err != nil {
 		p.prober.doubt(err)
 		return result{err: err}
+	}
+	if owner != "" {
+		p.taken.add(t.key, driver.Pools[0].Driver, owner)
 	}
 	klog.FromContext(ctx).V(2).Info("Brought slices up to date", "of", t.key,
 		"created", len(needs.Create), "updated", len(needs.Update), "deleted", len(needs.Delete))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
@@ -35,12 +36,15 @@ type reporter struct {
 	hidden map[[2]string]bool
 	// dropped are the fields that are dropped, of which an event tells.
 	dropped map[features.Dropped]bool
+	// owned are the pools of other installations, and whose they are, of which an event
+	// tells.
+	owned map[plan.Key]installation.ID
 }
 
 func newReporter(o Options, metrics *metrics) *reporter {
 	return &reporter{
 		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
-		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{},
+		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{}, owned: map[plan.Key]installation.ID{},
 	}
 }
 
@@ -71,7 +75,8 @@ func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) err
 	if loop.LostRace(err) {
 		return err
 	}
-	if _, ok := errors.AsType[*plan.LayoutError](err); ok {
+	_, cannotDivide := errors.AsType[*plan.LayoutError](err)
+	if _, isOwned := errors.AsType[*installation.OwnedError](err); cannotDivide || node != nil && isOwned {
 		return r.reportProblems(node, map[string]error{"template": err})
 	}
 	r.metrics.failing.WithLabelValues("api").Inc()
@@ -147,6 +152,30 @@ func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]
 		r.hidden[pair] = true
 		r.event(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
 	}
+}
+
+// reportOwned tells that a pool which a template is to have exist belongs to another
+// installation, once.
+func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.Template, owned *installation.OwnedError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owned[t.key] == owned.Owner {
+		return
+	}
+	r.owned[t.key] = owned.Owner
+	klog.FromContext(ctx).Error(owned, "Skipped a pool of another installation", "pool", t.key)
+	var about runtime.Object = t.node
+	if template.Origin.Carrier != nil {
+		about = template.Origin.Carrier
+	}
+	r.event(about, v1alpha1.ReasonPoolNotManaged, owned)
+}
+
+// forgetOwned forgets that a pool belonged to another installation.
+func (r *reporter) forgetOwned(pool plan.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.owned, pool)
 }
 
 func (r *reporter) event(about runtime.Object, reason string, err error) {

@@ -13,9 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -35,6 +37,9 @@ type world struct {
 	stop      func()
 }
 
+// previousVersion is an owner that records nothing.
+func previousVersion() *shard.Owner { return shard.New(shard.Options{Mode: shard.None}) }
+
 // newWorld starts a Publisher with the documents on a server with the objects.
 // With no documents there is no configuration yet.
 func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world {
@@ -51,10 +56,14 @@ func newWorld(t *testing.T, documents string, objects ...runtime.Object) *world 
 func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
+	owner := w.owner
+	if owner == nil {
+		owner = shard.New(shard.Options{Mode: shard.None, Installation: installation.New(types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}, true, w.managed.Identity())})
+	}
 	w.recorder = record.NewFakeRecorder(1000)
 	caches := observe.New(w.server, &w.managed)
 	caches.DriverPods.Follow(w.store)
-	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Recorder: w.recorder})
+	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder})
 	w.caches, w.publisher = caches, publisher
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	done := make(chan struct{})

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -21,18 +21,20 @@ import (
 // else writes.
 type writer struct {
 	client       resourceclient.ResourceSliceInterface
+	as           installation.ID
 	metrics      *metrics
 	expectations *expectations.Expectations[plan.Key, string]
 	backoff      conflictBackoff
 	requeue      func(key plan.Key)
 }
 
-func newWriter(client kubernetes.Interface, metrics *metrics, requeue func(plan.Key)) *writer {
+func newWriter(client kubernetes.Interface, as installation.ID, metrics *metrics, requeue func(plan.Key)) *writer {
 	return &writer{
 		client:       client.ResourceV1().ResourceSlices(),
+		as:           as,
 		metrics:      metrics,
 		expectations: expectations.New[plan.Key, string](),
-		backoff:      conflictBackoff{rounds: flowcontrol.NewBackOff(firstRound>>(freeRounds-1), lastRound)},
+		backoff:      newConflictBackoff(),
 		requeue:      requeue,
 	}
 }
@@ -44,7 +46,7 @@ func (w *writer) apply(ctx context.Context, key plan.Key, needs *plan.Plan) erro
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	again, err := needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return w.get(ctx, name) })
+	again, err := needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return w.get(ctx, key, name) })
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func (w *writer) create(ctx context.Context, key plan.Key, slice *resourcev1.Res
 	if !apierrors.IsAlreadyExists(refused) {
 		return refused
 	}
-	live, err := w.get(ctx, slice.Name)
+	live, err := w.get(ctx, key, slice.Name)
 	if err != nil {
 		return err
 	}
@@ -153,14 +155,18 @@ func (w *writer) create(ctx context.Context, key plan.Key, slice *resourcev1.Res
 	return w.update(ctx, key, plan.Adopt(slice, live))
 }
 
-// get returns a slice that is to be taken over, or nil where there is none.
-func (w *writer) get(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
+// get returns a slice that is to be taken over, or nil where there is none. One of a
+// pool that nodes share may belong to another installation.
+func (w *writer) get(ctx context.Context, key plan.Key, name string) (*resourcev1.ResourceSlice, error) {
 	live, err := w.client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take over slice %s: %w", name, err)
+	}
+	if owner := installation.Of(live); key.Shared() && w.as.IsAnother(owner) {
+		return nil, &installation.OwnedError{Object: "slice " + name, Resource: "resourceslices " + name, Owner: owner, As: w.as}
 	}
 	return live, nil
 }

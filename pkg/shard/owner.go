@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 )
 
 // Mode is how replicas share the work.
@@ -41,9 +43,11 @@ func ParseMode(text string) (Mode, error) {
 	return "", fmt.Errorf("must be %s, %s or %s", None, Leader, Lease)
 }
 
-// Options are what an Owner works with. With mode None the others are not used.
+// Options are what an Owner works with. With mode None only Installation is used.
 type Options struct {
 	Mode Mode
+	// Installation is what all replicas are of.
+	Installation installation.ID
 	// Client is one that nothing else uses, so that renewals never wait.
 	Client kubernetes.Interface
 	// Host is the name of the Pod, by which kwok's leases begin.
@@ -54,6 +58,7 @@ type Options struct {
 
 // Owner decides what this replica acts for. A nil Owner acts for everything.
 type Owner struct {
+	installation installation.ID
 	// election is nil with mode None, and leases with any mode but Lease.
 	election *leaderelection.LeaderElectionConfig
 	leases   *leases
@@ -68,7 +73,7 @@ type Owner struct {
 
 // New makes an Owner; Run starts it.
 func New(o Options) *Owner {
-	owner := &Owner{leads: o.Mode == None}
+	owner := &Owner{installation: o.Installation, leads: o.Mode == None}
 	if o.Mode != None {
 		owner.election = newElection(o, owner.setLeads)
 	}
@@ -84,6 +89,14 @@ func (o *Owner) OnChange(node func(name string), all func()) {
 	if o != nil {
 		o.taken, o.leading = append(o.taken, node), append(o.leading, all)
 	}
+}
+
+// Installation is what this replica is of. A nil Owner is of none.
+func (o *Owner) Installation() installation.ID {
+	if o == nil {
+		return ""
+	}
+	return o.installation
 }
 
 // Acts reports whether this replica acts for a node and for what belongs to it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 )
 
 // The types of the conditions of a DRAConfig.
@@ -29,7 +30,7 @@ type draConfigStatus struct {
 // planDRAConfig makes the write that the status of a DRAConfig needs. A status of
 // which someone else has written any part that kwok-dra would write is theirs, and
 // remains as it is: two writers would overwrite each other forever.
-func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) *patch {
+func planDRAConfig(_ installation.ID, object config.Acceptance, all totals, now metav1.Time) *patch {
 	if isForeign(object.Source) {
 		return nil
 	}
@@ -54,10 +55,12 @@ func planDRAConfig(object config.Acceptance, all totals, now metav1.Time) *patch
 	if apiequality.Semantic.DeepEqual(status, shown) {
 		return nil
 	}
-	return &patch{types.ApplyPatchType, metav1.PatchOptions{FieldManager: v1alpha1.ManagedByValue, Force: new(false)}, map[string]any{
+	timeless := status
+	timeless.Conditions = withoutTimes(status.Conditions)
+	return &patch{as: types.ApplyPatchType, options: metav1.PatchOptions{FieldManager: v1alpha1.ManagedByValue, Force: new(false)}, body: map[string]any{
 		"apiVersion": object.Source.GetAPIVersion(), "kind": object.Source.GetKind(),
 		"metadata": map[string]any{"name": object.Source.GetName()}, "status": status,
-	}}
+	}, content: timeless}
 }
 
 // isForeign reports whether another field manager has written something that

@@ -216,3 +216,23 @@ func TestDRAConfigGivesWay(t *testing.T) {
 		require.Equal(t, 1, w.applies)
 	})
 }
+
+// TestDRAConfigOfTwoInstallations: both write under the one name, so that none gives way.
+func TestDRAConfigOfTwoInstallations(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newDRAWorld(t, map[string]string{})
+		w.Outcomes("node n", map[string]resourceslice.Outcome{"a.p": {Slices: 1, Devices: 8}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Positive(t, w.applies)
+		w.applies = 0
+		for range 600 {
+			w.object.Source = draConfig(draConfigStatus{NodeCount: new(int32(7))}, nil)
+			w.Changed()
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		require.LessOrEqual(t, w.applies, 2)
+	})
+}

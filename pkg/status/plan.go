@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
@@ -90,16 +91,33 @@ func statusOf[T any](source *unstructured.Unstructured) (status T) {
 }
 
 // planTemplate makes the write that the status of a ResourcePoolTemplate needs.
-func planTemplate(template config.Acceptance, all totals, now metav1.Time) *patch {
+func planTemplate(as installation.ID, template config.Acceptance, all totals, now metav1.Time) *patch {
 	shown := statusOf[v1alpha1.ResourcePoolTemplateStatus](template.Source)
 	if leaves(template, shown.Conditions, v1alpha1.ConditionAccepted) {
 		return nil
 	}
-	status := plan(template, shown, all, now)
+	status, owner := plan(template, shown, all, now), installation.ID(shown.Installation)
+	if owner != "" && apiequality.Semantic.DeepEqual(status, shown) {
+		return nil // also where another installation counts the same
+	}
+	if as != "" {
+		status.Installation = string(as)
+	}
 	if apiequality.Semantic.DeepEqual(status, shown) {
 		return nil
 	}
-	return &patch{as: types.MergePatchType, body: map[string]any{"status": status}}
+	timeless := status
+	timeless.Conditions, timeless.Installation = withoutTimes(status.Conditions), ""
+	return &patch{as: types.MergePatchType, body: map[string]any{"status": status}, content: timeless, contested: as.IsAnother(owner), owner: owner}
+}
+
+// withoutTimes are conditions without the times of their last transitions.
+func withoutTimes(conditions []metav1.Condition) []metav1.Condition {
+	all := slices.Clone(conditions)
+	for i := range all {
+		all[i].LastTransitionTime = metav1.Time{}
+	}
+	return all
 }
 
 // plan works out the status that a template should have, from the one that it shows.

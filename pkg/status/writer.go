@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -44,6 +46,8 @@ type Writer struct {
 	loop *loop.Loop[struct{}]
 	// next is when the next look may begin.
 	next time.Time
+	// written are the statuses that this Writer has written.
+	written map[object]written
 	observed
 }
 
@@ -58,7 +62,7 @@ type observed struct {
 }
 
 // plans make the patch that the status of an object of a kind needs, or nil.
-var plans = map[string]func(object config.Acceptance, all totals, now metav1.Time) *patch{
+var plans = map[string]func(as installation.ID, object config.Acceptance, all totals, now metav1.Time) *patch{
 	v1alpha1.ResourcePoolTemplateKind: planTemplate,
 	config.DRAConfigKind:              planDRAConfig,
 }
@@ -68,6 +72,27 @@ type patch struct {
 	as      types.PatchType
 	options metav1.PatchOptions
 	body    map[string]any
+	// content is the status without its times.
+	content any
+	// owner is the installation whose status is shown, or none, and contested says that it
+	// is another one.
+	owner     installation.ID
+	contested bool
+}
+
+// object is an object whose status is written.
+type object struct {
+	kind, name string
+	uid        types.UID
+}
+
+// written is what was last written of an object.
+type written struct {
+	content any
+	// took is when a status of someone else's was last replaced.
+	took time.Time
+	// told says that the log has that the status is someone else's.
+	told bool
 }
 
 // New makes a Writer for the kinds, of which those without a status of ours are
@@ -80,6 +105,7 @@ func New(client dynamic.Interface, owner *shard.Owner, acceptance func(kind stri
 		acceptance: acceptance,
 		idle:       idle,
 		kinds:      slices.DeleteFunc(slices.Clone(kinds), func(kind config.Kind) bool { return plans[kind.Name] == nil }),
+		written:    map[object]written{},
 		observed:   observed{outcomes: map[string]map[string]resourceslice.Outcome{}},
 	}
 	w.loop = loop.New("status", w.reconcile)
@@ -142,25 +168,29 @@ func (w *Writer) reconcile(ctx context.Context, _ struct{}) error {
 		w.Changed()
 		return nil
 	}
+	existing := map[object]bool{}
 	for _, kind := range w.kinds {
-		w.sync(ctx, kind, idle)
+		w.sync(ctx, kind, idle, existing)
 	}
+	maps.DeleteFunc(w.written, func(o object, _ written) bool { return !existing[o] })
 	return nil
 }
 
-// sync writes the status of the objects of a kind. While not all nodes have been looked at,
-// it leaves those of which nothing is known yet.
-func (w *Writer) sync(ctx context.Context, kind config.Kind, idle bool) {
+// sync writes the status of the objects of a kind, and adds these to existing. While not all
+// nodes have been looked at, it leaves those of which nothing is known yet.
+func (w *Writer) sync(ctx context.Context, kind config.Kind, idle bool, existing map[object]bool) {
 	objects := w.acceptance(kind.Name)
 	all := w.totals(objects)
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		sum, known := all[name]
+		o := object{kind.Name, name, objects[name].Source.GetUID()}
+		existing[o] = true
 		if !idle && !known && objects[name].Err == nil {
 			w.Changed()
 			continue
 		}
-		planned := plans[kind.Name](objects[name], sum, metav1.Now())
-		if planned == nil {
+		planned := plans[kind.Name](w.owner.Installation(), objects[name], sum, metav1.Now())
+		if planned == nil || w.yieldsStatus(ctx, o, planned) {
 			continue
 		}
 		err := w.write(ctx, kind, name, planned)
@@ -168,7 +198,56 @@ func (w *Writer) sync(ctx context.Context, kind config.Kind, idle bool) {
 			klog.FromContext(ctx).Error(fmt.Errorf("write status of %s %s: %w", kind.Name, name, err), "Cannot write the status of an object")
 			w.Changed()
 		}
+		if err == nil {
+			w.noteWrite(o, planned)
+		}
 	}
+}
+
+// A status that someone else has written is replaced once, and then left alone for a
+// while. If the other one lives, it has written it again; if it is gone, the status is not
+// out of date for longer.
+const (
+	// takeInterval is that of the status of another installation.
+	takeInterval = time.Hour
+	// repairInterval is that of one that is recorded to this installation: a replica that
+	// led before, a person, or a version before records has changed it.
+	repairInterval = 10 * time.Minute
+)
+
+// isContested reports whether a write replaces what someone else has written: the status
+// of another installation, or what was there in place of the same status before.
+func (w *Writer) isContested(o object, planned *patch) bool {
+	return planned.contested || apiequality.Semantic.DeepEqual(w.written[o].content, planned.content)
+}
+
+// yieldsStatus reports whether a status is left to someone else for now.
+func (w *Writer) yieldsStatus(ctx context.Context, o object, planned *patch) bool {
+	last, interval := w.written[o], repairInterval
+	if planned.contested {
+		interval = takeInterval
+	}
+	wait := interval - time.Since(last.took)
+	if wait <= 0 || !w.isContested(o, planned) {
+		return false
+	}
+	if !last.told {
+		klog.FromContext(ctx).Info("Skipped the status of an object that someone else writes too; look for another kwok-dra", "kind", o.kind, "name", o.name, "installation", planned.owner)
+		last.told = true
+		w.written[o] = last
+	}
+	w.loop.AddAfter(struct{}{}, wait)
+	return true
+}
+
+// noteWrite notes that a status was written.
+func (w *Writer) noteWrite(o object, planned *patch) {
+	last := w.written[o]
+	if w.isContested(o, planned) {
+		last.took = time.Now()
+	}
+	last.content = planned.content
+	w.written[o] = last
 }
 
 // write writes a status. One that is applied gives way to who has written one meanwhile.

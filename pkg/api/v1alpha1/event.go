@@ -28,14 +28,21 @@ const (
 	// priority or a nodeSelector, unless this is meant.
 	ReasonTemplateHidden = "TemplateHidden"
 
+	// ReasonPoolNotManaged is on the custom resource or ConfigMap of a template whose pool
+	// nodes share, or on a Node if the template is from a file. The pool belongs to another
+	// installation of kwok-dra, and this one leaves it alone. The message names both, and
+	// how to take the pool over.
+	ReasonPoolNotManaged = "PoolNotManaged"
+
 	// ReasonFieldsDropped is on a Node or a ConfigMap. The API server drops a field
 	// because a feature gate is off. Turn on the gate that the message names, or remove
 	// the field.
 	ReasonFieldsDropped = "FieldsDropped"
 
 	// ReasonDeviceClassNotManaged is on `dra-kwok-configmap`. A DeviceClass of the name
-	// that it needs exists, and kwok-dra did not make it. Pods get what that one selects.
-	// Delete it to have kwok-dra make one.
+	// that it needs exists, and kwok-dra, or this installation of it, did not make it. Pods
+	// get what that one selects. Delete it to have kwok-dra make one; the message says how
+	// to take over that of another installation.
 	ReasonDeviceClassNotManaged = "DeviceClassNotManaged"
 
 	// ReasonDeviceClassFailed is on `dra-kwok-configmap`. Its DeviceClass cannot be

@@ -8,6 +8,12 @@ const (
 	// `kwok-dra`, kwok-dra made the object, repairs it when it is edited, and deletes it.
 	ManagedByLabel = GroupName + "/managed-by"
 
+	// InstallationAnnotation is an annotation of ResourceSlices and DeviceClasses that
+	// kwok-dra made. It names the installation that they belong to, see --installation.
+	// Other installations leave the object alone; without the annotation, the first one
+	// that needs the object takes it over.
+	InstallationAnnotation = GroupName + "/installation"
+
 	// ProfileLabel is a label of Nodes. Its value is the name of the profile whose
 	// devices the node has.
 	ProfileLabel = GroupName + "/profile"

@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name=Devices,type=integer,JSONPath=.status.devices
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Published")].status`
 // +kubebuilder:printcolumn:name=Accepted,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name=Installation,type=string,priority=1,JSONPath=.status.installation
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 type ResourcePoolTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -161,6 +162,9 @@ type ResourcePoolTemplateStatus struct {
 	Slices int64 `json:"slices"`
 	// Devices is the number of devices that are published from the template.
 	Devices int64 `json:"devices"`
+	// Installation is the installation of kwok-dra whose status this is. The numbers
+	// are of its nodes only.
+	Installation string `json:"installation,omitempty"`
 }
 
 // KwokDRAConfiguration holds what is true for all templates. There may be

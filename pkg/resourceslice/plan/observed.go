@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"unique"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
@@ -21,6 +23,8 @@ type Observed struct {
 
 	OwnerReferences []metav1.OwnerReference
 	Content         Content
+	// Installation is the one that the slice is recorded to, or none.
+	Installation installation.ID
 
 	own ownLabels
 }
@@ -65,6 +69,7 @@ func Observe(slice *resourcev1.ResourceSlice) *Observed {
 		},
 		OwnerReferences: slice.OwnerReferences,
 		Content:         ContentOf(&slice.Spec),
+		Installation:    unique.Make(installation.Of(slice)).Value(), // one copy for the slices of a fleet
 		own:             ownLabelsOf(slice),
 	}
 	if slice.Spec.NodeName != nil {

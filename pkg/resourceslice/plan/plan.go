@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
@@ -31,20 +32,27 @@ type Plan struct {
 	features.Fitted
 	Writes
 
+	as       installation.ID
 	node     *corev1.Node
 	existing []*Observed
 }
 
-// New compares pools that should exist with the slices that exist. Slices of no pool
-// are deleted. Node is the one whose own pools they are; it is nil without such pools.
+// New compares pools that should exist with the slices that exist, as no installation
+// does: for what is shown only.
 func New(ctx context.Context, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*Observed) (*Plan, error) {
+	return NewAs(ctx, "", server, node, pools, existing)
+}
+
+// NewAs compares pools that should exist with the slices that exist, as an installation
+// does. Slices of no pool are deleted, but for those of another installation. Node is
+// the one whose own pools they are; it is nil without such pools.
+func NewAs(ctx context.Context, as installation.ID, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*Observed) (*Plan, error) {
 	fitted, err := features.Fit(ctx, server, pools)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Fitted: fitted, node: node, existing: existing}
-	p.Writes, err = compare(node, fitted.Pools, fitted.Layout, existing)
-	return p, err
+	p := &Plan{Fitted: fitted, as: as, node: node}
+	return p, p.compare(existing)
 }
 
 // PoolID identifies a pool of a node, and of none that had its name before.
@@ -56,33 +64,38 @@ func poolIDOf(pool *devices.Pool) PoolID { return PoolID{pool.Driver, pool.Name}
 
 func (o *Observed) poolID() PoolID { return PoolID{o.Driver, o.Pool} }
 
-func compare(node *corev1.Node, pools []devices.Pool, layout devices.Layout, existing []*Observed) (Writes, error) {
+// compare plans the writes for slices that exist.
+func (p *Plan) compare(existing []*Observed) error {
+	p.existing, p.Writes = existing, Writes{}
 	byPool := map[PoolID][]*Observed{}
 	for _, slice := range existing {
 		byPool[slice.poolID()] = append(byPool[slice.poolID()], slice)
 	}
-	var writes Writes
-	for _, pool := range pools {
-		id, owner := poolIDOf(&pool), ownerOf(node, &pool)
+	for _, pool := range p.Pools {
+		id, owner := poolIDOf(&pool), ownerOf(p.node, &pool)
 		pool.Devices = keepTimes(pool.Devices, owner, byPool[id])
-		desired, err := newSlices(owner, &pool, layout)
+		desired, err := newSlices(owner, &pool, p.Layout)
 		if err != nil {
-			return Writes{}, err
+			p.Writes = Writes{}
+			return err
 		}
-		writes.addPool(owner, desired, byPool[id])
+		for _, slice := range desired {
+			p.as.Record(&slice.ObjectMeta)
+		}
+		p.addPool(owner, desired, byPool[id])
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		if _, obsolete := byPool[slice.poolID()]; obsolete {
-			writes.Delete = append(writes.Delete, slice)
+		if _, obsolete := byPool[slice.poolID()]; obsolete && !p.as.IsAnother(slice.Installation) {
+			p.Delete = append(p.Delete, slice)
 		}
 	}
 	// Oldest first: if a newer slice were deleted before, an older one whose count
 	// happens to be right could pass as the whole pool.
-	slices.SortStableFunc(writes.Delete, func(a, b *Observed) int {
+	slices.SortStableFunc(p.Delete, func(a, b *Observed) int {
 		return cmp.Compare(a.Generation, b.Generation)
 	})
-	return writes, nil
+	return nil
 }
 
 // addPool plans one pool by the rules of the upstream resourceslice controller
@@ -109,7 +122,7 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 		switch {
 		case match == nil:
 			w.Create = append(w.Create, slice)
-		case generation != newest || changed[slice.Name] || !owner.owns(match) || match.own != ownLabelsOf(slice):
+		case generation != newest || changed[slice.Name] || !owner.owns(match) || match.own != ownLabelsOf(slice) || !isRecorded(slice, match):
 			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
 		}
 	}

@@ -75,8 +75,8 @@ func (p *Plan) TakeOver(get func(name string) (*resourcev1.ResourceSlice, error)
 		})
 		existing = append(existing, live...)
 	}
-	writes, err := compare(p.node, p.Pools, p.Layout, existing)
-	return &Plan{Fitted: p.Fitted, Writes: writes, node: p.node, existing: existing}, err
+	again := &Plan{Fitted: p.Fitted, as: p.as, node: p.node}
+	return again, again.compare(existing)
 }
 
 // find gets the slices of a pool by name, also those with which it was larger.

@@ -1,0 +1,73 @@
+package resourceslice
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+)
+
+// ownSlices are the slices that are not recorded to another installation.
+func (p *Publisher) ownSlices(existing []*plan.Observed) []*plan.Observed {
+	as := p.owner.Installation()
+	return slices.DeleteFunc(slices.Clone(existing), func(o *plan.Observed) bool { return as.IsAnother(o.Installation) })
+}
+
+// mayRetire reports whether slices that are not wanted are to go. Versions before records
+// have left them without one: they go once. If others come without one, another
+// installation of such a version makes them, and would do so for ever.
+func (p *Publisher) mayRetire(key plan.Key, existing []*plan.Observed) bool {
+	if p.owner.Installation() == "" || !slices.Contains(plan.InstallationsOf(existing), "") {
+		return true
+	}
+	found := sets.New[types.UID]()
+	for _, o := range existing {
+		found.Insert(o.UID)
+	}
+	retired, _ := p.unrecorded.LoadOrStore(key, found)
+	return retired.(sets.Set[types.UID]).IsSuperset(found)
+}
+
+// ownerOf is the other installation that the pools of a driver are recorded to, or none.
+func (p *Publisher) ownerOf(driver *plan.DriverState) installation.ID {
+	return p.owner.Installation().Another(plan.InstallationsOf(driver.OfPools()))
+}
+
+// ownedError says whose the slices of a key are.
+func (p *Publisher) ownedError(key plan.Key, existing []*plan.Observed, owner installation.ID) *installation.OwnedError {
+	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: p.owner.Installation()}
+	for _, o := range existing {
+		if o.Installation == owner {
+			owned.Resource += " " + o.GetName()
+		}
+	}
+	return owned
+}
+
+// takenOver has the installation from which the slices of a node and a driver were
+// taken over, since the node is selected: it may be this one as it was called before
+// its selection changed. If that installation takes them back, it lives, and keeps them.
+type takenOver struct{ sync.Map }
+
+func (t *takenOver) add(key plan.Key, driver string, from installation.ID) {
+	t.Store(plan.Key{Node: key.Node, Driver: driver}, from)
+}
+
+func (t *takenOver) has(key plan.Key, driver string, from installation.ID) bool {
+	known, _ := t.Load(plan.Key{Node: key.Node, Driver: driver})
+	return known == from
+}
+
+// forget forgets a node that is gone or not selected any more.
+func (t *takenOver) forget(key plan.Key) {
+	t.Range(func(known, _ any) bool {
+		if known.(plan.Key).Node == key.Node {
+			t.Delete(known)
+		}
+		return true
+	})
+}
