@@ -88,6 +88,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // Allocations are the devices that claims have, by what the cache says.
 func (c *Controller) Allocations() []inventory.Allocation {
 	var all []inventory.Allocation
+	covers := c.coverage()
 	for observed := range c.observer.Caches.Claims.All() {
 		claim := observed.Decode()
 		if claim.Status.Allocation == nil {
@@ -95,11 +96,13 @@ func (c *Controller) Allocations() []inventory.Allocation {
 		}
 		used, ours, pods := len(c.observer.states.usersOf(claim.UID)) > 0, plan.ManagedBy(claim, plan.Manager), c.podNames(claim)
 		failure := c.observer.states.failureOf(claim.Status.ReservedFor)
+		node := plan.NodeOf(claim)
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
 			allocation := inventory.AllocationOf(claim, result)
-			has := &allocation.Claim
-			has.Pods, has.Prepared = pods, used || ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
+			has, written := &allocation.Claim, ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
+			has.Pods, has.Prepared = pods, used || written
+			allocation.Node, allocation.Covered = node, covers(node, result, written)
 			if !has.Prepared && has.Failure == "" {
 				has.Failure = failure
 			}
@@ -107,6 +110,46 @@ func (c *Controller) Allocations() []inventory.Allocation {
 		}
 	}
 	return all
+}
+
+// coverage returns whether the cache of slices would have an allocated device if it were
+// published: kwok-dra has prepared it, or a template is to publish it. The cache has no
+// slices of real drivers, and none of the others before it is complete.
+func (c *Controller) coverage() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
+	set := c.observer.Config.Current()
+	if !isDone(c.observer.Caches.Slices.Synced()) {
+		return func(string, *resourcev1.DeviceRequestAllocationResult, bool) bool { return false }
+	}
+	real := map[string]plan.Driver{}
+	return func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
+		switch {
+		case written:
+			return true
+		case set == nil || !set.HasDriver(result.Driver):
+			return false
+		case node == "":
+			return set.SharedPool(result.Driver, result.Pool) != nil
+		}
+		fake := c.observer.Caches.Nodes.Get(node)
+		if fake == nil || c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
+			return fake != nil
+		}
+		if real[node] == nil {
+			real[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
+		}
+		return !real[node].Has(result.Driver)
+	}
+}
+
+func isDone(checkers []cache.DoneChecker) bool {
+	return !slices.ContainsFunc(checkers, func(checker cache.DoneChecker) bool {
+		select {
+		case <-checker.Done():
+			return false
+		default:
+			return true
+		}
+	})
 }
 
 // Changes counts what changes Allocations.
