@@ -28,14 +28,18 @@ type poolID struct{ driver, name string }
 type publications struct {
 	own    map[string][]poolID
 	shared []poolID
+	rules  []inventory.TaintRule
 	slices map[poolID][]*resourcev1.ResourceSlice
 }
 
 func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *publications {
 	p := &publications{own: map[string][]poolID{}, slices: map[poolID][]*resourcev1.ResourceSlice{}}
+	for _, rule := range rules {
+		p.rules = append(p.rules, inventory.TaintRuleOf(rule))
+	}
 	for _, slice := range slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		p.slices[id] = append(p.slices[id], taint(slice, rules))
+		p.slices[id] = append(p.slices[id], p.taint(slice, rules))
 		if slice.Spec.NodeName != nil && *slice.Spec.NodeName != "" {
 			p.own[*slice.Spec.NodeName] = append(p.own[*slice.Spec.NodeName], id)
 		} else {
@@ -63,12 +67,11 @@ func (p *publications) on(node string) []*resourcev1.ResourceSlice {
 }
 
 // taint adds the taints that rules give to devices of a slice.
-func taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
+func (p *publications) taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
 	tainted := slice
-	for _, rule := range rules {
-		selects := inventory.TaintRuleOf(rule)
+	for r, rule := range rules {
 		for i := range slice.Spec.Devices {
-			if !selects.Selects(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices[i].Name) {
+			if !p.rules[r].Selects(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices[i].Name) {
 				continue
 			}
 			if tainted == slice {
