@@ -130,14 +130,16 @@ func (c *Controller) coverage() func(node string, result *resourcev1.DeviceReque
 		case node == "":
 			return set.SharedPool(result.Driver, result.Pool) != nil
 		}
-		fake := c.observer.Caches.Nodes.Get(node)
-		if fake == nil || c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
-			return fake != nil
+		if c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
+			return c.observer.Caches.Nodes.Has(node)
 		}
-		if real[node] == nil {
-			real[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
+		if _, known := real[node]; !known {
+			real[node] = nil
+			if fake := c.observer.Caches.Nodes.Get(node); fake != nil {
+				real[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
+			}
 		}
-		return !real[node].Has(result.Driver)
+		return real[node] != nil && !real[node].Has(result.Driver)
 	}
 }
 
