@@ -88,7 +88,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // Allocations are the devices that claims have, by what the cache says.
 func (c *Controller) Allocations() []inventory.Allocation {
 	var all []inventory.Allocation
-	covers := c.coverage()
+	covers := c.coverageOfSlices()
 	for observed := range c.observer.Caches.Claims.All() {
 		claim := observed.Decode()
 		if claim.Status.Allocation == nil {
@@ -112,10 +112,10 @@ func (c *Controller) Allocations() []inventory.Allocation {
 	return all
 }
 
-// coverage returns whether the cache of slices would have an allocated device if it were
+// coverageOfSlices returns whether the cache of slices would have an allocated device if it were
 // published: kwok-dra has prepared it, or a template is to publish it. The cache has no
 // slices of real drivers, and none of the others before it is complete.
-func (c *Controller) coverage() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
+func (c *Controller) coverageOfSlices() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
 	set := c.observer.Config.Current()
 	if !isDone(c.observer.Caches.Slices.Synced()) {
 		return func(string, *resourcev1.DeviceRequestAllocationResult, bool) bool { return false }

@@ -97,7 +97,7 @@ func (e *Exporter) fleet() (shown [][]device, omitted int) {
 		_, there := slices.BinarySearch(names, name)
 		return !there
 	})
-	left, rules, common := e.Max, e.rules(), e.sharedVersion()
+	left, rules, common := e.Max, e.taintRules(), e.sharedVersion()
 	show := func(devices []device) {
 		part := devices[:min(left, len(devices))]
 		left, omitted = left-len(part), omitted+len(devices)-len(part)
@@ -138,12 +138,12 @@ func (e *Exporter) node(name string) (shown [][]device, ok bool) {
 		return nil, false
 	}
 	found := &nodeDevices{set: e.Config.Current()}
-	e.find(name, found, e.rules(), true)
+	e.find(name, found, e.taintRules(), true)
 	return [][]device{found.busy, found.idle}, true
 }
 
-// rules are the DeviceTaintRules that are known.
-func (e *Exporter) rules() []inventory.TaintRule {
+// taintRules are the DeviceTaintRules that are known.
+func (e *Exporter) taintRules() []inventory.TaintRule {
 	if e.TaintRules == nil {
 		return nil
 	}
@@ -200,7 +200,7 @@ func newVersion() (hash *maphash.Hash, add func(text string)) {
 // sharedVersion changes with the DeviceTaintRules, and with the slices of pools that nodes share.
 func (e *Exporter) sharedVersion() uint64 {
 	hash, add := newVersion()
-	for _, rule := range e.rules() {
+	for _, rule := range e.taintRules() {
 		encoded, _ := json.Marshal(rule) // of strings and a time
 		add(string(encoded))
 	}

@@ -15,16 +15,17 @@ type GoneDevice struct {
 	Device
 }
 
-// gone are the devices that claims have and no pool has, and that would be known if any
+// goneDevices are the devices that claims have and no pool has, and that would be known if any
 // slice published them. Of an incomplete pool nothing is known to be gone.
-func (t *taker) gone(allocations []Allocation) []GoneDevice {
+func (t *taker) goneDevices(allocations []Allocation) []GoneDevice {
 	var all []GoneDevice
 	for key, devices := range t.claims {
-		if t.incomplete[key] {
+		pool := t.allocated[key]
+		if pool.incomplete || pool.whole {
 			continue
 		}
 		for name, claims := range devices {
-			if !t.published[key][name] {
+			if !pool.devices[name] {
 				taints := TaintsBy(t.rules, key.driver, key.name, name)
 				all = append(all, GoneDevice{Driver: key.driver, Pool: key.name, Device: Device{Name: name, State: Gone, Claims: claims, Taints: taints}})
 			}
@@ -46,7 +47,7 @@ func (t *taker) gone(allocations []Allocation) []GoneDevice {
 	})
 	for i := range all {
 		d := &all[i]
-		d.Node = cmp.Or(covered[device{d.Driver, d.Pool, d.Name}], t.nodes[poolKey{d.Driver, d.Pool}])
+		d.Node = cmp.Or(covered[device{d.Driver, d.Pool, d.Name}], t.allocated[poolKey{d.Driver, d.Pool}].node)
 	}
 	slices.SortFunc(all, func(a, b GoneDevice) int {
 		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name))
@@ -54,23 +55,42 @@ func (t *taker) gone(allocations []Allocation) []GoneDevice {
 	return all
 }
 
-// note remembers which devices of a pool that claims name are published.
-func (t *taker) note(node string, pool *Pool) {
+// allocatedPool is a published pool of which claims have devices.
+type allocatedPool struct {
+	// node is empty for a pool that nodes share.
+	node string
+	// incomplete says that slices are missing, and whole that the pool has all devices that
+	// claims have of it.
+	incomplete, whole bool
+	// devices are those with claims, of a pool that is not whole.
+	devices map[string]bool
+}
+
+// noteAllocated remembers which devices of a pool that claims have are published. Most pools have all.
+func (t *taker) noteAllocated(node string, pool *Pool) {
 	key := poolKey{pool.Driver, pool.Name}
-	if t.claims[key] == nil {
+	claims := t.claims[key]
+	if len(claims) == 0 {
 		return
 	}
-	t.nodes[key] = node
-	t.incomplete[key] = t.incomplete[key] || !pool.Complete()
+	known := t.allocated[key]
+	known.node, known.incomplete = node, known.incomplete || !pool.Complete()
+	count := 0
 	for i := range pool.Devices {
-		if pool.Devices[i].Claims == nil {
-			continue
+		if pool.Devices[i].Claims != nil {
+			count++
 		}
-		if t.published[key] == nil {
-			t.published[key] = map[string]bool{}
-		}
-		t.published[key][pool.Devices[i].Name] = true
 	}
+	known.whole = known.whole || count == len(claims)
+	if !known.whole && known.devices == nil {
+		known.devices = map[string]bool{}
+	}
+	for i := range pool.Devices {
+		if !known.whole && pool.Devices[i].Claims != nil {
+			known.devices[pool.Devices[i].Name] = true
+		}
+	}
+	t.allocated[key] = known
 }
 
 // addGone counts devices that are gone with their drivers, which may have no pool any more.

@@ -13,7 +13,7 @@ func (s *Source) Take() *Inventory {
 	allocations := s.Allocations()
 	t := taker{
 		claims: claimsOf(allocations), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{},
-		published: map[poolKey]map[string]bool{}, incomplete: map[poolKey]bool{}, nodes: map[poolKey]string{},
+		allocated: map[poolKey]allocatedPool{},
 	}
 	unseen := ""
 	if s.TaintRules != nil {
@@ -26,7 +26,7 @@ func (s *Source) Take() *Inventory {
 	drivers := []Driver{}
 	for _, members := range newest(s.Slices()) {
 		pool := t.pool(members)
-		t.note(members[0].Node, &pool)
+		t.noteAllocated(members[0].Node, &pool)
 		if last := len(drivers) - 1; last < 0 || drivers[last].Name != pool.Driver {
 			drivers = append(drivers, Driver{Name: pool.Driver})
 		}
@@ -39,7 +39,7 @@ func (s *Source) Take() *Inventory {
 	}
 	sorted := slices.AppendSeq(make([]*Item, 0, len(items)), maps.Values(items))
 	slices.SortFunc(sorted, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
-	gone := t.gone(allocations)
+	gone := t.goneDevices(allocations)
 	return &Inventory{Drivers: addGone(drivers, gone), Items: sorted, Gone: gone, Unseen: unseen, Kinds: t.used}
 }
 
@@ -105,12 +105,9 @@ type taker struct {
 	// used are the kinds of pools, by their ids.
 	used  map[string]*Kind
 	rules []TaintRule
-	// published are the devices with claims that pools have, incomplete the pools with
-	// claims of which slices are missing, and nodes those of pools with claims.
-	published  map[poolKey]map[string]bool
-	incomplete map[poolKey]bool
-	nodes      map[poolKey]string
-	left       left
+	// allocated are the published pools of which claims have devices.
+	allocated map[poolKey]allocatedPool
+	left      left
 }
 
 func (t *taker) pool(members []*Slice) Pool {
@@ -130,8 +127,8 @@ func (t *taker) pool(members []*Slice) Pool {
 		return pool
 	}
 	pool.Devices = kind.devices(claims, members)
-	for i := range pool.Devices {
-		if isTainted {
+	if isTainted {
+		for i := range pool.Devices {
 			device := &pool.Devices[i]
 			device.Taints = slices.Concat(device.Taints, TaintsBy(t.rules, pool.Driver, pool.Name, device.Name))
 		}

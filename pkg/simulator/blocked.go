@@ -84,16 +84,16 @@ func (s *searcher) lacksCapacity(d device) *blocked {
 		if most := mostOf(&offered); most.Cmp(left) < 0 {
 			left = most
 		}
-		if wanted := consumption(asked, &offered); wanted.Cmp(left) > 0 {
+		if wanted := consumptionOf(asked, &offered); wanted.Cmp(left) > 0 {
 			return &blocked{device: d, by: "capacity " + string(name), capacity: true, wanted: wanted, left: left}
 		}
 	}
 	return nil
 }
 
-// consumption is what a request takes of a capacity: what it asks for, rounded up to what the
+// consumptionOf is what a request takes of a capacity: what it asks for, rounded up to what the
 // policy permits, or the default.
-func consumption(asked *resource.Quantity, offered *resourcev1.DeviceCapacity) resource.Quantity {
+func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity) resource.Quantity {
 	policy := offered.RequestPolicy
 	switch {
 	case asked == nil && policy != nil && policy.Default != nil:
@@ -142,7 +142,7 @@ func roundUp(asked resource.Quantity, valid *resourcev1.CapacityRequestPolicyRan
 func (s *Scheduler) stateOf(d device) *inventory.Device {
 	if s.states == nil {
 		s.states = map[structured.DeviceID]*inventory.Device{}
-		for _, item := range s.inventory().Items {
+		for _, item := range s.takeInventory().Items {
 			for i := range item.Pools {
 				pool := &item.Pools[i]
 				for j := range pool.Devices {
@@ -154,7 +154,7 @@ func (s *Scheduler) stateOf(d device) *inventory.Device {
 	return s.states[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
 }
 
-func (s *Scheduler) inventory() *inventory.Inventory {
+func (s *Scheduler) takeInventory() *inventory.Inventory {
 	source := &inventory.Source{
 		Nodes: func() []string { return nil },
 		Slices: func() []inventory.Slice {
@@ -183,9 +183,9 @@ func (s *Scheduler) inventory() *inventory.Inventory {
 	return source.Take()
 }
 
-// takers counts the devices of those who have taken what blocked devices lack: of shared
+// takersOf counts the devices of those who have taken what blocked devices lack: of shared
 // devices themselves, and else of devices in their pools that draw on the same counter sets.
-func (s *Scheduler) takers(dropped []blocked) []Share {
+func (s *Scheduler) takersOf(dropped []blocked) []Share {
 	type set struct {
 		pool poolID
 		name string

@@ -81,7 +81,7 @@ func (s *Scheduler) supplies(ctx context.Context, d *demand, refusals []Refusal)
 			for k, alternative := range alternatives(request) {
 				supply := s.supply(ctx, fit, &alternative)
 				supply.index, supply.request = i, request.Name
-				supply.fail(refusals)
+				supply.keepError(refusals)
 				supply.nearest(refusals, k)
 				all = append(all, supply)
 			}
@@ -113,7 +113,7 @@ func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternat
 		Request: request.name, Class: request.DeviceClassName, Wanted: request.wanted(), Steps: search.steps,
 		OfClass: len(search.ofClass), Nodes: reaching(nodes, search.ofClass),
 		Taints: s.taintsOn(request, search.tainted), Holders: s.holders(search.held),
-		Blocked: blockersOf(dropped), Takers: s.takers(dropped), Error: failure, dropped: dropped,
+		Blocked: blockersOf(dropped), Takers: s.takersOf(dropped), Error: failure, dropped: dropped,
 		tainted: len(search.tainted), held: len(search.held), from: s.matcher.selectorsOf(request),
 	}
 }
@@ -202,9 +202,9 @@ func shares(counts map[string]int) []Share {
 	return all
 }
 
-// fail keeps the error only if the scheduler fails for the request on any node: it does not
+// keepError keeps the error only if the scheduler fails for the request on any node: it does not
 // evaluate selectors for each device.
-func (s *Supply) fail(refusals []Refusal) {
+func (s *Supply) keepError(refusals []Refusal) {
 	for i := range refusals {
 		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
 			s.Error = cmp.Or(s.Error, r.Reason)

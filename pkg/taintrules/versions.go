@@ -56,9 +56,9 @@ var versions = []version{
 	},
 }
 
-// find lists rules in the newest version that the API server has. It returns nil without
+// findVersion lists rules in the newest version that the API server has. It returns nil without
 // an error where the server has none: then no rule can exist.
-func find(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (*version, runtime.Object, error) {
+func findVersion(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (*version, runtime.Object, error) {
 	for i := range versions {
 		list, err := versions[i].list(ctx, client, options)
 		switch {
@@ -75,7 +75,7 @@ func find(ctx context.Context, client kubernetes.Interface, options metav1.ListO
 // List lists the rules of a cluster. Without the right to list them it returns none, and
 // unseen says so.
 func List(ctx context.Context, client kubernetes.Interface) (rules []*resourcev1.DeviceTaintRule, unseen string, err error) {
-	_, list, err := find(ctx, client, metav1.ListOptions{})
+	_, list, err := findVersion(ctx, client, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, describeUnseen(err), nil
@@ -85,7 +85,7 @@ func List(ctx context.Context, client kubernetes.Interface) (rules []*resourcev1
 		return nil, "", nil
 	}
 	var read resourcev1.DeviceTaintRuleList
-	if err := convert(list, &read); err != nil {
+	if err := convertTo(list, &read); err != nil {
 		return nil, "", err
 	}
 	for i := range read.Items {
@@ -99,8 +99,8 @@ func describeUnseen(err error) string {
 	return fmt.Sprintf("DeviceTaintRules are not seen, and devices are shown without their taints: %v", err)
 }
 
-// convert makes an object of v1 of one of another version.
-func convert(from, to any) error {
+// convertTo makes an object of v1 of one of another version.
+func convertTo(from, to any) error {
 	text, err := json.Marshal(from)
 	if err == nil {
 		err = json.Unmarshal(text, to)

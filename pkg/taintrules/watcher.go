@@ -80,7 +80,7 @@ func (w *Watcher) Changes() uint64 { return w.changes.Load() }
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := w.watch(ctx)
+		err := w.watchRules(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -98,9 +98,9 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// watch returns when the API server has no rules, or lets nobody read them.
-func (w *Watcher) watch(ctx context.Context) error {
-	found, _, err := find(ctx, w.client, metav1.ListOptions{Limit: 1})
+// watchRules returns when the API server has no rules, or lets nobody read them.
+func (w *Watcher) watchRules(ctx context.Context) error {
+	found, _, err := findVersion(ctx, w.client, metav1.ListOptions{Limit: 1})
 	if err != nil || found == nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func observeRule(object any) (any, error) {
 	rule, ok := object.(*resourcev1.DeviceTaintRule)
 	if !ok {
 		rule = &resourcev1.DeviceTaintRule{}
-		if err := convert(object, rule); err != nil {
+		if err := convertTo(object, rule); err != nil {
 			return nil, err
 		}
 	}

@@ -159,7 +159,7 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, namespa
 		if err != nil {
 			return nil, nil, err
 		}
-		known.Sidecar.Registered = opened.registered
+		known.Sidecar.Registered = opened.isRegistered
 	}
 	return known, pods, nil
 }

@@ -34,8 +34,8 @@ func openPlugins(directory string) (*plugins, error) {
 	return &plugins{root.Directory(path), map[string][]string{}}, nil
 }
 
-// registered reports whether a plugin of a driver answers in the folder of a node.
-func (p *plugins) registered(ctx context.Context, node *corev1.Node, driver string) (bool, error) {
+// isRegistered reports whether a plugin of a driver answers in the folder of a node.
+func (p *plugins) isRegistered(ctx context.Context, node *corev1.Node, driver string) (bool, error) {
 	drivers, known := p.drivers[node.Name]
 	if !known {
 		folder, err := p.directory.Find(node.Name)

@@ -52,11 +52,11 @@ func TestPlugins(t *testing.T) {
 	p, err := openPlugins(directory)
 	require.NoError(t, err)
 	for driver, want := range map[string]bool{"real.example.com": true, "other.example.com": false} {
-		registered, err := p.registered(t.Context(), node("n"), driver)
+		registered, err := p.isRegistered(t.Context(), node("n"), driver)
 		require.NoError(t, err)
 		require.Equal(t, want, registered, driver)
 	}
-	_, err = p.registered(t.Context(), node("m"), "real.example.com")
+	_, err = p.isRegistered(t.Context(), node("m"), "real.example.com")
 	require.ErrorContains(t, err, "has no folder of node m")
 	_, err = openPlugins(filepath.Join(directory, "none"))
 	require.ErrorContains(t, err, "find --plugins-dir")
