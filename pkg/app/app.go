@@ -37,6 +37,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
+	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
 	"github.com/kwok-dra/kwok-dra/pkg/view"
 )
@@ -115,7 +116,9 @@ type sidecar struct {
 	kubelets  *kubelet.Kubelets
 	claims    *claims.Controller
 	kubelet   *kubeletmetrics.Metrics
-	parts     []part
+	// taintRules are those that the page and the metrics show.
+	taintRules *taintrules.Watcher
+	parts      []part
 }
 
 // part is one of the things that run beside each other.
@@ -131,7 +134,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 	caches := observe.New(s.client, &s.options.Managed)
 	caches.DriverPods.Follow(s.store)
-	s.caches = caches
+	s.caches, s.taintRules = caches, taintrules.NewWatcher(s.client)
 	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
 	report := func(map[string]string) {}
 	if len(s.options.kinds) > 0 {
@@ -149,6 +152,9 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	}
 	if after := s.options.ExplainPodsAfter; after > 0 {
 		s.addExplainer(after, recorder)
+	}
+	if s.options.ServerAddress != "" { // or nobody would see them
+		s.parts = append(s.parts, part{run: s.taintRules.Run})
 	}
 	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
 	s.parts = append(s.parts,
@@ -216,7 +222,8 @@ func (s *sidecar) source() *inventory.Source {
 		Nodes:       s.publisher.Nodes,
 		Slices:      s.publisher.Slices,
 		Allocations: s.claims.Allocations,
-		Changes:     func() uint64 { return s.publisher.Changes() + s.claims.Changes() },
+		TaintRules:  s.taintRules.Rules,
+		Changes:     func() uint64 { return s.publisher.Changes() + s.claims.Changes() + s.taintRules.Changes() },
 	}
 }
 
@@ -239,7 +246,7 @@ func (s *sidecar) deviceMetrics() http.Handler {
 		return nil
 	}
 	return devicemetrics.New(devicemetrics.Options{
-		Config: s.store, Caches: s.caches, Owner: s.owner, Drivers: s.drivers(s.caches), Now: time.Now, Max: devicemetrics.MaxDevices,
+		Config: s.store, Caches: s.caches, Owner: s.owner, Drivers: s.drivers(s.caches), TaintRules: s.taintRules.Rules, Now: time.Now, Max: devicemetrics.MaxDevices,
 	}).Handler()
 }
 

@@ -93,6 +93,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // Allocations are the devices that claims have, by what the cache says.
 func (c *Controller) Allocations() []inventory.Allocation {
 	var all []inventory.Allocation
+	covers := c.coverageOfSlices()
 	for observed := range c.observer.Caches.Claims.All() {
 		claim := observed.Decode()
 		if claim.Status.Allocation == nil {
@@ -100,11 +101,13 @@ func (c *Controller) Allocations() []inventory.Allocation {
 		}
 		used, ours, pods := len(c.observer.states.usersOf(claim.UID)) > 0, plan.ManagedBy(claim, plan.Manager), c.podNames(claim)
 		failure := c.observer.states.failureOf(claim.Status.ReservedFor)
+		node := plan.NodeOf(claim)
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
 			allocation := inventory.AllocationOf(claim, result)
-			has := &allocation.Claim
-			has.Pods, has.Prepared = pods, used || ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
+			has, written := &allocation.Claim, ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
+			has.Pods, has.Prepared = pods, used || written
+			allocation.Node, allocation.Covered = node, covers(node, result, written)
 			if !has.Prepared && has.Failure == "" {
 				has.Failure = failure
 			}
@@ -112,6 +115,48 @@ func (c *Controller) Allocations() []inventory.Allocation {
 		}
 	}
 	return all
+}
+
+// coverageOfSlices returns whether the cache of slices would have an allocated device if it were
+// published: kwok-dra has prepared it, or a template is to publish it. The cache has no
+// slices of real drivers, and none of the others before it is complete.
+func (c *Controller) coverageOfSlices() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
+	set := c.observer.Config.Current()
+	if !isDone(c.observer.Caches.Slices.Synced()) {
+		return func(string, *resourcev1.DeviceRequestAllocationResult, bool) bool { return false }
+	}
+	real := map[string]plan.Driver{}
+	return func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
+		switch {
+		case written:
+			return true
+		case set == nil || !set.HasDriver(result.Driver):
+			return false
+		case node == "":
+			return set.SharedPool(result.Driver, result.Pool) != nil
+		}
+		if c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
+			return c.observer.Caches.Nodes.Has(node)
+		}
+		if _, known := real[node]; !known {
+			real[node] = nil
+			if fake := c.observer.Caches.Nodes.Get(node); fake != nil {
+				real[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
+			}
+		}
+		return real[node] != nil && !real[node].Has(result.Driver)
+	}
+}
+
+func isDone(checkers []cache.DoneChecker) bool {
+	return !slices.ContainsFunc(checkers, func(checker cache.DoneChecker) bool {
+		select {
+		case <-checker.Done():
+			return false
+		default:
+			return true
+		}
+	})
 }
 
 // Changes counts what changes Allocations.

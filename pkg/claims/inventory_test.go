@@ -198,3 +198,33 @@ func TestInventoryChanges(t *testing.T) {
 		require.Equal(t, []inventory.Allocation(nil), w.controller.Allocations())
 	})
 }
+
+// TestInventoryCoverage: the cache has no slices of real drivers, nor of other nodes' drivers, so
+// that it lacks a device of theirs says nothing.
+func TestInventoryCoverage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		of := func(name, driver, node string) *resourcev1.ResourceClaim {
+			claim := allocated(name)
+			claim.Status.Allocation.Devices.Results[0].Driver = driver
+			claim.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{node}
+			return claim
+		}
+		p := newPod("p", "prepared")
+		w := newWorld(t, template("d", ""), newNode("n"), p, allocated("prepared", p),
+			of("fake", "d", "n"), of("real-driver", "real", "n"), of("real-node", "d", "elsewhere"))
+		covered := func() []string {
+			synctest.Wait()
+			names := []string{}
+			for _, a := range w.controller.Allocations() {
+				if a.Covered {
+					names = append(names, a.Claim.Name)
+				}
+			}
+			slices.Sort(names)
+			return names
+		}
+		require.Equal(t, []string{"fake", "prepared"}, covered())
+		w.Remove(newNode("n"))
+		require.Equal(t, []string{"prepared"}, covered(), "kwok-dra has written its entry")
+	})
+}

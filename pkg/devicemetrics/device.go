@@ -66,6 +66,7 @@ func (uninjected) Injections(*corev1.Pod, *resourcev1.ResourceClaim, []*resource
 type finder struct {
 	caches  *observe.Caches
 	drivers containerview.Drivers
+	rules   []inventory.TaintRule
 	node    string
 }
 
@@ -79,15 +80,31 @@ func (f *finder) find(found *nodeDevices) {
 	}
 	for _, slice := range newest(f.caches.Slices.Of(plan.NodeKey(f.node))) {
 		for _, name := range slice.Devices.List() {
-			f.add(found, id{slice.Driver, slice.Pool, name}, used, slice.Taints[name])
+			f.add(found, id{slice.Driver, slice.Pool, name}, used, f.taintsOf(slice, name))
 		}
 	}
 	others := slices.SortedFunc(maps.Keys(used), func(a, b id) int { // in pools that nodes share, and of real drivers
 		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name))
 	})
 	for _, key := range others {
-		found.busy = append(found.busy, f.describe(key, used[key], nil))
+		found.busy = append(found.busy, f.describe(key, used[key], f.sharedTaints(key)))
 	}
+}
+
+// taintsOf are the taints of a published device: the slice's, and those of DeviceTaintRules.
+func (f *finder) taintsOf(slice *plan.Observed, name string) []inventory.Taint {
+	return slices.Concat(slice.Taints[name], inventory.TaintsBy(f.rules, slice.Driver, slice.Pool, name))
+}
+
+// sharedTaints are the taints of a device that is in no slice of the node. The slices of
+// real drivers are not known.
+func (f *finder) sharedTaints(key id) []inventory.Taint {
+	for _, slice := range newest(f.caches.Slices.Of(plan.Key{Driver: key.driver, Pool: key.pool})) {
+		if slices.Contains(slice.Devices.List(), key.name) {
+			return f.taintsOf(slice, key.name)
+		}
+	}
+	return inventory.TaintsBy(f.rules, key.driver, key.pool, key.name)
 }
 
 // add adds a published device, and takes it off those that are used.

@@ -5,6 +5,7 @@
 package devicemetrics
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"maps"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -25,7 +27,7 @@ import (
 // always all.
 const MaxDevices = 10_000
 
-// Options are what an Exporter works with. All are required but Owner.
+// Options are what an Exporter works with. All are required but Owner and TaintRules.
 type Options struct {
 	Config *config.Store
 	// Caches and Owner are run by the caller.
@@ -33,6 +35,8 @@ type Options struct {
 	Owner  *shard.Owner
 	// Drivers answers for the drivers of a node. It returns nil as long as they are not known.
 	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
+	// TaintRules are the DeviceTaintRules of the cluster, and what could not be read of them.
+	TaintRules func() (rules []inventory.TaintRule, unseen string)
 	// Now is usually time.Now.
 	Now func() time.Time
 	// Max is usually MaxDevices.
@@ -93,19 +97,19 @@ func (e *Exporter) fleet() (shown [][]device, omitted int) {
 		_, there := slices.BinarySearch(names, name)
 		return !there
 	})
-	left := e.Max
+	left, rules, common := e.Max, e.taintRules(), e.sharedVersion()
 	show := func(devices []device) {
 		part := devices[:min(left, len(devices))]
 		left, omitted = left-len(part), omitted+len(devices)-len(part)
 		shown = append(shown, part)
 	}
 	for _, name := range names {
-		show(e.look(name).busy)
+		show(e.look(name, rules, common).busy)
 	}
 	for _, name := range names {
 		switch known := e.nodes[name]; {
 		case left > 0:
-			show(e.withIdle(name, known).idle)
+			show(e.withIdle(name, known, rules).idle)
 		case known.hasIdle: // of a time when there was room
 			e.nodes[name] = &nodeDevices{set: known.set, version: known.version, busy: known.busy, resting: known.resting}
 			fallthrough
@@ -134,53 +138,85 @@ func (e *Exporter) node(name string) (shown [][]device, ok bool) {
 		return nil, false
 	}
 	found := &nodeDevices{set: e.Config.Current()}
-	e.find(name, found, true)
+	e.find(name, found, e.taintRules(), true)
 	return [][]device{found.busy, found.idle}, true
 }
 
-// look returns the devices of a node, from the last time if nothing has changed.
-func (e *Exporter) look(name string) *nodeDevices {
-	known, set, version := e.nodes[name], e.Config.Current(), e.version(name)
+// taintRules are the DeviceTaintRules that are known.
+func (e *Exporter) taintRules() []inventory.TaintRule {
+	if e.TaintRules == nil {
+		return nil
+	}
+	rules, _ := e.TaintRules()
+	return rules
+}
+
+// look returns the devices of a node, from the last time if nothing has changed. Common is
+// the version of what is not the node's own.
+func (e *Exporter) look(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
+	known, set, version := e.nodes[name], e.Config.Current(), e.version(name)^common
 	if known == nil || known.set != set || known.version != version {
 		known = &nodeDevices{set: set, version: version}
-		e.find(name, known, false)
+		e.find(name, known, rules, false)
 		e.nodes[name] = known
 	}
 	return known
 }
 
 // withIdle has the idle devices of a node as well.
-func (e *Exporter) withIdle(name string, known *nodeDevices) *nodeDevices {
+func (e *Exporter) withIdle(name string, known *nodeDevices, rules []inventory.TaintRule) *nodeDevices {
 	if !known.hasIdle {
 		known = &nodeDevices{set: known.set, version: known.version}
-		e.find(name, known, true)
+		e.find(name, known, rules, true)
 		e.nodes[name] = known
 	}
 	return known
 }
 
 // find fills in the devices of a node. There are none where the node has just gone.
-func (e *Exporter) find(name string, found *nodeDevices, idle bool) {
+func (e *Exporter) find(name string, found *nodeDevices, rules []inventory.TaintRule, idle bool) {
 	found.hasIdle = idle
 	node := e.Caches.Nodes.Get(name)
 	if node == nil || found.set == nil {
 		return
 	}
 	if drivers := e.Drivers(found.set, node); drivers != nil {
-		(&finder{caches: e.Caches, drivers: uninjected{drivers}, node: name}).find(found)
+		(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).find(found)
 	}
 }
 
 var versionSeed = maphash.MakeSeed()
 
-// version changes with what the devices of a node are made from.
-func (e *Exporter) version(name string) uint64 {
-	var hash maphash.Hash
+// newVersion returns a hash, and what adds a text to it.
+func newVersion() (hash *maphash.Hash, add func(text string)) {
+	hash = new(maphash.Hash)
 	hash.SetSeed(versionSeed)
-	add := func(text string) {
+	return hash, func(text string) {
 		_, _ = hash.WriteString(text)
 		_ = hash.WriteByte(0)
 	}
+}
+
+// sharedVersion changes with the DeviceTaintRules, and with the slices of pools that nodes share.
+func (e *Exporter) sharedVersion() uint64 {
+	hash, add := newVersion()
+	for _, rule := range e.taintRules() {
+		encoded, _ := json.Marshal(rule) // of strings and a time
+		add(string(encoded))
+	}
+	if set := e.Config.Current(); set != nil {
+		for _, t := range set.Shared() {
+			for _, slice := range sorted(e.Caches.Slices.Of(plan.SharedKey(t))) {
+				add(string(slice.UID) + slice.ResourceVersion)
+			}
+		}
+	}
+	return hash.Sum64()
+}
+
+// version changes with what the devices of a node are made from.
+func (e *Exporter) version(name string) uint64 {
+	hash, add := newVersion()
 	if node := e.Caches.Nodes.Informer.Get(name); node != nil {
 		add(node.Encoded)
 	}

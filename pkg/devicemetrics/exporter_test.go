@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -164,6 +166,28 @@ func TestXID(t *testing.T) {
 }
 
 // TestLimit shows the busy devices first, and counts what is left out.
+// TestTaintRules: a device that a DeviceTaintRule taints is broken, like one that its slice taints.
+func TestTaintRules(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, claimstest.NewNode("n"), publish("gpu.nvidia.com", nvidiaDevices), publish("other.example.com", otherDevices))
+		for _, test := range []struct {
+			rules        []inventory.TaintRule
+			xid, healthy string
+		}{
+			{nil, "0", "1"},
+			{[]inventory.TaintRule{{Selector: &resourcev1.DeviceTaintSelector{}, Taint: inventory.Taint{Key: "k", Effect: resourcev1.DeviceTaintEffectNoExecute}}}, "79", "0"},
+			{[]inventory.TaintRule{{Taint: inventory.Taint{Key: "k", Effect: resourcev1.DeviceTaintEffectNoExecute}}}, "0", "1"},
+		} {
+			w.rules = test.rules
+			for _, path := range []string{"/metrics/devices", "/metrics/nodes/n/devices"} {
+				samples := w.scrape(path)
+				require.Equal(t, test.xid, samples[`DCGM_FI_DEV_XID_ERRORS{`+gpu1+`}`])
+				require.Equal(t, test.healthy, samples[`kwok_dra_device_healthy{`+nic+`}`])
+			}
+		}
+	})
+}
+
 func TestLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, fleet(3, 2)...)

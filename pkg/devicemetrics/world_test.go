@@ -30,6 +30,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
@@ -72,6 +73,7 @@ type world struct {
 	store  *config.Store
 	events *record.FakeRecorder
 	now    time.Time
+	rules  []inventory.TaintRule
 }
 
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
@@ -86,7 +88,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		Drivers: func(set *config.Set, node *corev1.Node) containerview.Drivers {
 			return templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
 		},
-		Now: func() time.Time { return w.now },
+		TaintRules: func() ([]inventory.TaintRule, string) { return w.rules, "" },
+		Now:        func() time.Time { return w.now },
 	})
 	TellMistakes(caches, nil, w.events)
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(0)))))

@@ -7,6 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// Equal reports whether two devices that are gone say the same.
+func (d GoneDevice) Equal(other GoneDevice) bool {
+	return d.Node == other.Node && d.Driver == other.Driver && d.Pool == other.Pool && d.Device.equal(other.Device)
+}
+
 // Equal reports whether two items say the same.
 func (i *Item) Equal(other *Item) bool {
 	return i.ID == other.ID && i.Node == other.Node && slices.EqualFunc(i.Pools, other.Pools, Pool.equal)
@@ -29,5 +34,5 @@ func (c Claim) equal(other Claim) bool {
 }
 
 func (t Taint) equal(other Taint) bool {
-	return t.Key == other.Key && t.Value == other.Value && t.Effect == other.Effect && t.TimeAdded.Equal(other.TimeAdded)
+	return t.Key == other.Key && t.Value == other.Value && t.Effect == other.Effect && t.TimeAdded.Equal(other.TimeAdded) && t.Rule == other.Rule
 }

@@ -20,7 +20,7 @@ func full() *Item {
 				Namespace: "x", Name: "c", Prepared: true, ShareID: "s", AdminAccess: true, Failure: "no", Pods: []string{"p"},
 				Consumed: map[resourcev1.QualifiedName]resource.Quantity{"m": resource.MustParse("1Gi")},
 			}},
-			Taints: []Taint{{Key: "k", Value: "v", Effect: "NoExecute", TimeAdded: time.Unix(1, 0)}},
+			Taints: []Taint{{Key: "k", Value: "v", Effect: "NoExecute", TimeAdded: time.Unix(1, 0), Rule: "r"}},
 		}},
 	}}}
 }

@@ -16,6 +16,11 @@ import (
 type Inventory struct {
 	Drivers []Driver `json:"drivers"`
 	Items   []*Item  `json:"items"`
+	// Gone are devices that claims have and no slice publishes any more. They are in no
+	// pool, and no state counts them.
+	Gone []GoneDevice `json:"gone,omitempty"`
+	// Unseen says what could not be read, if anything.
+	Unseen string `json:"unseen,omitempty"`
 	// Kinds are those of the pools, by their ids.
 	Kinds map[string]*Kind `json:"-"`
 }
@@ -107,6 +112,9 @@ type Taint struct {
 	Value     string                       `json:"value,omitempty"`
 	Effect    resourcev1.DeviceTaintEffect `json:"effect"`
 	TimeAdded time.Time                    `json:"timeAdded"`
+	// Rule is the DeviceTaintRule that taints the device, and empty for a taint that the
+	// driver has published.
+	Rule string `json:"rule,omitempty"`
 }
 
 // Driver sums up the pools of a driver.
@@ -116,6 +124,8 @@ type Driver struct {
 	IncompletePools int    `json:"incompletePools"`
 	Usage           Usage  `json:"usage"`
 	States          Counts `json:"states"`
+	// Gone counts the devices that claims have and no slice publishes any more.
+	Gone int `json:"gone,omitempty"`
 }
 
 // Usage is how much is taken, in whole devices. Devices that draw on a counter set
@@ -164,7 +174,11 @@ const (
 	states
 )
 
-var stateNames = [states]string{"free", "blocked", "allocated", "prepared", "failing", "tainted"}
+// Gone is the state of a device that claims have and that no slice publishes any more.
+// Counts leave it out: they are of what is published.
+const Gone = states
+
+var stateNames = [...]string{"free", "blocked", "allocated", "prepared", "failing", "tainted", "gone"}
 
 // String is the state's name.
 func (s State) String() string { return stateNames[s] }

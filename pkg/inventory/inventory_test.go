@@ -237,6 +237,9 @@ kwok_dra_device_states{driver="d",state="tainted"} 0
 # HELP kwok_dra_device_utilization_ratio Part of a driver's devices that claims have now, from 0 to 1. All that draws on one counter set is one device, and of a shared device the largest part of its capacities counts.
 # TYPE kwok_dra_device_utilization_ratio gauge
 kwok_dra_device_utilization_ratio{driver="d"} 0.5
+# HELP kwok_dra_gone_devices Devices that claims have and no slice publishes any more, by driver. No state counts them.
+# TYPE kwok_dra_gone_devices gauge
+kwok_dra_gone_devices{driver="d"} 0
 # HELP kwok_dra_incomplete_pools Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.
 # TYPE kwok_dra_incomplete_pools gauge
 kwok_dra_incomplete_pools{driver="d"} 1
@@ -262,7 +265,7 @@ func TestCollectorCountsAgain(t *testing.T) {
 	collector := NewCollector(source)
 	for i, want := range []int{1, 1, 2, 2} {
 		changes = uint64(i / 2)
-		require.Equal(t, int(states)+3, testutil.CollectAndCount(collector))
+		require.Equal(t, int(states)+4, testutil.CollectAndCount(collector))
 		require.Equal(t, want, taken)
 	}
 }

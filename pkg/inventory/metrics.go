@@ -8,8 +8,8 @@ import (
 
 // collector counts when it is asked, if anything has changed since the last time.
 type collector struct {
-	source                                 *Source
-	nodes, states, utilization, incomplete *prometheus.Desc
+	source                                       *Source
+	nodes, states, utilization, incomplete, gone *prometheus.Desc
 
 	mu sync.Mutex
 	// drivers are as of changes, and nil before the first time.
@@ -28,6 +28,8 @@ func NewCollector(source *Source) prometheus.Collector {
 			"Part of a driver's devices that claims have now, from 0 to 1. All that draws on one counter set is one device, and of a shared device the largest part of its capacities counts.", []string{"driver"}, nil),
 		incomplete: prometheus.NewDesc("kwok_dra_incomplete_pools",
 			"Pools without all slices of their newest generation, by driver. The scheduler allocates nothing from them.", []string{"driver"}, nil),
+		gone: prometheus.NewDesc("kwok_dra_gone_devices",
+			"Devices that claims have and no slice publishes any more, by driver. No state counts them.", []string{"driver"}, nil),
 	}
 }
 
@@ -37,6 +39,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.states
 	ch <- c.utilization
 	ch <- c.incomplete
+	ch <- c.gone
 }
 
 // Collect implements prometheus.Collector.
@@ -53,5 +56,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(c.utilization, prometheus.GaugeValue, driver.Usage.Ratio(), driver.Name)
 		ch <- prometheus.MustNewConstMetric(c.incomplete, prometheus.GaugeValue, float64(driver.IncompletePools), driver.Name)
+		ch <- prometheus.MustNewConstMetric(c.gone, prometheus.GaugeValue, float64(driver.Gone), driver.Name)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Source is what inventories are taken from. All are required, and may be called
-// at any time.
+// Source is what inventories are taken from. All but TaintRules are required, and may be
+// called at any time.
 type Source struct {
 	// Nodes names the fake nodes, also those that have no devices.
 	Nodes func() []string
@@ -19,6 +19,8 @@ type Source struct {
 	Slices func() []Slice
 	// Allocations are the devices that claims have.
 	Allocations func() []Allocation
+	// TaintRules are those of the cluster, and what could not be read of them, if anything.
+	TaintRules func() (rules []TaintRule, unseen string)
 	// Changes counts, and at least once for all that changes what the others return.
 	Changes func() uint64
 }
@@ -38,10 +40,28 @@ type Slice struct {
 	Taints map[string][]Taint
 }
 
+// SliceOf is what an inventory needs of a slice but Facts and Taints.
+func SliceOf(slice *resourcev1.ResourceSlice) Slice {
+	spec := &slice.Spec
+	kept := Slice{
+		Driver: spec.Driver, Pool: spec.Pool.Name, Name: slice.Name, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount,
+		Devices: NamesOf(spec.Devices), Sharing: SharingOf(spec),
+	}
+	if spec.NodeName != nil {
+		kept.Node = *spec.NodeName
+	}
+	return kept
+}
+
 // Allocation is a device that a claim has.
 type Allocation struct {
 	Driver, Pool, Device string
-	Claim                Claim
+	// Node is where the claim is allocated, if that is one node.
+	Node string
+	// Covered says that Slices would have the device if anybody published it. Without it
+	// the device may be in a slice that the source does not read.
+	Covered bool
+	Claim   Claim
 }
 
 // AllocationOf is what a claim says of a device that it has. Whether the device is

@@ -10,7 +10,15 @@ import (
 
 // Take takes an inventory. The result is shared and must not be changed.
 func (s *Source) Take() *Inventory {
-	t := taker{claims: claimsOf(s.Allocations()), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{}}
+	allocations := s.Allocations()
+	t := taker{
+		claims: claimsOf(allocations), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{},
+		allocated: map[poolKey]allocatedPool{},
+	}
+	unseen := ""
+	if s.TaintRules != nil {
+		t.rules, unseen = s.TaintRules()
+	}
 	items := map[string]*Item{}
 	for _, name := range s.Nodes() {
 		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
@@ -18,6 +26,7 @@ func (s *Source) Take() *Inventory {
 	drivers := []Driver{}
 	for _, members := range newest(s.Slices()) {
 		pool := t.pool(members)
+		t.noteAllocated(members[0].Node, &pool)
 		if last := len(drivers) - 1; last < 0 || drivers[last].Name != pool.Driver {
 			drivers = append(drivers, Driver{Name: pool.Driver})
 		}
@@ -30,7 +39,8 @@ func (s *Source) Take() *Inventory {
 	}
 	sorted := slices.AppendSeq(make([]*Item, 0, len(items)), maps.Values(items))
 	slices.SortFunc(sorted, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
-	return &Inventory{Drivers: drivers, Items: sorted, Kinds: t.used}
+	gone := t.goneDevices(allocations)
+	return &Inventory{Drivers: addGone(drivers, gone), Items: sorted, Gone: gone, Unseen: unseen, Kinds: t.used}
 }
 
 func nodeID(name string) string { return "node/" + name }
@@ -93,8 +103,11 @@ type taker struct {
 	claims map[poolKey]map[string][]Claim
 	kinds  map[kindKey]*Kind
 	// used are the kinds of pools, by their ids.
-	used map[string]*Kind
-	left left
+	used  map[string]*Kind
+	rules []TaintRule
+	// allocated are the published pools of which claims have devices.
+	allocated map[poolKey]allocatedPool
+	left      left
 }
 
 func (t *taker) pool(members []*Slice) Pool {
@@ -108,11 +121,18 @@ func (t *taker) pool(members []*Slice) Pool {
 	kind := t.kindOf(members)
 	pool.Kind = kind.id
 	claims := t.claims[poolKey{pool.Driver, pool.Name}]
-	if len(claims) == 0 && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
+	isTainted := slices.ContainsFunc(t.rules, func(r TaintRule) bool { return r.selectsPool(pool.Driver, pool.Name) })
+	if len(claims) == 0 && !isTainted && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
 		pool.Devices, pool.Usage = kind.free, Usage{Total: kind.total}
 		return pool
 	}
 	pool.Devices = kind.devices(claims, members)
+	if isTainted {
+		for i := range pool.Devices {
+			device := &pool.Devices[i]
+			device.Taints = slices.Concat(device.Taints, TaintsBy(t.rules, pool.Driver, pool.Name, device.Name))
+		}
+	}
 	pool.Usage = t.left.judge(kind, pool.Devices)
 	return pool
 }

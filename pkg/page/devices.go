@@ -28,7 +28,8 @@ const (
 //	  "drivers": [{                    // totals, by name
 //	    "name": "gpu.nvidia.com", "pools": 2, "incompletePools": 0,
 //	    "usage": {"used": 3, "total": 16},      // in whole devices, see below
-//	    "states": {"free": 11, "blocked": 1, "allocated": 1, "prepared": 1, "failing": 1, "tainted": 1}
+//	    "states": {"free": 11, "blocked": 1, "allocated": 1, "prepared": 1, "failing": 1, "tainted": 1},
+//	    "gone": 1                      // devices of "gone" below, absent where 0; no state and no usage counts them
 //	  }],
 //	  "items": [{                      // nodes, and pools that nodes share, by id
 //	    "id": "node/h100-0",           // or "pool/<driver>/<pool>"
@@ -52,7 +53,8 @@ const (
 //	          "adminAccess": true,     // absent where false; such a claim leaves the device to others
 //	          "pods": ["training-0"]   // that the claim is reserved for
 //	        }],
-//	        "taints": [{"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]
+//	        "taints": [{"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z",
+//	          "rule": "maintenance"}]  // the DeviceTaintRule, absent for a taint that the slice has
 //	      }]
 //	    }]
 //	  }],
@@ -64,10 +66,17 @@ const (
 //	      "attributes": {"productName": "NVIDIA H100 80GB HBM3"}, // without what is of one device alone, such as a UUID
 //	      "capacity": {"memory": "80Gi"}
 //	    }]
-//	  }]
+//	  }],
+//	  "gone": [{                       // devices that claims have and no slice publishes any more, the first 1,000
+//	    "node": "h100-0",              // absent for a device that nodes share
+//	    "driver": "gpu.nvidia.com", "pool": "h100-0",
+//	    "name": "gpu-7", "state": "gone", "claims": [...], "taints": [...]
+//	  }],
+//	  "unseen": "..."                  // what could not be read, such as DeviceTaintRules, absent where nothing
 //	}
 //
-// A device is tainted by a taint with the effect NoSchedule or NoExecute. It is
+// A device is tainted by a taint with the effect NoSchedule or NoExecute, of its slice or
+// of a DeviceTaintRule that selects it. It is
 // failing when it cannot be prepared for a claim, or its driver says that it is not
 // ready, prepared when kwok-dra has prepared it for a claim, allocated when a claim has
 // it. It is blocked when no claim has it and none can: others have the counters
@@ -89,7 +98,7 @@ const (
 //	"removed": ["node/h100-1"]         // ids of items that are gone, absent where none are
 //
 // and "items" are only those that have changed or are new, "kinds" those that are new,
-// and "drivers" are all.
+// and "drivers" and "gone" are all.
 // Without "since" in an answer, the revision was not known any more, and "items"
 // are all that there are.
 //

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 func TestDevices(t *testing.T) {
@@ -228,5 +231,54 @@ func TestCompression(t *testing.T) {
 		w.allocate("n1", "c")
 		time.Sleep(interval)
 		require.Empty(t, encoding(w.get("/api/devices?since="+w.feed.epoch+"-1", "Accept-Encoding", "gzip")), "not worth it")
+	})
+}
+
+// TestTaintRulesAreTold: what a DeviceTaintRule does to devices is a change, and so is that the
+// rules cannot be read any more.
+func TestTaintRulesAreTold(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		revision := w.decode(w.get("/api/devices")).Revision
+		time.Sleep(interval)
+		w.change(func() {
+			w.rules = []inventory.TaintRule{{
+				Selector: &resourcev1.DeviceTaintSelector{Pool: new("b")},
+				Taint:    inventory.Taint{Key: "k", Effect: resourcev1.DeviceTaintEffectNoExecute, Rule: "r"},
+			}}
+		})
+		answer, _ := w.since(revision)
+		require.Equal(t, map[string]string{"node/b": "tainted"}, answer.states())
+		require.Contains(t, w.get("/api/devices").Body.String(), `"rule":"r"`)
+		time.Sleep(interval)
+		w.change(func() { w.rules, w.unseen = nil, "not seen" })
+		answer, _ = w.since(answer.Revision)
+		require.Equal(t, map[string]string{"node/b": "free"}, answer.states())
+		require.Equal(t, "not seen", answer.Unseen)
+		time.Sleep(interval)
+		w.change(func() { w.unseen = "" })
+		answer, _ = w.since(answer.Revision)
+		require.NotNil(t, answer)
+		require.Empty(t, answer.Unseen)
+		require.Empty(t, answer.Items)
+	})
+}
+
+// TestGoneDevicesAreTold until nothing has them any more.
+func TestGoneDevicesAreTold(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.allocate("a", "c")
+		answer := w.decode(w.get("/api/devices"))
+		require.Empty(t, answer.Gone)
+		time.Sleep(interval)
+		w.change(func() { w.retired["a"] = true })
+		answer, _ = w.since(answer.Revision)
+		require.Len(t, answer.Gone, 1)
+		require.Equal(t, struct{ Node, Pool, Name, State string }{"a", "a", "gpu-0", "gone"}, answer.Gone[0])
+		time.Sleep(interval)
+		w.allocate("a", "")
+		answer, _ = w.since(answer.Revision)
+		require.Empty(t, answer.Gone)
 	})
 }

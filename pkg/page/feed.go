@@ -19,6 +19,8 @@ const (
 	keep = time.Minute
 	// maxRemoved bounds what is remembered of items that are gone.
 	maxRemoved = 10_000
+	// maxGone bounds the devices that are gone in an answer. The drivers count all.
+	maxGone = 1000
 )
 
 // Answer is what there is, or what has changed.
@@ -34,6 +36,10 @@ type Answer struct {
 	Kinds []*inventory.Kind `json:"kinds,omitempty"`
 	// Removed are the ids of items that are gone.
 	Removed []string `json:"removed,omitempty"`
+	// Gone are the first devices that claims have and no slice publishes any more, and
+	// Unseen says what could not be read.
+	Gone   []inventory.GoneDevice `json:"gone,omitempty"`
+	Unseen string                 `json:"unseen,omitempty"`
 }
 
 // feed takes inventories on request, and tells each viewer what is new.
@@ -64,6 +70,9 @@ type history struct {
 	items   map[string]dated
 	removed map[string]uint64
 	kinds   map[string]datedKind
+	// gone and unseen are of the last inventory.
+	gone   []inventory.GoneDevice
+	unseen string
 }
 
 // dated is an item with the revision at which it last changed.
@@ -98,7 +107,7 @@ func (f *feed) since(name string) *Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refresh()
-	answer := &Answer{Revision: f.name(f.revision), Drivers: f.drivers, Items: []*inventory.Item{}}
+	answer := &Answer{Revision: f.name(f.revision), Drivers: f.drivers, Items: []*inventory.Item{}, Gone: f.gone, Unseen: f.unseen}
 	if name == answer.Revision {
 		return nil
 	}
@@ -185,7 +194,11 @@ func (h *history) update(now *inventory.Inventory) {
 			kinds[id] = former
 		}
 	}
-	h.items, h.kinds, h.drivers = items, kinds, now.Drivers
+	gone := now.Gone[:min(len(now.Gone), maxGone)]
+	if now.Unseen != h.unseen || !slices.EqualFunc(gone, h.gone, inventory.GoneDevice.Equal) || !slices.Equal(now.Drivers, h.drivers) {
+		h.revision = next
+	}
+	h.items, h.kinds, h.drivers, h.gone, h.unseen = items, kinds, now.Drivers, gone, now.Unseen
 	if len(h.removed) > maxRemoved {
 		h.oldest, h.removed = h.revision, map[string]uint64{}
 	}
@@ -195,5 +208,5 @@ func (h *history) update(now *inventory.Inventory) {
 func (f *feed) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.items, f.kinds, f.removed, f.drivers = nil, nil, nil, nil
+	f.items, f.kinds, f.removed, f.drivers, f.gone = nil, nil, nil, nil, nil
 }

@@ -37,18 +37,25 @@ type world struct {
 	// products are by node.
 	products map[string]string
 	waiting  []WaitingPod
-	changes  uint64
-	takes    int
+	// retired are nodes whose slices are gone, and rules and unseen are of DeviceTaintRules.
+	retired map[string]bool
+	rules   []inventory.TaintRule
+	unseen  string
+	changes uint64
+	takes   int
 }
 
 func newWorld(t *testing.T, nodes ...string) *world {
 	t.Helper()
-	w := &world{t: t, nodes: nodes, claims: map[string]inventory.Claim{}, products: map[string]string{}}
+	w := &world{t: t, nodes: nodes, claims: map[string]inventory.Claim{}, retired: map[string]bool{}, products: map[string]string{}}
 	source := &inventory.Source{
 		Nodes:       locked(w, func() []string { w.takes++; return w.nodes }),
 		Slices:      locked(w, w.slices),
 		Allocations: locked(w, w.allocations),
-		Changes:     locked(w, func() uint64 { return w.changes }),
+		TaintRules: func() ([]inventory.TaintRule, string) {
+			return locked(w, func() []inventory.TaintRule { return w.rules })(), locked(w, func() string { return w.unseen })()
+		},
+		Changes: locked(w, func() uint64 { return w.changes }),
 	}
 	w.feed = newFeed(source)
 	w.handler = w.feed.handler(&Options{
@@ -85,6 +92,9 @@ func (w *world) taken() int {
 func (w *world) slices() []inventory.Slice {
 	var all []inventory.Slice
 	for _, node := range w.nodes {
+		if w.retired[node] {
+			continue
+		}
 		spec := w.spec(node)
 		all = append(all, inventory.Slice{
 			Node: node, Driver: "d", Pool: node, Name: "slice-" + node, Generation: 1, Count: 1,
@@ -127,7 +137,7 @@ func (w *world) labels(yield func(string, map[string]string) bool) {
 func (w *world) allocations() []inventory.Allocation {
 	var all []inventory.Allocation
 	for node, claim := range w.claims {
-		all = append(all, inventory.Allocation{Driver: "d", Pool: node, Device: "gpu-0", Claim: claim})
+		all = append(all, inventory.Allocation{Driver: "d", Pool: node, Device: "gpu-0", Node: node, Covered: true, Claim: claim})
 	}
 	return all
 }
@@ -172,6 +182,8 @@ type decoded struct {
 	}
 	Kinds   []struct{ ID string }
 	Removed []string
+	Gone    []struct{ Node, Pool, Name, State string }
+	Unseen  string
 }
 
 // states are the items of an answer with the states of their devices.

@@ -17,6 +17,9 @@ type Outlook struct {
 	Refusals []Refusal
 	// Supplies are of the requests that get no devices.
 	Supplies []Supply
+
+	// nodes is how many nodes there are.
+	nodes int
 }
 
 // Outlook looks for a node for a Pod, and gives it nothing.
@@ -26,7 +29,7 @@ func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
 	if err != nil {
 		return o
 	}
-	o.Refusals = s.Explain(ctx, pod)
+	o.Refusals, o.nodes = s.Explain(ctx, pod), len(s.nodes)
 	k := s.kindOf(ctx, d)
 	if k.supplies == nil {
 		k.supplies = s.supplies(ctx, d, o.Refusals)

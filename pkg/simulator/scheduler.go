@@ -15,6 +15,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 const (
@@ -41,6 +43,8 @@ type Scheduler struct {
 	published *publications
 	allocated structured.AllocatedState
 	kinds     map[string]*kind
+	// states are what the inventory says of devices, once that has been asked for.
+	states map[structured.DeviceID]*inventory.Device
 }
 
 // catalog is what Pods ask for devices by. The claims change, with what is made for
@@ -128,7 +132,7 @@ func newNodes(world *World, published *publications) []*node {
 func (s *Scheduler) Clone() *Scheduler {
 	clone := *s
 	clone.allocated = cloneAllocated(s.allocated)
-	clone.kinds = map[string]*kind{}
+	clone.kinds, clone.states = map[string]*kind{}, nil
 	clone.catalog = new(*s.catalog)
 	clone.claims = maps.Clone(s.claims)
 	for name, claim := range clone.claims {
@@ -231,6 +235,7 @@ func (s *Scheduler) bind(d *demand, n *node, results []resourcev1.AllocationResu
 		reserve(claim, d.pod)
 	}
 	n.pods++
+	s.states = nil
 }
 
 // classes lists device classes for the allocator.

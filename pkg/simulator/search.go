@@ -23,13 +23,11 @@ func (s *Scheduler) searches(ctx context.Context, n *node, before []*resourcev1.
 	searches := make([]Search, len(all))
 	for i := range all {
 		searcher := searcher{Scheduler: s, node: n, request: &all[i], left: devices}
-		if err := searcher.filter(ctx); err != nil {
-			return searches[:i], err
-		}
+		searcher.filter(ctx)
 		if err := searcher.try(ctx, before, cut(claim, index), i); err != nil {
 			return searches[:i], err
 		}
-		searches[i] = Search{Request: all[i].name, Wanted: all[i].wanted(), Steps: searcher.steps}
+		searches[i] = Search{Request: all[i].name, Wanted: all[i].wanted(), Steps: searcher.steps, ofClass: len(searcher.ofClass)}
 	}
 	return searches, nil
 }
@@ -51,35 +49,37 @@ type searcher struct {
 	// enough is how many are wanted.
 	enough int
 	steps  []Step
-	// ofClass are those of the class in complete pools. Tainted and held are dropped for that.
+	// ofClass are those of the class in complete pools, once that is known. Tainted and held are dropped for that.
 	ofClass, tainted, held []device
+	// failure is the first selector that fails for a device, if any does.
+	failure *selectorError
 }
 
 func (s *searcher) step(by string, devices int) {
 	s.steps = append(s.steps, Step{by, devices})
 }
 
-// filter drops, step by step, the devices that the request cannot have.
-func (s *searcher) filter(ctx context.Context) error {
+// filter drops, step by step, the devices that the request cannot have. A device for which a
+// selector fails does not match: whether the scheduler fails then, the allocator says.
+func (s *searcher) filter(ctx context.Context) {
 	s.step("devices", len(s.left))
 	s.keep(inCompletePools, func(d device) bool { return d.complete })
-	s.ofClass = s.left
-	for _, by := range s.matcher.selectorsOf(s.request) {
-		var failure error
+	selectors := s.matcher.selectorsOf(s.request)
+	if len(selectors) == 0 || selectors[0].from == fromRequest {
+		s.ofClass = s.left
+	}
+	for i, by := range selectors {
 		s.left = slices.DeleteFunc(slices.Clone(s.left), func(d device) bool {
 			matches, err := s.matcher.matches(ctx, d.driver, d.Device, by)
-			if err != nil && failure == nil {
-				failure = err
+			if err != nil && s.failure == nil {
+				s.failure = &selectorError{by, d, err}
 			}
 			return !matches
 		})
-		if failure != nil {
-			return failure
-		}
 		name := by.from
 		if by.from == fromRequest {
 			name = by.expression
-		} else {
+		} else if i+1 == len(selectors) || selectors[i+1].from == fromRequest {
 			s.ofClass = s.left
 		}
 		s.step(name, len(s.left))
@@ -92,7 +92,6 @@ func (s *searcher) filter(ctx context.Context) error {
 	if !isTrue(s.request.AdminAccess) {
 		s.held = s.keep("free", s.free)
 	}
-	return nil
 }
 
 // keep is a step that counts only if it drops devices, which it returns.
@@ -128,7 +127,7 @@ func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, 
 		by     string
 		claims []*resourcev1.ResourceClaim
 	}{
-		{"counters and capacity leave", []*resourcev1.ResourceClaim{&alone}},
+		{countersAndCapacity, []*resourcev1.ResourceClaim{&alone}},
 		{"constraints leave", []*resourcev1.ResourceClaim{&constrained}},
 		{"the requests before it leave", append(slices.Clone(before), claim)},
 	} {
@@ -199,7 +198,7 @@ func (s *Scheduler) lacks(ctx context.Context, n *node, claims []*resourcev1.Res
 				devices, _ = n.reachable() // what is wrong is for the allocator to say
 			}
 			searcher := searcher{Scheduler: s, node: n, request: &alternatives(&claim.Spec.Devices.Requests[i])[0], left: devices}
-			if err := searcher.filter(ctx); err == nil && searcher.lacks() {
+			if searcher.filter(ctx); searcher.failure == nil && searcher.lacks() {
 				return true
 			}
 		}

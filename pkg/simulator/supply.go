@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 // Supply is what there is for an alternative of a request on all nodes on which the Pod
@@ -29,6 +31,13 @@ type Supply struct {
 	// Taints are those that keep devices away, and Holders who has the others.
 	Taints  []Share `json:"taints,omitempty"`
 	Holders []Share `json:"holders,omitempty"`
+	// Blocked are what devices lack that no claim has for itself: counters, or capacity. Takers
+	// have taken that.
+	Blocked []Share `json:"blocked,omitempty"`
+	Takers  []Share `json:"takers,omitempty"`
+	// Error is why the scheduler fails for the request, such as a selector that cannot be
+	// evaluated.
+	Error string `json:"error,omitempty"`
 	// Nearest is the node that lacks the fewest devices, if the request wants a number of them.
 	Nearest *Nearest `json:"nearest,omitempty"`
 
@@ -36,6 +45,7 @@ type Supply struct {
 	request       string
 	tainted, held int
 	from          []selector
+	dropped       []blocked
 }
 
 // Share is how many of the devices have something in common.
@@ -71,6 +81,7 @@ func (s *Scheduler) supplies(ctx context.Context, d *demand, refusals []Refusal)
 			for k, alternative := range alternatives(request) {
 				supply := s.supply(ctx, fit, &alternative)
 				supply.index, supply.request = i, request.Name
+				supply.keepError(refusals)
 				supply.nearest(refusals, k)
 				all = append(all, supply)
 			}
@@ -92,11 +103,17 @@ func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternat
 			}
 		}
 	}
-	_ = search.filter(ctx) // as above
+	search.filter(ctx)
+	failure := ""
+	if search.failure != nil {
+		failure = search.failure.Error()
+	}
+	dropped := search.dropBlocked()
 	return Supply{
 		Request: request.name, Class: request.DeviceClassName, Wanted: request.wanted(), Steps: search.steps,
 		OfClass: len(search.ofClass), Nodes: reaching(nodes, search.ofClass),
-		Taints: taintsOn(request, search.tainted), Holders: s.holders(search.held),
+		Taints: s.taintsOn(request, search.tainted), Holders: s.holders(search.held),
+		Blocked: blockersOf(dropped), Takers: s.takersOf(dropped), Error: failure, dropped: dropped,
 		tainted: len(search.tainted), held: len(search.held), from: s.matcher.selectorsOf(request),
 	}
 }
@@ -117,14 +134,21 @@ func reaching(nodes []*node, devices []device) int {
 	return count
 }
 
-// taintsOn counts the taints that keep devices away.
-func taintsOn(request *alternative, devices []device) []Share {
+// taintsOn counts the taints that keep devices away. Those of DeviceTaintRules, which are the
+// last ones of a device, name the rule.
+func (s *Scheduler) taintsOn(request *alternative, devices []device) []Share {
 	counts := map[string]int{}
 	for _, d := range devices {
-		for _, taint := range d.Taints {
-			if !request.toleratesTaint(taint) {
-				counts[strings.TrimSuffix(taint.Key+"="+taint.Value, "=")+":"+string(taint.Effect)]++
+		byRules := inventory.TaintsBy(s.published.rules, d.driver, d.pool, d.Name)
+		for i, taint := range d.Taints {
+			if request.toleratesTaint(taint) {
+				continue
 			}
+			name := strings.TrimSuffix(taint.Key+"="+taint.Value, "=") + ":" + string(taint.Effect)
+			if rule := i - (len(d.Taints) - len(byRules)); rule >= 0 {
+				name += " of DeviceTaintRule " + byRules[rule].Rule
+			}
+			counts[name]++
 		}
 	}
 	return shares(counts)
@@ -178,7 +202,19 @@ func shares(counts map[string]int) []Share {
 	return all
 }
 
-// nearest finds the node that lacks the fewest devices.
+// keepError keeps the error only if the scheduler fails for the request on any node: it does not
+// evaluate selectors for each device.
+func (s *Supply) keepError(refusals []Refusal) {
+	for i := range refusals {
+		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
+			s.Error = cmp.Or(s.Error, r.Reason)
+			return
+		}
+	}
+	s.Error = ""
+}
+
+// nearest finds the node that lacks the fewest devices, among those that have any of the class.
 func (s *Supply) nearest(refusals []Refusal, alternative int) {
 	wanted, err := strconv.Atoi(s.Wanted)
 	if err != nil {
@@ -186,7 +222,7 @@ func (s *Supply) nearest(refusals []Refusal, alternative int) {
 	}
 	for i := range refusals {
 		r := &refusals[i]
-		if r.index != s.index || r.Request != s.request || alternative >= len(r.Searches) {
+		if r.index != s.index || r.Request != s.request || alternative >= len(r.Searches) || r.Searches[alternative].ofClass == 0 {
 			continue
 		}
 		last := r.Searches[alternative].Steps[len(r.Searches[alternative].Steps)-1]
@@ -196,7 +232,7 @@ func (s *Supply) nearest(refusals []Refusal, alternative int) {
 	}
 }
 
-// String says it in one line.
+// String says it in one line, with the numbers. Cause says what they mean.
 func (s *Supply) String() string {
 	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
 	if s.OfClass == 0 {
@@ -205,7 +241,7 @@ func (s *Supply) String() string {
 	text += fmt.Sprintf("%s of the class on %s", counted(s.OfClass, "device"), counted(s.Nodes, "node"))
 	for _, by := range s.from {
 		if at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression }); at >= 0 && by.from == fromRequest {
-			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, by.expression)
+			text += fmt.Sprintf(", %d match `%s`", s.Steps[at].Devices, oneLine(by.expression))
 		}
 	}
 	if s.tainted > 0 {
@@ -213,6 +249,9 @@ func (s *Supply) String() string {
 	}
 	if s.held > 0 {
 		text += fmt.Sprintf(", %d allocated (%s)", s.held, listed(s.Holders))
+	}
+	if len(s.Blocked) > 0 {
+		text += fmt.Sprintf(", %d blocked (%s)", len(s.dropped), listed(s.Blocked))
 	}
 	text += fmt.Sprintf(", %d left", s.Steps[len(s.Steps)-1].Devices)
 	if s.Nearest == nil {

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -31,6 +32,8 @@ type Refusal struct {
 	index int
 	// fits says that it is none: the nodes have what the Pod asks for.
 	fits bool
+	// fails says that the scheduler fails there, which keeps the Pod from all nodes.
+	fails bool
 }
 
 // Search says how many devices were left for a request by each step.
@@ -40,6 +43,9 @@ type Search struct {
 	// Wanted is how many, or "all".
 	Wanted string `json:"wanted"`
 	Steps  []Step `json:"steps"`
+
+	// ofClass is how many devices of the class there are.
+	ofClass int
 }
 
 // Step is how many devices are left.
@@ -51,6 +57,8 @@ type Step struct {
 // explainTimeout is how long a step of an explanation may take. What takes longer
 // has too many combinations to say anything of.
 const explainTimeout = time.Second
+
+var errTooManyCombinations = fmt.Errorf("there are more combinations than can be tried in %s", explainTimeout)
 
 // Explain says why a Pod fits on none of the nodes, by what is free now.
 func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
@@ -130,6 +138,7 @@ func (s *Scheduler) refusalOf(ctx context.Context, n *node, d *demand, claim, re
 		return Refusal{}, false
 	}
 	refusal := Refusal{Request: pending.Spec.Devices.Requests[request].Name, index: claim}
+	refusal.fails = err != nil && !errors.Is(err, errTooManyCombinations)
 	if err == nil {
 		refusal.Searches, err = s.searches(ctx, n, d.pending[:claim], pending, request)
 	}
@@ -161,7 +170,7 @@ func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.Res
 	defer cancel()
 	results, err := s.allocate(ctx, n, claims)
 	if ctx.Err() != nil {
-		return false, fmt.Errorf("there are more combinations than can be tried in %s", explainTimeout)
+		return false, errTooManyCombinations
 	}
 	return results != nil, err
 }

@@ -3,6 +3,8 @@ package simulator
 import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 // World is the state in which Pods are scheduled.
@@ -13,6 +15,8 @@ type World struct {
 	Claims         []*resourcev1.ResourceClaim
 	ClaimTemplates []*resourcev1.ResourceClaimTemplate
 	TaintRules     []*resourcev1.DeviceTaintRule
+	// Unseen says what could not be read, if anything.
+	Unseen string
 	// Pods are those that are bound.
 	Pods []*corev1.Pod
 }
@@ -24,14 +28,18 @@ type poolID struct{ driver, name string }
 type publications struct {
 	own    map[string][]poolID
 	shared []poolID
+	rules  []inventory.TaintRule
 	slices map[poolID][]*resourcev1.ResourceSlice
 }
 
 func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *publications {
 	p := &publications{own: map[string][]poolID{}, slices: map[poolID][]*resourcev1.ResourceSlice{}}
+	for _, rule := range rules {
+		p.rules = append(p.rules, inventory.TaintRuleOf(rule))
+	}
 	for _, slice := range slices {
 		id := poolID{slice.Spec.Driver, slice.Spec.Pool.Name}
-		p.slices[id] = append(p.slices[id], taint(slice, rules))
+		p.slices[id] = append(p.slices[id], p.taint(slice, rules))
 		if slice.Spec.NodeName != nil && *slice.Spec.NodeName != "" {
 			p.own[*slice.Spec.NodeName] = append(p.own[*slice.Spec.NodeName], id)
 		} else {
@@ -59,15 +67,11 @@ func (p *publications) on(node string) []*resourcev1.ResourceSlice {
 }
 
 // taint adds the taints that rules give to devices of a slice.
-func taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
+func (p *publications) taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
 	tainted := slice
-	for _, rule := range rules {
-		selector := rule.Spec.DeviceSelector
-		if selector == nil || !isOr(selector.Driver, slice.Spec.Driver) || !isOr(selector.Pool, slice.Spec.Pool.Name) {
-			continue
-		}
+	for r, rule := range rules {
 		for i := range slice.Spec.Devices {
-			if !isOr(selector.Device, slice.Spec.Devices[i].Name) {
+			if !p.rules[r].Selects(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices[i].Name) {
 				continue
 			}
 			if tainted == slice {
@@ -77,9 +81,4 @@ func taint(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule)
 		}
 	}
 	return tainted
-}
-
-// isOr reports whether a name is the one that is wanted, or any will do.
-func isOr(wanted *string, name string) bool {
-	return wanted == nil || *wanted == name
 }

@@ -26,6 +26,8 @@ type Cluster struct {
 	Scheduler *simulator.Scheduler
 	// Sidecar is what kwok-dra works with.
 	Sidecar *Sidecar
+	// Unseen says what could not be read, if anything.
+	Unseen string
 
 	slices []*resourcev1.ResourceSlice
 }

@@ -26,7 +26,7 @@ func Read(ctx context.Context, client kubernetes.Interface, namespace string) (*
 		return nil, nil, err
 	}
 	c := NewCluster(world.Claims, events)
-	c.slices = world.Slices
+	c.slices, c.Unseen = world.Slices, world.Unseen
 	c.Nodes = map[string]*corev1.Node{}
 	for _, node := range world.Nodes {
 		c.Nodes[node.Name] = node

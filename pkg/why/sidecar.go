@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,9 @@ type Sidecar struct {
 	Slices  []*resourcev1.ResourceSlice
 	// DriverPods finds the driver Pods of templates on a node.
 	DriverPods func(node *corev1.Node) devices.Pods
+	// Registered reports whether a real driver is registered with a node. It is nil where
+	// that is not known.
+	Registered func(ctx context.Context, node *corev1.Node, driver string) (bool, error)
 }
 
 // forecast says what kwok-dra would do for a Pod now, if that is not to prepare its claims,
@@ -83,12 +87,16 @@ const (
 
 // attempt plans as kwok-dra does.
 func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now string, causes []string) {
+	missing, known := c.Sidecar.realDrivers(ctx, v)
+	if missing != "" {
+		return missing, known
+	}
 	next, err := plan.ForPod(ctx, v, c.Now)
 	if err != nil {
 		return err.Error(), nil
 	}
 	if next.Failure == nil {
-		return "", append(c.Sidecar.unnamed(v), "nothing keeps kwok-dra from preparing them now: does it run, and act for node "+v.Node.Name+"?")
+		return "", append(known, "nothing keeps kwok-dra from preparing them now: does it run, and act for node "+v.Node.Name+"?")
 	}
 	switch next.Failure.Reason {
 	case plan.ReasonNoClaim, plan.ReasonNotAllocated, plan.ReasonNotReserved:
@@ -99,15 +107,28 @@ func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now string, cau
 	return next.Failure.Error(), causes
 }
 
-// unnamed says which drivers no template names.
-func (s *Sidecar) unnamed(v *plan.PodView) []string {
-	var lines []string
+// realDrivers says of drivers that no template names whether they are registered, as far as
+// that is known. Missing is what keeps the claims from being prepared, if it is that.
+func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing string, known []string) {
 	for _, driver := range driversOf(v) {
-		if !s.Set.HasDriver(driver) {
-			lines = append(lines, fmt.Sprintf("no template names driver %s, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f", driver))
+		if s.Set.HasDriver(driver) {
+			continue
+		}
+		if s.Registered == nil {
+			known = append(known, fmt.Sprintf("no template names driver %s, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f, and where it serves real drivers, give its --plugins-dir", driver))
+			continue
+		}
+		switch registered, err := s.Registered(ctx, v.Node, driver); {
+		case err != nil:
+			known = append(known, fmt.Sprintf("whether driver %s is registered with node %s is not known: %v", driver, v.Node.Name, err))
+		case registered:
+			known = append(known, fmt.Sprintf("the real driver %s is registered with node %s, and kwok-dra asks it to prepare the claims", driver, v.Node.Name))
+		default:
+			missing = cmp.Or(missing, fmt.Sprintf("DRA driver %s is not registered", driver))
+			known = append(known, fmt.Sprintf("no template names driver %s, and no plugin of it is registered with node %s: start the driver with the folder of the node in kwok-dra's --plugins-dir", driver, v.Node.Name))
 		}
 	}
-	return lines
+	return missing, known
 }
 
 // view is what kwok-dra sees of a Pod.

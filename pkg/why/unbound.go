@@ -98,10 +98,13 @@ func reasonOf(outlook *simulator.Outlook) string {
 		return "" // it is among those that are not created
 	case outlook.Err != nil:
 		return outlook.Err.Error()
+	case outlook.Failing() != nil:
+		return "the scheduler cannot choose devices: " + outlook.Failing().Error + ": " + outlook.Failing().String()
 	case outlook.Fits():
 		return "a node has what it asks for now"
 	case len(outlook.Supplies) > 0:
-		return "no node has the devices: " + outlook.Supplies[0].String()
+		binding := outlook.Binding()
+		return "no node has the devices: " + joined(": ", binding.Cause(), binding.String())
 	case len(outlook.Refusals) > 0:
 		return "devices do not keep it away: " + outlook.Refusals[0].Line()
 	}
@@ -123,8 +126,8 @@ func (c *Cluster) withoutOutlook(answer *Answer) string {
 func (a *Answer) explain(outlook *simulator.Outlook) {
 	a.Requests = outlook.Supplies
 	for i := range outlook.Supplies {
-		if i > 0 {
-			a.Details = append(a.Details, outlook.Supplies[i].String())
+		if line := outlook.Supplies[i].String(); !strings.HasSuffix(a.Reason, line) {
+			a.Details = append(a.Details, line)
 		}
 	}
 	for i := range outlook.Refusals {

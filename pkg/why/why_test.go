@@ -166,6 +166,33 @@ func TestAnswer(t *testing.T) {
 			"no node has the devices: claim c, request gpus wants 3 of class gpu: 2 devices of the class on 1 node, 2 left; nearest: node n lacks 1",
 			[]string{"node n: claim c, request gpus wants 3: devices 2"},
 		},
+		"capacity": {
+			func(s *scene) {
+				s.slice.Spec.Devices = []resourcev1.Device{{Name: "nic", AllowMultipleAllocations: new(true), Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+					"bandwidth": {Value: resource.MustParse("10G")},
+				}}}
+				s.claim.Spec.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
+					"bandwidth": resource.MustParse("12G"),
+				}}
+			},
+			Unscheduled,
+			"no node has the devices: capacity bandwidth has too little left, 12G wanted and at most 10G to be had: " +
+				"claim c, request gpus wants 1 of class gpu: 1 device of the class on 1 node, 1 blocked (capacity bandwidth 1), 0 left; nearest: node n lacks 1 (counters and capacity leave too few)",
+			[]string{"node n: claim c, request gpus wants 1: devices 1, counters and capacity leave 0"},
+		},
+		"selector fails": {
+			func(s *scene) {
+				s.claim.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+					Expression: "device.driver == 'gpu.example.com' &&\n  device.attributes['gpu.example.com'].index == 1\n",
+				}}}
+			},
+			Unscheduled,
+			"the scheduler cannot choose devices: the selector `device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].index == 1` of the request " +
+				"fails for device gpu.example.com/n/gpu-0: it has no attribute gpu.example.com/index (no such key: index): guard it with has(), or with .? and orValue(): " +
+				"claim c, request gpus wants 1 of class gpu: 2 devices of the class on 1 node, 0 match `device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].index == 1`, 0 left",
+			[]string{"node n: claim c, request gpus: claim default/c: selector #0 on device gpu.example.com/n/gpu-0: CEL runtime error: no such key: index. " +
+				"consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"},
+		},
 		"extended resources": {
 			func(s *scene) {
 				s.claim, s.class.Spec.ExtendedResourceName, s.pod.Spec.ResourceClaims = nil, new("example.com/gpu"), nil
@@ -206,7 +233,7 @@ func TestAnswer(t *testing.T) {
 			func(s *scene) { s.bind(); s.configuration = "" },
 			Preparing, "not prepared yet: c",
 			[]string{
-				"no template names driver gpu.example.com, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f",
+				"no template names driver gpu.example.com, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f, and where it serves real drivers, give its --plugins-dir",
 				"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
 			},
 		},

@@ -133,7 +133,10 @@ func (r *runner) loadCluster(ctx context.Context, w *world, program string, para
 	if err != nil {
 		return err
 	}
-	if result.Specs, err = report.ReadJUnit(filepath.Join(reports, "junit.xml")); err != nil {
+	if result.Specs, result.Seconds, err = report.ReadJUnit(filepath.Join(reports, "junit.xml")); err != nil {
+		return err
+	}
+	if err := report.MarkSkipped(result.Specs, result.Log); err != nil {
 		return err
 	}
 	if result.Measures, err = report.ReadLatencies(reports); err != nil {

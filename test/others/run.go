@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,13 +116,60 @@ func (r *runner) test(ctx context.Context, s suite, program, dir, kubeconfig, lo
 	if err := os.Remove(reported); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove report of an earlier run: %w", err)
 	}
+	artifacts := filepath.Join(r.logs, s.name)
+	if err := os.MkdirAll(artifacts, 0o755); err != nil {
+		return nil, fmt.Errorf("create directory for reports: %w", err)
+	}
 	cmd := exec.CommandContext(ctx, program, append(s.choice(r.focus), "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.json-report="+reported)...)
 	cmd.Dir = dir
-	if err := runAlone(cmd, logFile, "KUBECONFIG="+kubeconfig); err != nil {
+	before, err := filesIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	// By the convention of Kubernetes' projects this is where reports go, and not into the
+	// folder of the package, which is in Go's module cache.
+	if err := runAlone(cmd, logFile, "KUBECONFIG="+kubeconfig, "ARTIFACTS="+artifacts); err != nil {
+		return nil, err
+	}
+	if err := checkUnchanged(dir, before); err != nil {
 		return nil, err
 	}
 	specs, err := report.Read(reported, s.label)
 	return slices.DeleteFunc(specs, s.foreign), err
+}
+
+// filesIn are the files in a folder and below it, with when they were last written.
+func filesIn(dir string) (map[string]time.Time, error) {
+	files := map[string]time.Time{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			files[path] = info.ModTime()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the suite: %w", err)
+	}
+	return files, nil
+}
+
+// checkUnchanged is an error if a suite has written into its folder: that is in the module
+// cache, or in somebody's checkout.
+func checkUnchanged(dir string, before map[string]time.Time) error {
+	after, err := filesIn(dir)
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(after)) {
+		if written, known := before[path]; !known || !written.Equal(after[path]) {
+			return fmt.Errorf("the suite has written %s into its source: remove it, and have the suite write elsewhere", path)
+		}
+	}
+	return nil
 }
 
 // choice are the arguments that choose specs: those of the suite, or what the user asks for.

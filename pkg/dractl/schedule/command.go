@@ -64,7 +64,7 @@ scheduling gates, claims that are shared or allocated, DeviceTaintRules, and
 extended resources of DeviceClasses. Not considered: CPU, memory and other
 resources, the limit of Pods on a node, ports, volumes, (anti-)affinity between
 Pods, topology spread, preemption, and other schedulers. DeviceTaintRules are left
-out if the user may not list them.
+out if the user may not list them, and the command says so.
 
 The exit code is 1 if a Pod does not fit.`
 
@@ -174,6 +174,9 @@ func (c *command) input(ctx context.Context) (*input, error) {
 		progress.Done()
 		if err != nil {
 			return nil, err
+		}
+		if live.Unseen != "" {
+			c.streams.Tell("%s\n", live.Unseen)
 		}
 		in.on(live)
 	}

@@ -22,6 +22,8 @@ type command struct {
 	watch   bool
 	filter  filter
 	output  output.Flag
+	// toldUnseen says that the user knows what could not be read.
+	toldUnseen bool
 }
 
 // New makes the command and those below it.
@@ -42,6 +44,9 @@ has passed its preparation: some drivers write nothing. It is failing if prepari
 fails, or its driver says that it is not ready, and blocked if no claim has it, but
 others have the counters that it needs, such as a GPU that is taken whole and its
 partitions. Columns of states that no device has may be left out; -o wide has all.
+Taints are those that the driver publishes, and those of DeviceTaintRules.
+A device that a claim has and no slice publishes any more is gone: it is listed with
+its claim and Pods, and no other column counts it.
 The scheduler allocates nothing from an incomplete pool. On a terminal such a pool
 is red.
 
@@ -55,7 +60,8 @@ different, and -o json and yaml print another document.
 
 The command reads what every driver publishes, so it works with real drivers
 too. It needs to list resourceslices, resourceclaims, pods and events, and to
-watch them for --watch.`,
+watch them for --watch. Without the right to list devicetaintrules it says so, and
+shows devices without their taints.`,
 		Example: `  # What is there, and what is free?
   kwok-dractl status
 

@@ -29,7 +29,7 @@ func (c *command) follow(ctx context.Context, l *live, look func(context.Context
 	for {
 		if l.synced() {
 			progress.Done()
-			if err := f.update(ctx, l.changes.Load()); err != nil {
+			if err := f.update(ctx, l.version()); err != nil {
 				return err
 			}
 		}
@@ -95,15 +95,16 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 func (f *follower) draw() error {
 	fitted := *f.view
 	height := f.height
-	if fitted.nothing != "" {
-		height--
+	note := strings.Trim(fitted.unseen+"\n"+fitted.nothing, "\n")
+	if note != "" {
+		height -= 1 + strings.Count(note, "\n")
 	}
 	fitted.tables = fitted.tables.Fit(f.output.Format, f.width, height)
 	var text strings.Builder
 	if err := f.print(&text, &fitted); err != nil {
 		return err
 	}
-	return f.screen.Show(text.String() + fitted.nothing)
+	return f.screen.Show(text.String() + note)
 }
 
 // append shows the view below the one before, if it is another one.

@@ -15,14 +15,18 @@ import (
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 )
 
 // live keeps what a command shows up to date.
 type live struct {
 	// slices is nil if none are shown.
 	slices, claims, pods, events cache.SharedIndexInformer
-	changes                      atomic.Uint64
-	running                      sync.WaitGroup
+	// rules is nil where devices have no states.
+	rules   *taintrules.Watcher
+	changes atomic.Uint64
+	running sync.WaitGroup
 }
 
 // liveCluster watches what there is.
@@ -42,6 +46,7 @@ func liveWorld(client kubernetes.Interface, on string) *live {
 		claims: resourceinformers.NewResourceClaimInformer(client, "", 0, all),
 		pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selected(on)),
 		events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selected("reason="+failedPrepare)),
+		rules:  taintrules.NewWatcher(client),
 	}
 	for _, informer := range l.informers() {
 		_ = informer.SetTransform(withoutManagers)
@@ -94,6 +99,17 @@ func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
 		})
 		l.running.Go(func() { informer.RunWithContext(ctx) })
 	}
+	if l.rules != nil {
+		l.running.Go(func() { l.rules.Run(ctx) })
+	}
+}
+
+// version counts what changes.
+func (l *live) version() uint64 {
+	if l.rules == nil {
+		return l.changes.Load()
+	}
+	return l.changes.Load() + l.rules.Changes()
 }
 
 // wait waits until nothing runs any more.
@@ -105,14 +121,16 @@ func (l *live) synced() bool {
 			return false
 		}
 	}
-	return true
+	return l.rules == nil || l.rules.Synced()
 }
 
 func (l *live) world() *world {
-	return &world{
-		listed[*resourcev1.ResourceSlice](l.slices), listed[*resourcev1.ResourceClaim](l.claims),
-		listed[*corev1.Pod](l.pods), listed[*corev1.Event](l.events),
+	w := &world{
+		slices: listed[*resourcev1.ResourceSlice](l.slices), claims: listed[*resourcev1.ResourceClaim](l.claims),
+		pods: listed[*corev1.Pod](l.pods), failures: listed[*corev1.Event](l.events),
 	}
+	w.rules, w.unseen = l.rules.Rules()
+	return w
 }
 
 // story is that of the claim, or nil if there is none now.

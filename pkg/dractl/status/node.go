@@ -33,7 +33,7 @@ type Device struct {
 	Taints  []inventory.Taint `json:"taints,omitempty"`
 }
 
-// devices are those of a node's own pools, by driver, pool and name.
+// devices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) devices(node string) []Device {
 	published := map[string]*resourcev1.Device{}
 	for _, slice := range w.slices {
@@ -50,11 +50,16 @@ func (w *world) devices(node string) []Device {
 		for i := range item.Pools {
 			pool := &item.Pools[i]
 			for j := range pool.Devices {
-				shown := deviceOf(pool, &pool.Devices[j])
+				shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[j])
 				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
 				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)])
 				devices = append(devices, shown)
 			}
+		}
+	}
+	for i := range taken.Gone {
+		if gone := &taken.Gone[i]; gone.Node == node {
+			devices = append(devices, deviceOf(gone.Driver, gone.Pool, &gone.Device))
 		}
 	}
 	slices.SortStableFunc(devices, func(a, b Device) int {
@@ -64,9 +69,9 @@ func (w *world) devices(node string) []Device {
 	return devices
 }
 
-func deviceOf(pool *inventory.Pool, known *inventory.Device) Device {
+func deviceOf(driver, pool string, known *inventory.Device) Device {
 	return Device{
-		Driver: pool.Driver, Pool: pool.Name, Name: known.Name, State: known.State,
+		Driver: driver, Pool: pool, Name: known.Name, State: known.State,
 		Shared: known.Shared, Used: known.Used, BlockedBy: known.BlockedBy, Claims: known.Claims, Taints: known.Taints,
 	}
 }
@@ -105,18 +110,19 @@ func deviceTable(devices []Device) *output.Rows {
 }
 
 func (d *Device) cells() []string {
-	var claims, pods, failures, taints []string
+	claims, pods := claimsAndPods(d.Claims)
+	var failures, taints []string
 	for _, claim := range d.Claims {
-		claims = append(claims, claim.Namespace+"/"+claim.Name)
-		for _, pod := range claim.Pods {
-			pods = append(pods, claim.Namespace+"/"+pod)
-		}
 		if claim.Failure != "" {
 			failures = append(failures, claim.Failure)
 		}
 	}
 	for _, taint := range d.Taints {
-		taints = append(taints, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+		text := fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
+		if taint.Rule != "" {
+			text += " (DeviceTaintRule " + taint.Rule + ")"
+		}
+		taints = append(taints, text)
 	}
 	name, used := d.Name, ""
 	if d.Whole != "" {
@@ -125,11 +131,22 @@ func (d *Device) cells() []string {
 	if d.Shared {
 		used = percent(float64(d.Used))
 	}
-	slices.Sort(pods)
 	return []string{
 		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID),
-		orNone(claims...), orNone(slices.Compact(pods)...), orNone(d.BlockedBy), orNone(slices.Compact(failures)...), orNone(taints...),
+		orNone(claims...), orNone(pods...), orNone(d.BlockedBy), orNone(slices.Compact(failures)...), orNone(taints...),
 	}
+}
+
+// claimsAndPods names claims, and the Pods that they are reserved for.
+func claimsAndPods(all []inventory.Claim) (claims, pods []string) {
+	for _, claim := range all {
+		claims = append(claims, claim.Namespace+"/"+claim.Name)
+		for _, pod := range claim.Pods {
+			pods = append(pods, claim.Namespace+"/"+pod)
+		}
+	}
+	slices.Sort(pods)
+	return claims, slices.Compact(pods)
 }
 
 func orNone(texts ...string) string {

@@ -17,6 +17,10 @@ type Overview struct {
 	Totals  []Total   `json:"totals"`
 	Waiting []Waiting `json:"waiting"`
 	Pools   []Pool    `json:"pools"`
+	// Gone are devices that claims have and no slice publishes any more.
+	Gone []inventory.GoneDevice `json:"gone,omitempty"`
+	// Unseen says what could not be read, if anything.
+	Unseen string `json:"unseen,omitempty"`
 }
 
 // Pool sums up a pool.
@@ -45,7 +49,14 @@ func (p *Pool) healthy() bool {
 // without problems.
 func (w *world) overview(ctx context.Context, f *filter) *Overview {
 	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(ctx, f)}
-	for _, item := range w.inventory().Items {
+	taken := w.inventory()
+	o.Unseen = taken.Unseen
+	for i := range taken.Gone {
+		if gone := &taken.Gone[i]; f.chooses(gone.Node, gone.Driver) {
+			o.Gone = append(o.Gone, *gone)
+		}
+	}
+	for _, item := range taken.Items {
 		for i := range item.Pools {
 			if pool := summed(item.Node, &item.Pools[i]); f.chooses(pool.Node, pool.Driver) {
 				o.Pools = append(o.Pools, pool)
@@ -53,7 +64,7 @@ func (w *world) overview(ctx context.Context, f *filter) *Overview {
 		}
 	}
 	slices.SortFunc(o.Pools, comparePools)
-	o.Totals = totals(o.Pools)
+	o.Totals = totals(o.Pools, o.Gone)
 	if f.problems {
 		o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool { return p.healthy() })
 	}
@@ -97,9 +108,23 @@ func (o *Overview) tables() output.Tables {
 	if len(problems.Cells) > 0 {
 		rest.Title = "Other pools:"
 	}
-	return slices.DeleteFunc(output.Tables{o.totalTable(), problems, o.waitingTable(), rest}, func(table *output.Rows) bool {
+	return slices.DeleteFunc(output.Tables{o.totalTable(), problems, o.goneTable(), o.waitingTable(), rest}, func(table *output.Rows) bool {
 		return len(table.Cells) == 0
 	})
+}
+
+// goneTable has the devices that no slice publishes any more, with who has them.
+func (o *Overview) goneTable() *output.Rows {
+	table := &output.Rows{
+		Title:   "Devices of claims that no slice publishes any more:",
+		Columns: []output.Column{{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "device"}, {Name: "claim"}, {Name: "pod"}},
+	}
+	for i := range o.Gone {
+		gone := &o.Gone[i]
+		claims, pods := claimsAndPods(gone.Claims)
+		table.Add(cmp.Or(gone.Node, "<shared>"), gone.Driver, gone.Pool, gone.Name, orNone(claims...), orNone(pods...))
+	}
+	return table
 }
 
 func (o *Overview) poolTable(title string) *output.Rows {

@@ -20,21 +20,31 @@ type Total struct {
 	IncompletePools int              `json:"incompletePools"`
 	Usage           inventory.Usage  `json:"usage"`
 	States          inventory.Counts `json:"devices"`
+	// Gone counts the devices that claims have and no slice publishes any more. States
+	// leave them out.
+	Gone int `json:"gone,omitempty"`
 }
 
-// totals are those of each driver, in the order of their names.
-func totals(pools []Pool) []Total {
+// totals are those of each driver, which may have no pool any more, in the order of their names.
+func totals(pools []Pool, gone []inventory.GoneDevice) []Total {
 	all := []Total{}
 	index := map[string]int{}
 	nodes := map[[2]string]bool{}
-	for i := range pools {
-		pool := &pools[i]
-		at, known := index[pool.Driver]
+	indexOf := func(driver string) int {
+		at, known := index[driver]
 		if !known {
 			at = len(all)
-			index[pool.Driver] = at
-			all = append(all, Total{Driver: pool.Driver})
+			index[driver] = at
+			all = append(all, Total{Driver: driver})
 		}
+		return at
+	}
+	for i := range gone {
+		all[indexOf(gone[i].Driver)].Gone++
+	}
+	for i := range pools {
+		pool := &pools[i]
+		at := indexOf(pool.Driver)
 		if on := [2]string{pool.Driver, pool.Node}; pool.Node != "" && !nodes[on] {
 			nodes[on] = true
 			all[at].Nodes++
@@ -93,6 +103,9 @@ func percent(part float64) string {
 func (o *Overview) totalTable() *output.Rows {
 	columns := []output.Column{{Name: "driver"}, {Name: "nodes"}, {Name: "pools"}, {Name: "incomplete"}, {Name: "devices"}}
 	table := &output.Rows{Title: "Total of each driver:", Columns: append(columns, o.stateColumns()...)}
+	if len(o.Gone) > 0 {
+		table.Columns = append(table.Columns, output.Column{Name: inventory.Gone.String()})
+	}
 	for i := range o.Totals {
 		total := &o.Totals[i]
 		devices := 0
@@ -100,7 +113,11 @@ func (o *Overview) totalTable() *output.Rows {
 			devices += count
 		}
 		cells := []string{total.Driver, strconv.Itoa(total.Nodes), strconv.Itoa(total.Pools), strconv.Itoa(total.IncompletePools), strconv.Itoa(devices)}
-		table.Add(append(cells, stateCells(total.Usage, &total.States)...)...)
+		cells = append(cells, stateCells(total.Usage, &total.States)...)
+		if len(o.Gone) > 0 {
+			cells = append(cells, strconv.Itoa(total.Gone))
+		}
+		table.Add(cells...)
 	}
 	return table
 }

@@ -17,21 +17,23 @@ type view struct {
 	tables output.Tables
 	// nothing says why there is nothing to show.
 	nothing string
+	// unseen says what could not be read, if anything.
+	unseen string
 }
 
 func (c *command) overviewOf(ctx context.Context, w *world) *view {
 	shown := w.overview(ctx, &c.filter)
-	return &view{value: shown, tables: shown.tables(), nothing: c.nothing(w, shown)}
+	return &view{value: shown, tables: shown.tables(), nothing: c.nothing(w, shown), unseen: shown.Unseen}
 }
 
 // nothing says why an overview shows nothing.
 func (c *command) nothing(w *world, shown *Overview) string {
 	switch {
-	case len(w.slices) == 0:
+	case len(w.slices)+len(shown.Gone) == 0:
 		return "no driver has published a ResourceSlice"
 	case len(shown.Totals) == 0:
 		return "no pool matches " + c.filter.unmatched(w)
-	case c.filter.problems && len(shown.Pools)+len(shown.Waiting) == 0:
+	case c.filter.problems && len(shown.Pools)+len(shown.Gone)+len(shown.Waiting) == 0:
 		return "no problems"
 	}
 	return ""
@@ -40,9 +42,9 @@ func (c *command) nothing(w *world, shown *Overview) string {
 func nodeOf(w *world, name string) *view {
 	devices := w.devices(name)
 	if len(devices) == 0 {
-		return &view{value: devices, nothing: fmt.Sprintf("node %s has no devices of its own", name)}
+		return &view{value: devices, nothing: fmt.Sprintf("node %s has no devices of its own", name), unseen: w.unseen}
 	}
-	return &view{value: devices, tables: output.Tables{deviceTable(devices)}}
+	return &view{value: devices, tables: output.Tables{deviceTable(devices)}, unseen: w.unseen}
 }
 
 func pathOf(steps []Step) *view {
@@ -73,8 +75,12 @@ func (c *command) print(out io.Writer, v *view) error {
 	return v.tables.Print(out, c.output.Format, screen.Of(c.streams.Out) != nil && os.Getenv("NO_COLOR") == "")
 }
 
-// tell tells the user why nothing is shown.
+// tell tells the user why nothing is shown, and once what could not be read.
 func (c *command) tell(v *view) {
+	if v.unseen != "" && !c.toldUnseen {
+		c.toldUnseen = true
+		c.streams.Tell("%s\n", v.unseen)
+	}
 	if v.nothing != "" {
 		c.streams.Tell("%s\n", v.nothing)
 	}

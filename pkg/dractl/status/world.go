@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
@@ -22,6 +24,9 @@ type world struct {
 	pods   []*corev1.Pod
 	// failures are the events about failures to prepare.
 	failures []*corev1.Event
+	// rules are the DeviceTaintRules, and unseen says why they are not known, if so.
+	rules  []inventory.TaintRule
+	unseen string
 }
 
 // failedPrepare is the reason of the events of a kubelet that cannot prepare.
@@ -46,7 +51,13 @@ func read(ctx context.Context, client kubernetes.Interface) (*world, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	return &world{pointers(slices.Items), pointers(claims.Items), pointers(pods.Items), pointers(events.Items)}, nil
+	w := &world{slices: pointers(slices.Items), claims: pointers(claims.Items), pods: pointers(pods.Items), failures: pointers(events.Items)}
+	rules, unseen, err := taintrules.List(ctx, client)
+	w.unseen = unseen
+	for _, rule := range rules {
+		w.rules = append(w.rules, inventory.TaintRuleOf(rule))
+	}
+	return w, err
 }
 
 // publishes reports whether there is a slice of a node.
@@ -68,6 +79,7 @@ func (w *world) inventory() *inventory.Inventory {
 		Nodes:       func() []string { return nil },
 		Slices:      w.published,
 		Allocations: w.allocations,
+		TaintRules:  func() ([]inventory.TaintRule, string) { return w.rules, w.unseen },
 		Changes:     func() uint64 { return 0 },
 	}
 	return source.Take()
@@ -76,14 +88,8 @@ func (w *world) inventory() *inventory.Inventory {
 func (w *world) published() []inventory.Slice {
 	all := make([]inventory.Slice, len(w.slices))
 	for i, slice := range w.slices {
-		all[i] = inventory.Slice{
-			Driver: slice.Spec.Driver, Pool: slice.Spec.Pool.Name, Name: slice.Name,
-			Generation: slice.Spec.Pool.Generation, Count: slice.Spec.Pool.ResourceSliceCount,
-			Devices: inventory.NamesOf(slice.Spec.Devices), Sharing: inventory.SharingOf(&slice.Spec), Taints: taintsOf(slice),
-		}
-		if slice.Spec.NodeName != nil {
-			all[i].Node = *slice.Spec.NodeName
-		}
+		all[i] = inventory.SliceOf(slice)
+		all[i].Taints = taintsOf(slice)
 	}
 	return all
 }
@@ -95,11 +101,7 @@ func taintsOf(slice *resourcev1.ResourceSlice) map[string][]inventory.Taint {
 			if byDevice == nil {
 				byDevice = map[string][]inventory.Taint{}
 			}
-			shown := inventory.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
-			if taint.TimeAdded != nil {
-				shown.TimeAdded = taint.TimeAdded.Time
-			}
-			byDevice[slice.Spec.Devices[i].Name] = append(byDevice[slice.Spec.Devices[i].Name], shown)
+			byDevice[slice.Spec.Devices[i].Name] = append(byDevice[slice.Spec.Devices[i].Name], inventory.TaintOf(&taint))
 		}
 	}
 	return byDevice
@@ -122,6 +124,7 @@ func (w *world) allocations() []inventory.Allocation {
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
 			allocation := inventory.AllocationOf(claim, result)
+			allocation.Node, allocation.Covered = plan.NodeOf(claim), true
 			has := &allocation.Claim
 			has.Pods, has.Prepared = pods, used || reported(claim, result)
 			if !has.Prepared && has.Failure == "" {

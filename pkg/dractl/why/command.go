@@ -29,6 +29,7 @@ type command struct {
 	templates fleet.Templates
 	managed   lifecycle.ManagedNodes
 	all       bool
+	plugins   string
 	output    output.Flag
 }
 
@@ -50,8 +51,9 @@ the cluster: the ConfigMap kube-system/kwok-dra and custom resources, unless -f 
 --config-map names others. A Pod that runs, has ended or asks for no device gets one
 line. The exit code is 0 whenever there is an answer.
 
-The command reads nodes, slices, classes, claims, their templates, Pods and events.
-Without the right to read the configuration of kwok-dra it says less of Pods that
+The command reads nodes, slices, classes, claims, their templates, DeviceTaintRules,
+Pods and events. With --plugins-dir it also asks the plugins of real drivers, by their
+sockets there, which drivers they are of. Without the right to read the configuration of kwok-dra it says less of Pods that
 have a node.`
 
 const example = `  # Why does this Pod wait?
@@ -82,6 +84,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c.templates.AddTo(made)
 	fleet.AddManaged(made, &c.managed)
 	made.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "list the Pods that wait in all namespaces")
+	made.Flags().StringVar(&c.plugins, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, to say which real drivers are registered")
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
 	return made
 }
@@ -139,6 +142,9 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, namespa
 	if err != nil {
 		return nil, nil, err
 	}
+	if known.Unseen != "" {
+		c.streams.Tell("%s\n", known.Unseen)
+	}
 	known.Now = time.Now()
 	if set == nil {
 		return known, pods, nil
@@ -148,6 +154,13 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, namespa
 		return nil, nil, err
 	}
 	known.Configure(set, &c.managed, drivers)
+	if c.plugins != "" {
+		opened, err := openPlugins(c.plugins)
+		if err != nil {
+			return nil, nil, err
+		}
+		known.Sidecar.Registered = opened.isRegistered
+	}
 	return known, pods, nil
 }
 

@@ -25,8 +25,11 @@ export function commandsFor({ item, pool, device }) {
   }
   if (item.node === undefined) return all;
   all.push({ about: "All devices of the node", text: line("kwok-dractl", "status", "node", item.node) });
-  if (device.state === "tainted") all.push({ about: "Mend what was broken so", text: line("kubectl", "annotate", "node", item.node, `${taints}-`) });
-  else all.push({ about: "Break it", text: line("kubectl", "annotate", "node", item.node, `${taints}=${pool.driver}/${device.name}:example.com/broken:NoExecute`) });
+  const rules = (device.taints ?? []).map((taint) => taint.rule).filter(Boolean);
+  for (const rule of new Set(rules)) all.push({ about: `Show DeviceTaintRule ${rule}`, text: line("kubectl", "get", "devicetaintrule", rule, "-o", "yaml") });
+  const isBroken = (device.taints ?? []).some((taint) => !taint.rule);
+  if (device.state === "tainted" && isBroken) all.push({ about: "Mend what was broken so", text: line("kubectl", "annotate", "node", item.node, `${taints}-`) });
+  else if (device.state !== "tainted") all.push({ about: "Break it", text: line("kubectl", "annotate", "node", item.node, `${taints}=${pool.driver}/${device.name}:example.com/broken:NoExecute`) });
   return all;
 }
 

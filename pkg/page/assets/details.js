@@ -70,6 +70,7 @@ export class Details {
     if (left > 0) say("", `and ${left} more claims`);
     for (const taint of device.taints ?? []) {
       say("Taint", taintText(taint));
+      if (taint.rule) say("by", `DeviceTaintRule ${taint.rule}`);
       say("since", new Date(taint.timeAdded).toLocaleString());
     }
     return list;

@@ -1,5 +1,6 @@
 import { Details } from "./details.js";
 import { follow } from "./feed.js";
+import { Gone } from "./gone.js";
 import { Grid } from "./grid.js";
 import { group, labelsOf, plural } from "./groups.js";
 import { locate, move, placeOf } from "./keys.js";
@@ -17,6 +18,7 @@ const instanceType = "node.kubernetes.io/instance-type";
 const live = new Model();
 let model = live; // or one of the fleet as it was
 const grid = new Grid($("grid"), $("canvas"));
+const gone = new Gone($("gone"));
 const labels = new Labels(() => draw());
 const details = new Details($("details"), { search: searchFor, drawn: () => drawDetails() });
 const fields = { search: $("search"), terms: $("terms"), problem: $("problem"), by: $("group"), label: $("label"), labels: $("labels") };
@@ -45,6 +47,7 @@ function goBack(answer) {
 
 function drawAll() {
   drawTotals($("totals"), model.drivers);
+  gone.show(live);
   draw();
 }
 

@@ -31,6 +31,8 @@ function order(a, b) {
 
 export class Model {
   drivers = [];
+  gone = [];
+  unseen = "";
   byId = new Map();
   ids = [];
 
@@ -54,6 +56,8 @@ export class Model {
     const added = this.byId.size !== before;
     for (const id of answer.removed ?? []) this.byId.delete(id);
     this.drivers = answer.drivers;
+    this.gone = answer.gone ?? [];
+    this.unseen = answer.unseen ?? "";
     if (added || answer.removed) this.ids = [...this.byId.values()].sort(order).map((item) => item.id);
     return added;
   }

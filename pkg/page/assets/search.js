@@ -19,7 +19,7 @@ const keys = {
   product: { kind: ({ product }, has) => has(product) },
   model: { kind: (described, has) => has(described.product) || factsOf(described, "model").some(has) },
   instance: { pool: (item, pool, has, instances) => has(instances?.get(item.node)) },
-  taint: { device: (device, has) => device.taints?.some((taint) => has(`${taint.key}=${taint.value ?? ""}:${taint.effect}`)) ?? false },
+  taint: { device: (device, has) => device.taints?.some((taint) => has(`${taint.key}=${taint.value ?? ""}:${taint.effect}${taint.rule ? ` ${taint.rule}` : ""}`)) ?? false },
   failure: { device: claims((claim, has) => has(claim.failure)) },
   blocked: { device: (device, has) => has(device.blockedBy) },
 };

@@ -53,28 +53,15 @@ func ContentOf(spec *resourcev1.ResourceSliceSpec) Content {
 
 // Observe makes an Observed of a slice.
 func Observe(slice *resourcev1.ResourceSlice) *Observed {
-	pool := &slice.Spec.Pool
 	observed := &Observed{
-		Meta: cached.MetaOf(slice),
-		Slice: inventory.Slice{
-			Driver:     slice.Spec.Driver,
-			Pool:       pool.Name,
-			Name:       slice.Name,
-			Generation: pool.Generation,
-			Count:      pool.ResourceSliceCount,
-			Devices:    inventory.NamesOf(slice.Spec.Devices),
-			Sharing:    inventory.SharingOf(&slice.Spec),
-			Facts:      inventory.FactsOf(&slice.Spec),
-			Taints:     taintsIn(slice.Spec.Devices),
-		},
+		Meta:            cached.MetaOf(slice),
+		Slice:           inventory.SliceOf(slice),
 		OwnerReferences: slice.OwnerReferences,
 		Content:         ContentOf(&slice.Spec),
 		Installation:    unique.Make(installation.Of(slice)).Value(), // one copy for the slices of a fleet
 		own:             ownLabelsOf(slice),
 	}
-	if slice.Spec.NodeName != nil {
-		observed.Node = *slice.Spec.NodeName
-	}
+	observed.Facts, observed.Taints = inventory.FactsOf(&slice.Spec), taintsIn(slice.Spec.Devices)
 	return observed
 }
 

@@ -18,7 +18,7 @@ func taintsIn(devices []resourcev1.Device) map[string][]inventory.Taint {
 		var taints []inventory.Taint
 		for _, taint := range devices[i].Taints {
 			if taint.TimeAdded != nil {
-				taints = append(taints, inventory.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect, TimeAdded: taint.TimeAdded.Time})
+				taints = append(taints, inventory.TaintOf(&taint))
 			}
 		}
 		if len(taints) == 0 {

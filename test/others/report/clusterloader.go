@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -18,37 +19,86 @@ type step struct {
 }
 
 // ReadJUnit reads how the steps of a load test ended, from the file that ClusterLoader2
-// writes.
-func ReadJUnit(file string) ([]Spec, error) {
+// writes, and how many seconds the test took. The entry for the whole test is no step: it
+// is among them only if it failed. The file has nothing of measurements that were
+// skipped; MarkSkipped finds them.
+func ReadJUnit(file string) (specs []Spec, seconds float64, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read report: %w", err)
+		return nil, 0, fmt.Errorf("read report: %w", err)
 	}
 	var suite struct {
 		Steps []step `xml:"testcase"`
 	}
 	if err := xml.Unmarshal(content, &suite); err != nil {
-		return nil, fmt.Errorf("read report %s: %w", file, err)
+		return nil, 0, fmt.Errorf("read report %s: %w", file, err)
 	}
-	var specs []Spec
 	for _, s := range suite.Steps {
 		spec := Spec{Name: s.title(), Result: Passed, Seconds: math.Round(s.Seconds*10) / 10}
 		if s.Failure != nil {
 			spec.Result, spec.Message = Failed, strings.TrimSpace(*s.Failure)
 		}
+		if s.isOverall() {
+			seconds += spec.Seconds
+			if spec.Result == Passed {
+				continue
+			}
+		}
 		specs = append(specs, spec)
 	}
-	return specs, nil
+	return specs, seconds, nil
 }
+
+// overall is in the name of the entry for the whole test, before the path of its configuration.
+const overall = " overall ("
+
+func (s step) isOverall() bool { return strings.Contains(s.Name, overall) }
 
 // title is the name without the program, and without where its configuration is.
 func (s step) title() string {
 	name := strings.TrimPrefix(s.Name, "ClusterLoaderV2 ")
-	title, _, _ := strings.Cut(name, " overall (")
+	title, _, _ := strings.Cut(name, overall)
 	if title != name {
 		title += " overall"
 	}
 	return title
+}
+
+// What ClusterLoader2 logs of a step that begins, and of a measurement that it skips.
+var (
+	begins = regexp.MustCompile(`\] Step "(.+)" started$`)
+	skips  = regexp.MustCompile(`\] (\S+): (.+, skipping the meas\w+)!$`)
+)
+
+// MarkSkipped finds the measurements in a log of ClusterLoader2 that were skipped, and says so
+// of their steps, which the report calls passed.
+func MarkSkipped(specs []Spec, log string) error {
+	content, err := os.ReadFile(log)
+	if err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	current := ""
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSpace(line)
+		if begun := begins.FindStringSubmatch(line); begun != nil {
+			current = begun[1]
+		}
+		skipped := skips.FindStringSubmatch(line)
+		if skipped == nil {
+			continue
+		}
+		found := false
+		for i := range specs {
+			spec := &specs[i]
+			if strings.Contains(spec.Name, ": "+current+" [") && strings.HasSuffix(spec.Name, "] - "+skipped[1]) {
+				spec.Result, spec.Message, found = Skipped, skipped[2], true
+			}
+		}
+		if !found {
+			return fmt.Errorf("read log %s: measurement %s was skipped, and no step is of it", log, skipped[1])
+		}
+	}
+	return nil
 }
 
 // latencies is a summary of ClusterLoader2.

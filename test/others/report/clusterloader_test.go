@@ -19,18 +19,64 @@ func TestReadJUnit(t *testing.T) {
         <failure type="">[timed out]</failure>
     </testcase>
 </testsuite>`), 0o600))
-	specs, err := ReadJUnit(file)
+	specs, seconds, err := ReadJUnit(file)
 	require.NoError(t, err)
+	require.InDelta(t, 95.1, seconds, 0)
 	require.Equal(t, []Spec{
-		{Name: "dra-steady-state overall", Result: Passed, Seconds: 95.1},
 		{Name: "dra-steady-state: [step: 01] Start measurements [00] - WaitForFinishedJobs", Result: Failed, Message: "[timed out]"},
 	}, specs)
 
 	require.NoError(t, os.WriteFile(file, []byte("<testsuite>"), 0o600))
-	_, err = ReadJUnit(file)
+	_, _, err = ReadJUnit(file)
 	require.ErrorContains(t, err, file)
-	_, err = ReadJUnit(file + ".none")
+	_, _, err = ReadJUnit(file + ".none")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// recorded is what ClusterLoader2 reports and logs of a test without Prometheus.
+const (
+	recorded = `<testsuite name="ClusterLoaderV2" tests="0" failures="0" errors="0" time="382.2">
+    <testcase name="ClusterLoaderV2 dra-steady-state overall (/src/config.yaml)" classname="ClusterLoaderV2" time="382.1"></testcase>
+    <testcase name="ClusterLoaderV2 dra-steady-state: [step: 01] Start measurements [00] - WaitForFinishedJobs" classname="ClusterLoaderV2" time="0.1"></testcase>
+    <testcase name="ClusterLoaderV2 dra-steady-state: [step: 01] Start measurements [01] - DRALatency" classname="ClusterLoaderV2" time="0"></testcase>
+    <testcase name="ClusterLoaderV2 dra-steady-state: [step: 02] Wait for jobs to finish [00] - WaitForFinishedJobs" classname="ClusterLoaderV2" time="382"></testcase>
+    <testcase name="ClusterLoaderV2 dra-steady-state: [step: 03] Gather [00] - DRALatency" classname="ClusterLoaderV2" time="0"></testcase>
+    <testcase name="ClusterLoaderV2 dra-steady-state: [step: 03] Gather [01] - DRALatency" classname="ClusterLoaderV2" time="0"></testcase>
+</testsuite>`
+	recordedLog = `I1127 10:00:00.000000       1 simple_test_executor.go:150] Step "[step: 01] Start measurements" started
+W1127 10:00:00.000000       1 prometheus_measurement.go:74] DRALatency: Prometheus is disabled, skipping the measurement!
+I1127 10:00:00.000000       1 simple_test_executor.go:172] Step "[step: 01] Start measurements" ended
+I1127 10:00:00.000000       1 simple_test_executor.go:150] Step "[step: 02] Wait for jobs to finish" started
+I1127 10:06:22.000000       1 simple_test_executor.go:172] Step "[step: 02] Wait for jobs to finish" ended
+I1127 10:06:22.000000       1 simple_test_executor.go:150] Step "[step: 03] Gather" started
+W1127 10:06:22.000000       1 prometheus_measurement.go:74] DRALatency: Prometheus is disabled, skipping the measurement!
+W1127 10:06:22.000000       1 prometheus_measurement.go:79] DRALatency: disabled, skipping the measuerment!
+`
+)
+
+// TestSkippedMeasurements: a step whose measurement was skipped has not passed, and the whole test
+// is neither a step nor counted twice in the time.
+func TestSkippedMeasurements(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "junit.xml"), filepath.Join(dir, "load.log")
+	require.NoError(t, os.WriteFile(file, []byte(recorded), 0o600))
+	require.NoError(t, os.WriteFile(log, []byte(recordedLog), 0o600))
+	specs, seconds, err := ReadJUnit(file)
+	require.NoError(t, err)
+	require.NoError(t, MarkSkipped(specs, log))
+	var results []Result
+	for _, spec := range specs {
+		results = append(results, spec.Result)
+	}
+	require.Equal(t, []Result{Passed, Skipped, Passed, Skipped, Skipped}, results)
+	require.Equal(t, "Prometheus is disabled, skipping the measurement", specs[1].Message)
+	var out bytes.Buffer
+	require.NoError(t, Table(&out, []*Suite{{Name: "load", Version: "v1", Specs: specs, Seconds: seconds}}))
+	require.Contains(t, out.String(), "load v1: 2 of 5 specs passed, 3 skipped in 6m22s\n")
+
+	require.ErrorContains(t, MarkSkipped(specs[:1], log), "measurement DRALatency was skipped, and no step is of it")
+	require.ErrorIs(t, MarkSkipped(specs, log+".none"), os.ErrNotExist)
 }
 
 func TestReadLatencies(t *testing.T) {

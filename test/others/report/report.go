@@ -46,6 +46,8 @@ type Suite struct {
 	Version    string `json:"version"`
 	Kubernetes string `json:"kubernetes"`
 	Specs      []Spec `json:"specs"`
+	// Seconds is how long the suite took, where that is more than its specs took.
+	Seconds float64 `json:"seconds,omitempty"`
 	// Measures are what the suite has measured, if that is what it is for.
 	Measures []Measure `json:"measures,omitempty"`
 	// Skipped says how to get what the suite runs from, which is why it has not run.

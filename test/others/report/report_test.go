@@ -105,7 +105,7 @@ failed: AfterSuite
 left out, since it needs a webhook:
   should reject
 log: driver.log
-driver v1.2.3 on Kubernetes 1.36.3: 1 of 4 specs passed, 1 left out in 13s
+driver v1.2.3 on Kubernetes 1.36.3: 1 of 4 specs passed, 1 left out, 1 skipped in 13s
 
 other v2: does not build
 `, out.String())

@@ -75,9 +75,15 @@ func (s *Suite) total() string {
 	if leftOut := s.Count(LeftOut); leftOut > 0 {
 		total += fmt.Sprintf(", %d left out", leftOut)
 	}
+	if skipped := s.Count(Skipped); skipped > 0 {
+		total += fmt.Sprintf(", %d skipped", skipped)
+	}
 	seconds := 0.0
 	for _, spec := range s.Specs {
 		seconds += spec.Seconds
+	}
+	if s.Seconds > 0 {
+		seconds = s.Seconds
 	}
 	return total + " in " + time.Duration(seconds*float64(time.Second)).Round(time.Second).String()
 }

@@ -1,0 +1,45 @@
+// The devices that claims have and that nobody publishes any more, and what could not be read.
+
+import { refill } from "./focus.js";
+import { plural } from "./groups.js";
+
+export class Gone {
+  #told = "";
+
+  constructor(section) {
+    this.section = section;
+    this.summary = section.querySelector("summary");
+    this.list = section.querySelector("ul");
+    this.unseen = section.querySelector("p");
+  }
+
+  // show draws what an answer says, unless it is there already. The drivers count all
+  // devices, the answer has the first.
+  show({ drivers, gone, unseen }) {
+    const told = JSON.stringify([gone, unseen]);
+    if (told === this.#told) return;
+    this.#told = told;
+    const count = drivers.reduce((n, driver) => n + (driver.gone ?? 0), 0);
+    this.section.hidden = count === 0 && unseen === "";
+    this.section.querySelector("details").hidden = count === 0;
+    this.summary.textContent = `${plural(count, "device")} of claims that no slice publishes any more`;
+    this.unseen.textContent = unseen;
+    this.unseen.hidden = unseen === "";
+    refill(this.list, gone.map(item));
+  }
+}
+
+function item({ node, driver, pool, name, claims = [] }) {
+  const entry = document.createElement("li");
+  const pods = claims.flatMap(({ namespace, pods = [] }) => pods.map((pod) => `${namespace}/${pod}`));
+  entry.append(span("who", `${driver}/${pool}/${name}`), span("where", node ? `node ${node}` : "shared"));
+  entry.append(span("reason", [`claim ${claims.map((claim) => `${claim.namespace}/${claim.name}`).join(", ")}`, ...pods.map((pod) => `Pod ${pod}`)].join(", ")));
+  return entry;
+}
+
+function span(className, text) {
+  const element = document.createElement("span");
+  element.className = className;
+  element.textContent = text;
+  return element;
+}

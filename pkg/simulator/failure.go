@@ -1,0 +1,70 @@
+package simulator
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// selectorError says that a selector fails for a device. The scheduler then chooses nothing
+// for the Pod, on no node.
+type selectorError struct {
+	by     selector
+	device device
+	err    error
+}
+
+// Error names the expression, the device, and the attribute that the device does not have.
+func (e *selectorError) Error() string {
+	text := fmt.Sprintf("the selector `%s` of the %s fails for device %s/%s/%s: ",
+		oneLine(e.by.expression), e.by.from, e.device.driver, e.device.pool, e.device.Name)
+	if missing := e.missingFact(); missing != "" {
+		return text + fmt.Sprintf("it has no %s (%s): guard it with has(), or with .? and orValue()", missing, missingKey.FindString(e.err.Error()))
+	}
+	return text + e.err.Error()
+}
+
+// oneLine is an expression without line breaks.
+func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
+
+// Unwrap is the error of the expression.
+func (e *selectorError) Unwrap() error { return e.err }
+
+// missingKey is how CEL says that a map has no such key.
+var missingKey = regexp.MustCompile(`no such key: (\w+)`)
+
+// missingFact names the attribute or capacity that the expression reads and the device does not
+// have, with its domain if the expression has one for it.
+func (e *selectorError) missingFact() string {
+	found := missingKey.FindStringSubmatch(e.err.Error())
+	if found == nil {
+		return ""
+	}
+	key := found[1]
+	reads := regexp.MustCompile(`(attributes|capacity)\s*\[\s*["']([^"']+)["']\s*\]\s*(?:\.` + key + `\b|\[\s*["']` + key + `["']\s*\])`)
+	for _, read := range reads.FindAllStringSubmatch(e.by.expression, -1) {
+		if kind, domain := read[1], read[2]; !e.device.hasFact(kind, domain, key) {
+			return strings.TrimSuffix(kind, "s") + " " + domain + "/" + key
+		}
+	}
+	return "attribute or capacity " + key
+}
+
+// hasFact reports whether a device has an attribute or a capacity, as CEL sees it: a name without
+// a domain is in the driver's.
+func (d device) hasFact(kind, domain, key string) bool {
+	names := []resourcev1.QualifiedName{resourcev1.QualifiedName(domain + "/" + key)}
+	if domain == d.driver {
+		names = append(names, resourcev1.QualifiedName(key))
+	}
+	for _, name := range names {
+		_, attribute := d.Attributes[name]
+		_, capacity := d.Capacity[name]
+		if kind == "attributes" && attribute || kind == "capacity" && capacity {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,51 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestRealDrivers: of a driver without templates the answer says whether it is registered, where
+// somebody knows.
+func TestRealDrivers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		registered bool
+		err        error
+		reason     string
+		details    []string
+	}{
+		"registered": {registered: true, reason: "not prepared yet: c", details: []string{
+			"the real driver gpu.example.com is registered with node n, and kwok-dra asks it to prepare the claims",
+			"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
+		}},
+		"not registered": {reason: "DRA driver gpu.example.com is not registered", details: []string{
+			"no template names driver gpu.example.com, and no plugin of it is registered with node n: start the driver with the folder of the node in kwok-dra's --plugins-dir",
+		}},
+		"not known": {err: errors.New("no folder"), reason: "not prepared yet: c", details: []string{
+			"whether driver gpu.example.com is registered with node n is not known: no folder",
+			"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.configuration = strings.ReplaceAll(s.configuration, "driver: gpu.example.com", "driver: other.example.com")
+			s.bind()
+			known, _ := s.cluster(t)
+			known.Sidecar.Registered = func(_ context.Context, node *corev1.Node, asked string) (bool, error) {
+				require.Equal(t, []string{"n", driver}, []string{node.Name, asked})
+				return test.registered, test.err
+			}
+			answer := known.Answer(t.Context(), s.pod)
+			require.Equal(t, Preparing, answer.State)
+			require.Equal(t, test.reason, answer.Reason)
+			require.Equal(t, test.details, answer.Details)
+		})
+	}
+}
