@@ -20,8 +20,10 @@ func (c *Controller) addHandlers() {
 		AddFunc:    func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(_, pod *observe.Pod) { c.podChanged(pod, false) },
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
+			key := types.NamespacedName(deleted.GetObjectName())
 			c.observer.states.changes.Add(1)
-			c.pods.loop.Add(types.NamespacedName(deleted.GetObjectName()))
+			c.observer.states.bound.Delete(key)
+			c.pods.loop.Add(key)
 			if pod := deleted.OptionalObj; pod != nil {
 				c.enqueueClaims(pod)
 			}

@@ -50,9 +50,10 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	o := r.observer
 	pod := o.Caches.Pods.Get(key)
 	if pod == nil {
-		r.gone(o.states.forgetPod(key))
+		r.gone(o.states.forgetPod(key, ""))
 		return nil
 	}
+	r.gone(o.states.forgetPod(key, pod.UID))
 	state := o.states.pod(key, pod.UID)
 	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil {
