@@ -42,6 +42,7 @@ func (c *Controller) addHandlers() {
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Claim]) {
 			c.observer.states.changes.Add(1)
+			c.observer.states.claimWrites.End(types.NamespacedName(deleted.GetObjectName()))
 			if deleted.OptionalObj != nil {
 				c.observer.states.claims.Delete(deleted.OptionalObj.UID)
 			}

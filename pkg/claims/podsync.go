@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,16 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
@@ -58,9 +63,11 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil {
 		o.states.markUnprepared(state)
-	}
-	if node == nil || state.unseen.Behind(pod.ResourceVersion) {
 		return nil
+	}
+	pod, err := o.freshest(ctx, state, pod)
+	if pod == nil || err != nil {
+		return err
 	}
 	if set == nil {
 		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
@@ -69,6 +76,33 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	s := &podSync{key, state, o.podView(ctx, &plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
 	r.begin(s)
 	return r.report(ctx, s, r.sync(ctx, s))
+}
+
+// freshest returns the Pod that the cache has, or nil as long as the cache has not seen our last write. If it does not see
+// that in time, the Pod is what the API server has.
+func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
+	key, last := observe.Key(pod), state.unseen.Answer()
+	switch state.unseen.Compare(pod.ResourceVersion) {
+	case expectations.Current:
+		o.states.podWrites.End(key)
+		return pod, nil
+	case expectations.Behind:
+		o.states.podWrites.Begin(key) // which brings the Pod back, should the event of the write not do so
+		return nil, nil
+	}
+	live, err := o.Client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
+		o.states.podWrites.Begin(key) // until the cache knows that it is gone
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get pod %s: %w", key, err)
+	}
+	if cached.Older(live.ResourceVersion, string(last)) {
+		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
+		o.states.doubtClaims()
+	}
+	return o.states.noteAnswer(state, live), nil
 }
 
 // podView adds what the caches say to a view.

@@ -63,7 +63,9 @@ func TestReplacedClaimIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
 		states := w.controller.observer.states
-		w.editClaim("c", func(claim *resourcev1.ResourceClaim) { claim.UID, claim.ManagedFields, claim.Status.Devices = "another", nil, nil })
+		w.editClaim("c", func(claim *resourcev1.ResourceClaim) {
+			claim.UID, claim.ManagedFields, claim.Status.Devices = "another", nil, nil
+		})
 		synctest.Wait()
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"edit": "yes"} })
 		w.settled()

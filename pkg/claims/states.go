@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // states is what is remembered of Pods and claims between two reconciliations. All
@@ -24,6 +26,8 @@ type states struct {
 	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their
 	// claimState, and bound the keys of Pods to their boundPod.
 	pods, claims, bound sync.Map
+	// podWrites and claimWrites have Pods and claims with writes that the cache has not seen.
+	podWrites, claimWrites expectations.Deadlines[types.NamespacedName]
 
 	mu sync.Mutex
 	// users are of claims that are prepared, as in the kubelet's checkpoint.
@@ -173,6 +177,7 @@ func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotte
 	}
 	forgotten = state.(*podState)
 	s.pods.Delete(key)
+	s.podWrites.End(key)
 	if len(forgotten.claims) > 0 {
 		return forgotten, s.markUnprepared(forgotten)
 	}
@@ -183,6 +188,24 @@ func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotte
 func (s *states) claim(uid types.UID) *claimState {
 	state, _ := s.claims.LoadOrStore(uid, &claimState{})
 	return state.(*claimState)
+}
+
+// noteAnswer notes what the API server has answered of a Pod, and returns it without what nothing needs.
+func (s *states) noteAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
+	pod.ManagedFields = nil
+	state.unseen.Answered(expectations.Version(pod.ResourceVersion))
+	s.podWrites.Begin(observe.Key(pod))
+	return pod
+}
+
+// doubtClaims ends the wait for the cache of all claims, since the API server has gone back to a backup.
+func (s *states) doubtClaims() {
+	for _, known := range s.claims.Range {
+		state := known.(*claimState)
+		state.Lock()
+		state.unseen.Expire()
+		state.Unlock()
+	}
 }
 
 // markPrepared notes that claims are prepared for a Pod, and counts those for which it is

@@ -69,8 +69,11 @@ func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) er
 // show writes entries unless the claim shows them. The last try writes any version: who
 // writes the claim without end, as kube-controller-manager does (kubernetes#141274), would
 // have the Pod wait as long, and the API server refuses entries of what is not allocated.
-func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) (err error) {
-	claim := w.latest(state, want.Claim)
+func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) error {
+	claim, err := w.latest(ctx, state, want.Claim)
+	if err != nil {
+		return err
+	}
 	want.Claim = claim
 	if claim.Status.Allocation == nil {
 		return nil
@@ -104,7 +107,7 @@ func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
-	state.unseen.Answer = observe.SlimClaim(stored)
+	w.noteAnswer(state, stored)
 	return nil
 }
 
@@ -174,8 +177,8 @@ func (w *writer) refresh(ctx context.Context, state *claimState, claim *resource
 	if err != nil || live.UID != claim.UID {
 		return false
 	}
-	state.unseen.Answer = observe.SlimClaim(live)
-	return cached.Older(claim.ResourceVersion, live.ResourceVersion)
+	w.noteAnswer(state, live)
+	return live.ResourceVersion != claim.ResourceVersion
 }
 
 // applyEntry is an entry to apply.
@@ -221,18 +224,39 @@ func since(claim *resourcev1.ResourceClaim, id plan.DeviceID, condition metav1.C
 	return now
 }
 
+// noteAnswer notes what the API server has answered of a claim.
+func (w *writer) noteAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	slim := observe.SlimClaim(claim)
+	state.unseen.Answered(slim)
+	w.observer.states.claimWrites.Begin(observe.Key(slim))
+	return slim
+}
+
 // latest returns the newest known version of a claim. What was read before the
 // state was locked may be out of date by now, as may be the cache: then the API
-// server's answer to the last write is newer.
-func (w *writer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	seen := w.observer.Caches.Claims.Observed(observe.Key(claim))
-	if seen != nil && !state.unseen.Behind(seen.ResourceVersion) && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
-		return seen.Decode()
+// server's answer to the last write is newer. If the cache does not see that write in time, the claim is
+// what the API server has.
+func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	key := observe.Key(claim)
+	if seen := w.observer.Caches.Claims.Observed(key); seen != nil && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
+		claim = seen.Decode()
 	}
-	if answer := state.unseen.Answer; answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
-		return answer
+	switch state.unseen.Compare(claim.ResourceVersion) {
+	case expectations.Current:
+		w.observer.states.claimWrites.End(key)
+		return claim, nil
+	case expectations.Behind:
+		w.observer.states.claimWrites.Begin(key)
+		return state.unseen.Answer(), nil
 	}
-	return claim
+	live, err := w.observer.liveClaims(ctx, claim.Namespace)(claim.Name)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
+		return claim, nil // which nobody can write any more
+	case err != nil:
+		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
+	}
+	return w.noteAnswer(state, live), nil
 }
 
 // patchPod writes a part of a Pod's status, and goes on with the Pod as it is then. An older
@@ -249,8 +273,6 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
-	stored.ManagedFields = nil
-	s.state.unseen.Answer = expectations.Version(stored.ResourceVersion)
-	s.view.Pod = stored
+	s.view.Pod = w.observer.states.noteAnswer(s.state, stored)
 	return nil
 }
