@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -39,8 +40,8 @@ type podReconciler struct {
 	writer   *writer
 	loop     *loop.Loop[types.NamespacedName]
 	// healthDropped says that the API server drops allocatedResourcesStatus, since its
-	// feature gate ResourceHealthStatus is off.
-	healthDropped atomic.Bool
+	// feature gate ResourceHealthStatus is off. Each healthAskInterval it is asked again.
+	healthDropped, healthDropReported atomic.Bool
 }
 
 // podSync is one look at a Pod.
@@ -107,7 +108,6 @@ func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Po
 
 // podView adds what the caches say to a view.
 func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
-	v.Claims.Known = o.Caches.Claims.Of(v.Pod)
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
@@ -143,6 +143,7 @@ func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
 // there is nothing to write.
 func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
+		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
 		s.view.HealthDropped = r.healthDropped.Load()
 		next, err := plan.ForPod(ctx, s.view, time.Now())
 		if next.Confirm {
@@ -198,6 +199,11 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 			return err
 		}
 	}
+	for _, entries := range next.Entries { // others may have taken a claim back while the entries were written
+		if err := r.writer.confirm(ctx, s, entries.Claim); err != nil {
+			return err
+		}
+	}
 	if next.Call != nil {
 		r.observer.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
 	}
@@ -229,12 +235,50 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	return nil
 }
 
-// learnHealth notes whether the API server keeps what was written.
+// healthAskInterval is how often an API server that drops the health of devices is asked again, and healthAskPods how
+// many Pods are looked at for that.
+const (
+	healthAskInterval = 15 * time.Minute
+	healthAskPods     = 10
+)
+
+// learnHealth notes whether the API server keeps what was written. Once it does, all Pods show their health.
 func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.ContainerStatus) {
 	shown := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
-	if len(statuses) > 0 && !slices.ContainsFunc(statuses, shown) {
+	switch {
+	case len(statuses) == 0:
+	case !slices.ContainsFunc(statuses, shown):
 		r.healthDropped.Store(true)
-		klog.FromContext(ctx).Info("The API server does not keep allocatedResourcesStatus of Pods: its feature gate ResourceHealthStatus is off")
+		if !r.healthDropReported.Swap(true) {
+			klog.FromContext(ctx).Info("The API server does not keep allocatedResourcesStatus of Pods: its feature gate ResourceHealthStatus is off")
+		}
+	case r.healthDropReported.Swap(false):
+		klog.FromContext(ctx).Info("The API server keeps allocatedResourcesStatus of Pods now")
+		r.enqueueForHealth(math.MaxInt)
+	}
+}
+
+// askForHealth asks an API server that drops the health of devices again and again, until ctx ends: the feature gate may be
+// turned on, as by an upgrade.
+func (r *podReconciler) askForHealth(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		if r.healthDropped.Swap(false) {
+			r.enqueueForHealth(healthAskPods)
+		}
+	}, healthAskInterval)
+}
+
+// enqueueForHealth queues as many Pods that may have health to show, no matter which.
+func (r *podReconciler) enqueueForHealth(count int) {
+	o := r.observer
+	for pod := range o.Caches.Pods.All() {
+		if count <= 0 {
+			return
+		}
+		if pod.HasClaims() && !pod.Terminal && o.Caches.Nodes.Has(pod.Node) && o.Owner.Acts(pod.Node, true) {
+			r.loop.Add(observe.Key(pod))
+			count--
+		}
 	}
 }
 

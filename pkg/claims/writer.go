@@ -9,6 +9,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -74,10 +76,10 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	if err != nil {
 		return err
 	}
-	want.Claim = claim
-	if claim.Status.Allocation == nil {
-		return nil
+	if err := w.stillPlanned(s, want.Claim, claim); err != nil {
+		return err
 	}
+	want.Claim = claim
 	// Noted before the write: its answer may be lost, and the cache be late.
 	state.memory.Node = plan.NodeOf(claim)
 	if want.NamePods { // other Pods may have joined since it was planned
@@ -90,6 +92,31 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	}
 	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices, AnyVersion: last}
 	return w.apply(ctx, state, claim, write)
+}
+
+// confirm fails if a claim is no longer what a Pod was planned on, before that Pod is marked ready.
+func (w *writer) confirm(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
+	state := w.observer.states.claim(planned.UID)
+	state.Lock()
+	defer state.Unlock()
+	now, err := w.latest(ctx, state, planned)
+	if err != nil {
+		return err
+	}
+	return w.stillPlanned(s, planned, now)
+}
+
+// stillPlanned fails if a claim has been given back, or allocated otherwise, since a Pod was planned. The plan is made anew then.
+func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim) error {
+	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
+	gone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
+	before, after := planned.Status.Allocation, now.Status.Allocation
+	same := !gone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
+		before.AllocationTimestamp.Equal(after.AllocationTimestamp) && apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results)
+	if same { // parameters are no part of it: the API server may print them anew
+		return nil
+	}
+	return apierrors.NewConflict(resourcev1.Resource("resourceclaims"), planned.Name, fmt.Errorf("its allocation has changed since pod %s was planned", s.key))
 }
 
 // apply makes the entries a field manager's only ones in a claim. Entries
@@ -237,17 +264,20 @@ func (w *writer) noteAnswer(state *claimState, claim *resourcev1.ResourceClaim) 
 // server's answer to the last write is newer. If the cache does not see that write in time, the claim is
 // what the API server has.
 func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
-	key := observe.Key(claim)
-	if seen := w.observer.Caches.Claims.Observed(key); seen != nil && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
-		claim = seen.Decode()
+	key, seen := observe.Key(claim), w.observer.Caches.Claims.Observed(observe.Key(claim))
+	if seen == nil || seen.UID != claim.UID {
+		return newer(claim, state.unseen.Answer()), nil
 	}
-	switch state.unseen.Compare(claim.ResourceVersion) {
+	switch state.unseen.Compare(seen.ResourceVersion) {
 	case expectations.Current:
 		w.observer.states.claimWrites.End(key)
+		if cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
+			return seen.Decode(), nil
+		}
 		return claim, nil
 	case expectations.Behind:
 		w.observer.states.claimWrites.Begin(key)
-		return state.unseen.Answer(), nil
+		return newer(claim, state.unseen.Answer()), nil
 	}
 	live, err := w.observer.liveClaims(ctx, claim.Namespace)(claim.Name)
 	switch {
@@ -257,6 +287,14 @@ func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev
 		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
 	}
 	return w.noteAnswer(state, live), nil
+}
+
+// newer returns the newer one of two versions of a claim. The second may be nil.
+func newer(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	if other != nil && cached.Older(claim.ResourceVersion, other.ResourceVersion) {
+		return other
+	}
+	return claim
 }
 
 // patchPod writes a part of a Pod's status, and goes on with the Pod as it is then. An older
