@@ -210,6 +210,8 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	switch {
 	case next.Failure != nil:
 		r.failed(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
+	case next.UnprepareFailure != nil:
+		r.failedToUnprepare(ctx, s, next.UnprepareFailure, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)
@@ -282,11 +284,26 @@ func (r *podReconciler) enqueueForHealth(count int) {
 	}
 }
 
+// unprepareEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared. Drivers are asked more often.
+const unprepareEventInterval = 10 * time.Minute
+
+// failedToUnprepare reports that the claims of a Pod that ends cannot be unprepared yet. They are tried again after a while.
+func (r *podReconciler) failedToUnprepare(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
+	r.ended(s, driversIn(s.view), failure)
+	s.state.memory.UnprepareFailed = true
+	if told := &s.state.unprepareEvent; told.message != failure.Error() || time.Since(told.at) >= unprepareEventInterval {
+		*told = toldFailure{failure.Error(), time.Now()}
+		r.event(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
+		klog.FromContext(ctx).V(2).Info("Could not unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
+	}
+	r.loop.AddAfter(s.key, retry)
+}
+
 // failed tells of a failure. The Pod is tried again after a while.
 func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.ended(s, driversIn(s.view), failure)
-	r.event(s, failure)
+	r.eventFailedPrepare(s, failure)
 	next := time.Now().Add(retry)
 	if s.waits() {
 		r.observer.states.noteFailure(s.key, s.state.uid, failure, next)
@@ -311,7 +328,7 @@ func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error
 	// The API server refuses as invalid what a status may not contain for lack of permission.
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 	if forbidden || r.loop.Failures(s.key) >= loop.Patience {
-		r.event(s, err)
+		r.eventFailedPrepare(s, err)
 	}
 	return err
 }
@@ -335,11 +352,16 @@ func (r *podReconciler) pend(s *podSync) {
 	}
 	s.state.pending = pending.Error()
 	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.event(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
+	r.eventFailedPrepare(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
 }
 
 // event tells of a failure in the name of the node's kubelet.
-func (r *podReconciler) event(s *podSync, err error) {
+func (r *podReconciler) event(s *podSync, reason string, message error) {
 	recorder := r.observer.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
-	recorder.Event(s.view.Pod, corev1.EventTypeWarning, v1alpha1.ReasonFailedPrepare, v1alpha1.EventMessage(plan.EventMessage(err)))
+	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
+}
+
+// eventFailedPrepare tells that the claims of a Pod cannot be prepared, as the kubelet does.
+func (r *podReconciler) eventFailedPrepare(s *podSync, err error) {
+	r.event(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
 }

@@ -75,8 +75,16 @@ type podState struct {
 	standby bool
 	// operation is under way.
 	operation kubeletOperation
+	// unprepareEvent is the last event of a failure to unprepare the claims.
+	unprepareEvent toldFailure
 	// pending is what the Pod was told while no configuration was in force.
 	pending string
+}
+
+// toldFailure is a failure of which an event tells, and since when.
+type toldFailure struct {
+	message string
+	at      time.Time
 }
 
 // preparedClaim is a claim that is prepared for a Pod.

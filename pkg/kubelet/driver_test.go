@@ -102,7 +102,7 @@ func TestUnprepareAnswers(t *testing.T) {
 			require.NoError(t, err)
 		}
 		test.change(d)
-		answer, err := d.Unprepare()
+		answer, err := d.Unprepare(nil)
 		require.Equal(t, test.err, err, name)
 		require.Equal(t, test.want, answer, name)
 	}

@@ -46,6 +46,11 @@ const (
 	// text are the kubelet's; the end of the message is the cause.
 	ReasonFailedPrepare = "FailedPrepareDynamicResources"
 
+	// ReasonFailedUnprepare is on a Pod that ends. Its claims cannot be unprepared, as while their
+	// driver is not there, and it waits for that; the message has the cause, and what ends the wait.
+	// A kubelet sends no such event.
+	ReasonFailedUnprepare = "FailedUnprepareDynamicResources"
+
 	// ReasonWaitingForNode is on a Pod, with --explain-pods-after. It has claims and no node;
 	// the message says why, as kwok-dractl why does.
 	ReasonWaitingForNode = "WaitingForNode"
