@@ -311,6 +311,7 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
+	plan.KeepClaimNames(stored, pod)
 	s.view.Pod = w.observer.states.noteAnswer(s.state, stored)
 	return nil
 }

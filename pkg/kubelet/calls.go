@@ -112,7 +112,7 @@ func (c *calls) release() {
 		there.Insert(pod.UID)
 	}
 	for pod := range users.Difference(there) {
-		if !c.rests(pod) {
+		if !c.rests(pod) && !c.node.Caches.HasConsumer(c.node.name, pod) {
 			c.beginUnprepare(pod, nil, func() {})
 		}
 	}

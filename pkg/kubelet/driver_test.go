@@ -142,3 +142,21 @@ func TestHealthOfDevice(t *testing.T) {
 		require.Equal(t, plan.Health{ResourceHealth: corev1.ResourceHealth{ResourceID: corev1.ResourceID(test.want), Health: corev1.ResourceHealthStatusUnknown}}, *health)
 	}
 }
+
+// TestUnprepareWhilePluginIsAway: a driver is not called whose plugin is away by what Stages say, though its socket is there.
+func TestUnprepareWhilePluginIsAway(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[lifecycle.Plugin]string{
+		lifecycle.PluginSilent: "NodeUnprepareResources: rpc error: code = Unavailable",
+		lifecycle.PluginGone:   "DRA driver real.example.com is not registered",
+	} {
+		n := newDriver(t).node
+		n.state = state
+		n.calls = &calls{node: n, ctx: t.Context(), byPod: map[types.UID]*call{}}
+		claim := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: []string{"real.example.com"}}
+		_, err := n.claims.Join("p", []claiminfo.Claim{claim})
+		require.NoError(t, err)
+		require.ErrorContains(t, n.calls.unprepare(t.Context(), "p", nil), want)
+		require.True(t, n.claims.Pods().Has("p"), "until the driver is back")
+	}
+}
