@@ -1,10 +1,18 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
@@ -26,7 +34,14 @@ func reconnect(next http.RoundTripper) http.RoundTripper { return reconnecting{n
 // RoundTrip implements http.RoundTripper. A request of a reflector fails only if
 // the API server refuses it; if no API server answers, the request is repeated
 // until the reflector ends.
+//
+// An API server accepts a watch from a version that it does not have yet, and is silent until it has. After a restore of
+// etcd from a backup that can last for hours, so such a watch is answered as expired: reflectors list anew then.
 func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
+	if t.isAhead(request) {
+		klog.FromContext(request.Context()).Info("The API server has gone back to older resource versions, as after a restore of etcd from a backup; listing anew", "path", request.URL.Path)
+		return expired(request)
+	}
 	for first := true; ; first = false {
 		response, err := t.RoundTripper.RoundTrip(request)
 		if !fillsCache(request) || !away(response, err) || !pause(request.Context(), wait.Jitter(reconnectPeriod, 1)) {
@@ -41,6 +56,52 @@ func (t reconnecting) RoundTrip(request *http.Request) (*http.Response, error) {
 			klog.FromContext(request.Context()).Info("Asking the API server until it answers", "path", request.URL.Path, "status", status, "err", err)
 		}
 	}
+}
+
+// probeTimeout bounds the question for the API server's newest version.
+const probeTimeout = 10 * time.Second
+
+// isAhead reports whether a watch is to begin at a version that the API server does not have yet. It is false where that is
+// not known.
+func (t reconnecting) isAhead(request *http.Request) bool {
+	query := request.URL.Query()
+	from := query.Get("resourceVersion")
+	if request.Method != http.MethodGet || !query.Has("watch") || from == "" || from == "0" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), probeTimeout)
+	defer cancel()
+	probe := request.Clone(ctx)
+	newest := url.Values{"limit": {"1"}}
+	if selector := query.Get("fieldSelector"); strings.HasPrefix(selector, "metadata.name=") { // who may list only this may list no other
+		newest.Set("fieldSelector", selector)
+	}
+	probe.URL.RawQuery = newest.Encode()
+	probe.Header.Set("Accept", "application/json")
+	response, err := t.RoundTripper.RoundTrip(probe)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = response.Body.Close() }()
+	var list metav1.PartialObjectMetadataList
+	if response.StatusCode != http.StatusOK || json.NewDecoder(response.Body).Decode(&list) != nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(list.ResourceVersion, from)
+	return err == nil && order < 0
+}
+
+// expired is the answer to a watch from a version that the API server does not have.
+func expired(request *http.Request) (*http.Response, error) {
+	status := apierrors.NewResourceExpired("the resource version is newer than that of the API server").Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Request: request, Body: io.NopCloser(bytes.NewReader(body)),
+	}, nil
 }
 
 // fillsCache tells the lists and watches of reflectors from what is asked in

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,5 +116,69 @@ func TestReconnectEnds(t *testing.T) {
 		_, err := o.client(t).CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		require.Error(t, err)
 		require.Greater(t, o.asked.Load(), int64(20))
+	})
+}
+
+// restored is an API server with one ConfigMap, whose versions go back when etcd is restored from a backup.
+type restored struct {
+	mu      sync.Mutex
+	version int
+	cut     context.CancelFunc
+}
+
+func (r *restored) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}, "Audit-Id": {"b7a2"}}, Request: request}
+	query := request.URL.Query()
+	from, _ := strconv.Atoi(query.Get("resourceVersion"))
+	switch {
+	case query.Has("sendInitialEvents"):
+		answer.StatusCode, answer.Body = http.StatusNotFound, http.NoBody
+	case query.Has("watch"): // silent, also where it is from a version that is not there yet
+		ctx, cut := context.WithCancel(request.Context())
+		r.cut = cut
+		events, end := io.Pipe()
+		context.AfterFunc(ctx, func() { _ = end.CloseWithError(io.EOF) })
+		answer.Body = events
+	case from > r.version:
+		answer.StatusCode = http.StatusGatewayTimeout
+		answer.Header.Set("Retry-After", "1")
+		answer.Body = io.NopCloser(strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Timeout", "code": 504,
+			"details": {"retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}}`))
+	default:
+		answer.Body = io.NopCloser(strings.NewReader(fmt.Sprintf(`{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "%d"},
+			"items": [{"metadata": {"name": "c", "resourceVersion": "%d"}}]}`, r.version, r.version)))
+	}
+	return answer, nil
+}
+
+// TestWatchesOfRestoredBackup: a cache that watches from a version that the API server no longer has is filled anew, though the
+// API server accepts the watch and is silent.
+func TestWatchesOfRestoredBackup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(quiet(t))
+		server := &restored{version: 1000}
+		client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnect(server)})
+		require.NoError(t, err)
+		informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { informer.RunWithContext(ctx) })
+		version := func() string {
+			synctest.Wait()
+			require.Len(t, informer.GetStore().List(), 1)
+			return informer.GetStore().List()[0].(*corev1.ConfigMap).ResourceVersion
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, "1000", version())
+		server.mu.Lock()
+		server.version = 500
+		server.cut()
+		server.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.Equal(t, "500", version())
 	})
 }

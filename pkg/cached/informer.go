@@ -5,19 +5,26 @@ import (
 	"fmt"
 	"iter"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
+// Kept is what a cache can keep of an object.
+type Kept interface {
+	cache.Object
+	GetUID() types.UID
+}
+
 // Informer is the cache of one kind, and the watch that fills it. T is what the cache
 // keeps of an object.
-type Informer[T cache.Object] struct {
+type Informer[T Kept] struct {
 	shared cache.TypedSharedIndexInformer[T]
 	synced []cache.DoneChecker
 }
 
 // NewInformer makes an Informer of one that has not been started. The transform, if
 // there is one, makes a T of an object.
-func NewInformer[T cache.Object](shared cache.SharedIndexInformer, transform cache.TransformFunc) Informer[T] {
+func NewInformer[T Kept](shared cache.SharedIndexInformer, transform cache.TransformFunc) Informer[T] {
 	if err := shared.SetTransform(transform); err != nil {
 		panic(fmt.Sprintf("set the transform of an informer that has not been started: %v", err))
 	}
@@ -36,12 +43,30 @@ func Transform[From, To any](keep func(From) To) cache.TransformFunc {
 }
 
 // Handle calls a handler with what there is and with each change. Call it before Run.
+//
+// An object that replaces another of its name is added after the other is deleted, even if the
+// watch was broken meanwhile and the informer sees one update. So no handler mistakes two objects for one.
 func (i *Informer[T]) Handle(handler cache.TypedResourceEventHandler[T]) {
-	registration, err := i.shared.AddTypedEventHandler(handler)
+	registration, err := i.shared.AddTypedEventHandler(replacing[T]{handler})
 	if err != nil {
 		panic(fmt.Sprintf("add a handler to an informer that has not been started: %v", err))
 	}
 	i.synced = append(i.synced, registration.HasSyncedChecker())
+}
+
+// replacing turns an update to an object of another UID into a deletion and an addition.
+type replacing[T Kept] struct {
+	cache.TypedResourceEventHandler[T]
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (r replacing[T]) OnUpdate(before, now T) {
+	if before.GetUID() == now.GetUID() {
+		r.TypedResourceEventHandler.OnUpdate(before, now)
+		return
+	}
+	r.OnDelete(cache.DeletedObject[T]{OptionalObj: before})
+	r.OnAdd(now, false)
 }
 
 // Synced are done when the cache is complete, and each handler has been called with

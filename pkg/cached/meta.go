@@ -26,6 +26,9 @@ func (m *Meta) GetNamespace() string { return m.Namespace }
 // GetName is the name of the object.
 func (m *Meta) GetName() string { return m.Name }
 
+// GetUID is the UID of the object.
+func (m *Meta) GetUID() types.UID { return m.UID }
+
 // GetObjectMeta implements metav1.ObjectMetaAccessor, with a copy.
 func (m *Meta) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}

@@ -45,7 +45,10 @@ func (r *claimReconciler) sync(ctx context.Context, key types.NamespacedName) er
 	if !o.Owner.Acts(node, fake) {
 		return nil
 	}
-	view := o.claimView(set, r.writer.latest(state, claim), state.memory)
+	if claim, err = r.writer.latest(ctx, state, claim); err != nil {
+		return err
+	}
+	view := o.claimView(set, claim, state.memory)
 	next, planErr := plan.ForClaim(ctx, view, time.Now())
 	if next.Confirm {
 		if view.Unknown, err = o.unknown(ctx, view.Claim); err != nil {

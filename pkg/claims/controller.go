@@ -86,6 +86,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
+	running.Go(func() { c.pods.askForHealth(ctx) })
+	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
+	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down
 	running.Wait()
 }

@@ -67,8 +67,13 @@ func (d *drivers) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (
 	return d.templates.Entries(claim, pods)
 }
 
-// Unprepare implements plan.Driver. Templates have nothing to undo.
-func (d *drivers) Unprepare() (plan.Answer, error) { return d.real.Unprepare() }
+// Unprepare implements plan.Driver. Real drivers are asked only where no template fails.
+func (d *drivers) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	if answer, err := d.templates.Unprepare(last); err != nil {
+		return answer, err
+	}
+	return d.real.Unprepare(last)
+}
 
 // ReportsHealth implements plan.Driver.
 func (d *drivers) ReportsHealth() bool { return d.templates.ReportsHealth() || d.real.ReportsHealth() }

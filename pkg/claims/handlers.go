@@ -20,8 +20,10 @@ func (c *Controller) addHandlers() {
 		AddFunc:    func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(_, pod *observe.Pod) { c.podChanged(pod, false) },
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
+			key := types.NamespacedName(deleted.GetObjectName())
 			c.observer.states.changes.Add(1)
-			c.pods.loop.Add(types.NamespacedName(deleted.GetObjectName()))
+			c.observer.states.bound.Delete(key)
+			c.pods.loop.Add(key)
 			if pod := deleted.OptionalObj; pod != nil {
 				c.enqueueClaims(pod)
 			}
@@ -40,6 +42,7 @@ func (c *Controller) addHandlers() {
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Claim]) {
 			c.observer.states.changes.Add(1)
+			c.observer.states.claimWrites.End(types.NamespacedName(deleted.GetObjectName()))
 			if deleted.OptionalObj != nil {
 				c.observer.states.claims.Delete(deleted.OptionalObj.UID)
 			}

@@ -95,7 +95,9 @@ func (o *observer) users(claim *resourcev1.ResourceClaim, consumers []*corev1.Po
 	var prepared []*corev1.Pod
 	users := append(o.states.usersOf(claim.UID), joining)
 	for _, pod := range consumers {
-		if o.Caches.Nodes.Has(pod.Spec.NodeName) && (plan.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID)) {
+		// What a Pod does not name, but is reserved for it, was prepared before the name was dropped.
+		isPrepared := plan.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID) || !plan.NamesClaim(pod, claim)
+		if o.Caches.Nodes.Has(pod.Spec.NodeName) && isPrepared {
 			prepared = append(prepared, pod)
 		}
 	}

@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,16 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
@@ -34,8 +39,8 @@ type podReconciler struct {
 	writer   *writer
 	loop     *loop.Loop[types.NamespacedName]
 	// healthDropped says that the API server drops allocatedResourcesStatus, since its
-	// feature gate ResourceHealthStatus is off.
-	healthDropped atomic.Bool
+	// feature gate ResourceHealthStatus is off. Each healthAskInterval it is asked again.
+	healthDropped, healthDropReported atomic.Bool
 }
 
 // podSync is one look at a Pod.
@@ -50,16 +55,19 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	o := r.observer
 	pod := o.Caches.Pods.Get(key)
 	if pod == nil {
-		r.gone(o.states.forgetPod(key))
+		r.gone(o.states.forgetPod(key, ""))
 		return nil
 	}
+	r.gone(o.states.forgetPod(key, pod.UID))
 	state := o.states.pod(key, pod.UID)
 	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil {
 		o.states.markUnprepared(state)
-	}
-	if node == nil || state.unseen.Behind(pod.ResourceVersion) {
 		return nil
+	}
+	pod, err := o.freshest(ctx, state, pod)
+	if pod == nil || err != nil {
+		return err
 	}
 	if set == nil {
 		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
@@ -70,9 +78,36 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	return r.report(ctx, s, r.sync(ctx, s))
 }
 
+// freshest returns the Pod that the cache has, or nil as long as the cache has not seen our last write. If it does not see
+// that in time, the Pod is what the API server has.
+func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
+	key, last := observe.Key(pod), state.unseen.Answer()
+	switch state.unseen.Compare(pod.ResourceVersion) {
+	case expectations.Current:
+		o.states.podWrites.End(key)
+		return pod, nil
+	case expectations.Behind:
+		o.states.podWrites.Begin(key) // which brings the Pod back, should the event of the write not do so
+		return nil, nil
+	}
+	live, err := o.Client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID {
+		o.states.podWrites.Begin(key) // until the cache knows that it is gone
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get pod %s: %w", key, err)
+	}
+	if cached.Older(live.ResourceVersion, string(last)) {
+		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
+		o.states.doubtClaims()
+	}
+	plan.KeepClaimNames(live, pod)
+	return o.states.noteAnswer(state, live), nil
+}
+
 // podView adds what the caches say to a view.
 func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
-	v.Claims.Known = o.Caches.Claims.Of(v.Pod)
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
@@ -108,6 +143,7 @@ func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
 // there is nothing to write.
 func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
+		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
 		s.view.HealthDropped = r.healthDropped.Load()
 		next, err := plan.ForPod(ctx, s.view, time.Now())
 		if next.Confirm {
@@ -163,12 +199,19 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 			return err
 		}
 	}
+	for _, entries := range next.Entries { // others may have taken a claim back while the entries were written
+		if err := r.writer.confirm(ctx, s, entries.Claim); err != nil {
+			return err
+		}
+	}
 	if next.Call != nil {
 		r.observer.Kubelets.Call(s.view.Pod, s.view.Node, next.Call, s.view.Set.HasDriver)
 	}
 	switch {
 	case next.Failure != nil:
 		r.failed(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
+	case next.UnprepareFailure != nil:
+		r.failedToUnprepare(ctx, s, next.UnprepareFailure, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)
@@ -194,20 +237,26 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	return nil
 }
 
-// learnHealth notes whether the API server keeps what was written.
-func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.ContainerStatus) {
-	shown := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
-	if len(statuses) > 0 && !slices.ContainsFunc(statuses, shown) {
-		r.healthDropped.Store(true)
-		klog.FromContext(ctx).Info("The API server does not keep allocatedResourcesStatus of Pods: its feature gate ResourceHealthStatus is off")
+// unprepareEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared. Drivers are asked more often.
+const unprepareEventInterval = 10 * time.Minute
+
+// failedToUnprepare reports that the claims of a Pod that ends cannot be unprepared yet. They are tried again after a while.
+func (r *podReconciler) failedToUnprepare(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
+	r.ended(s, driversIn(s.view), failure)
+	s.state.memory.UnprepareFailed = true
+	if told := &s.state.unprepareEvent; told.message != failure.Error() || time.Since(told.at) >= unprepareEventInterval {
+		*told = toldFailure{failure.Error(), time.Now()}
+		r.event(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
+		klog.FromContext(ctx).V(2).Info("Could not unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 	}
+	r.loop.AddAfter(s.key, retry)
 }
 
 // failed tells of a failure. The Pod is tried again after a while.
 func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
 	r.ended(s, driversIn(s.view), failure)
-	r.event(s, failure)
+	r.eventFailedPrepare(s, failure)
 	next := time.Now().Add(retry)
 	if s.waits() {
 		r.observer.states.noteFailure(s.key, s.state.uid, failure, next)
@@ -232,7 +281,7 @@ func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error
 	// The API server refuses as invalid what a status may not contain for lack of permission.
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 	if forbidden || r.loop.Failures(s.key) >= loop.Patience {
-		r.event(s, err)
+		r.eventFailedPrepare(s, err)
 	}
 	return err
 }
@@ -256,11 +305,16 @@ func (r *podReconciler) pend(s *podSync) {
 	}
 	s.state.pending = pending.Error()
 	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.event(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
+	r.eventFailedPrepare(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
 }
 
 // event tells of a failure in the name of the node's kubelet.
-func (r *podReconciler) event(s *podSync, err error) {
+func (r *podReconciler) event(s *podSync, reason string, message error) {
 	recorder := r.observer.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
-	recorder.Event(s.view.Pod, corev1.EventTypeWarning, v1alpha1.ReasonFailedPrepare, v1alpha1.EventMessage(plan.EventMessage(err)))
+	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
+}
+
+// eventFailedPrepare tells that the claims of a Pod cannot be prepared, as the kubelet does.
+func (r *podReconciler) eventFailedPrepare(s *podSync, err error) {
+	r.event(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
 }

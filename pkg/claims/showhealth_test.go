@@ -2,6 +2,7 @@ package claims
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,29 @@ func TestHealthThatTheServerDrops(t *testing.T) {
 		w.wrote("health p")
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"a": "b"} })
 		w.editPod("q", run)
+		w.settled()
+	})
+}
+
+// TestHealthThatTheServerKeepsLater: an API server whose feature gate is turned on is asked again, at a slow pace, and then all
+// Pods show their health without being edited.
+func TestHealthThatTheServerKeepsLater(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := prepared(t, configuration(faithful), true)
+		w.dropHealth = true
+		w.editPod("p", run)
+		w.editPod("q", run)
+		w.takeCalls(false)
+		time.Sleep(10 * healthAskInterval)
+		calls := w.takeCalls(false)
+		require.NotEmpty(t, calls)
+		require.LessOrEqual(t, len(calls), 20)
+		w.Mu.Lock()
+		w.dropHealth = false
+		w.Mu.Unlock()
+		time.Sleep(healthAskInterval)
+		w.counted(map[string]int{"health p": 1, "health q": 1})
+		require.Equal(t, statusesOf("claim:c d/n/gpu-0=Unknown"), w.health())
 		w.settled()
 	})
 }

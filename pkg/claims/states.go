@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // states is what is remembered of Pods and claims between two reconciliations. All
@@ -24,6 +26,8 @@ type states struct {
 	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their
 	// claimState, and bound the keys of Pods to their boundPod.
 	pods, claims, bound sync.Map
+	// podWrites and claimWrites have Pods and claims with writes that the cache has not seen.
+	podWrites, claimWrites expectations.Deadlines[types.NamespacedName]
 
 	mu sync.Mutex
 	// users are of claims that are prepared, as in the kubelet's checkpoint.
@@ -65,14 +69,28 @@ type podState struct {
 	// Pod is out of date.
 	unseen expectations.Unseen[expectations.Version]
 	memory plan.PodMemory
-	// claims are those that are prepared for the Pod.
-	claims []types.UID
+	// claims are those that are prepared for the Pod, one of each name.
+	claims []preparedClaim
 	// standby says that another replica prepares them, and counts that.
 	standby bool
 	// operation is under way.
 	operation kubeletOperation
+	// unprepareEvent is the last event of a failure to unprepare the claims.
+	unprepareEvent toldFailure
 	// pending is what the Pod was told while no configuration was in force.
 	pending string
+}
+
+// toldFailure is a failure of which an event tells, and since when.
+type toldFailure struct {
+	message string
+	at      time.Time
+}
+
+// preparedClaim is a claim that is prepared for a Pod.
+type preparedClaim struct {
+	name string
+	uid  types.UID
 }
 
 // claimState is locked while the claim is written, so that Pods that share a
@@ -152,30 +170,27 @@ func (s *states) failureOf(consumers []resourcev1.ResourceClaimConsumerReference
 	return ""
 }
 
-// pod returns the state of a Pod. What a Pod had that had its name before is released.
+// pod returns the state of a Pod.
 func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
-	known, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
-	state := known.(*podState)
-	if state.uid != uid {
-		s.markUnprepared(state)
-		state = &podState{uid: uid}
-		s.pods.Store(key, state)
-	}
-	return state
+	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
+	return state.(*podState)
 }
 
-// forgetPod drops the state of a Pod that is gone. It returns the state, and the drivers of claims
-// that are no longer prepared, or nil where none was.
-func (s *states) forgetPod(key types.NamespacedName) (forgotten *podState, asked sets.Set[string]) {
-	if state, known := s.pods.LoadAndDelete(key); known {
-		forgotten = state.(*podState)
-		s.forgetWaiting(forgotten.uid)
-		if len(forgotten.claims) > 0 {
-			asked = s.markUnprepared(forgotten)
-		}
+// forgetPod drops the state that a name has of another Pod than the one with that UID, which is gone. It
+// returns the state, and the drivers of claims that are no longer prepared, or nil where none was.
+func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotten *podState, asked sets.Set[string]) {
+	state, known := s.pods.Load(key)
+	if !known || state.(*podState).uid == except {
+		return nil, nil
 	}
-	s.bound.Delete(key)
-	return forgotten, asked
+	forgotten = state.(*podState)
+	s.pods.Delete(key)
+	s.podWrites.End(key)
+	if len(forgotten.claims) > 0 {
+		return forgotten, s.markUnprepared(forgotten)
+	}
+	s.forgetWaiting(forgotten.uid)
+	return forgotten, nil
 }
 
 func (s *states) claim(uid types.UID) *claimState {
@@ -183,16 +198,39 @@ func (s *states) claim(uid types.UID) *claimState {
 	return state.(*claimState)
 }
 
+// noteAnswer notes what the API server has answered of a Pod, and returns it without what nothing needs.
+func (s *states) noteAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
+	pod.ManagedFields = nil
+	state.unseen.Answered(expectations.Version(pod.ResourceVersion))
+	s.podWrites.Begin(observe.Key(pod))
+	return pod
+}
+
+// doubtClaims ends the wait for the cache of all claims, since the API server has gone back to a backup.
+func (s *states) doubtClaims() {
+	for _, known := range s.claims.Range {
+		state := known.(*claimState)
+		state.Lock()
+		state.unseen.Expire()
+		state.Unlock()
+	}
+}
+
 // markPrepared notes that claims are prepared for a Pod, and counts those for which it is
-// the first one.
+// the first one. A claim that was made anew under its name takes the place of the old one.
 func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceClaim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, claim := range claims {
-		if slices.Contains(state.claims, claim.UID) {
+		now := preparedClaim{claim.Name, claim.UID}
+		if slices.Contains(state.claims, now) {
 			continue
 		}
-		state.claims = append(state.claims, claim.UID)
+		if i := slices.IndexFunc(state.claims, func(known preparedClaim) bool { return known.name == now.name }); i >= 0 {
+			s.release(state, state.claims[i].uid)
+			state.claims = slices.Delete(state.claims, i, i+1)
+		}
+		state.claims = append(state.claims, now)
 		users := s.users[claim.UID]
 		users.pods, users.drivers = append(users.pods, state.uid), driverNamesOf(claim)
 		s.users[claim.UID] = users
@@ -213,21 +251,27 @@ func (s *states) markUnprepared(state *podState) (asked sets.Set[string]) {
 	defer s.mu.Unlock()
 	asked = sets.New[string]()
 	for _, claim := range state.claims {
-		users := s.users[claim]
-		users.pods = slices.DeleteFunc(users.pods, func(user types.UID) bool { return user == state.uid })
-		s.users[claim] = users
-		if len(users.pods) > 0 {
-			continue
-		}
-		asked.Insert(users.drivers.list()...)
-		delete(s.users, claim)
-		s.changes.Add(1)
-		if !state.standby {
-			s.metrics.unprepares.Inc()
-		}
+		asked.Insert(s.release(state, claim.uid)...)
 	}
 	state.claims = nil
 	return asked
+}
+
+// release takes a Pod from the users of a claim. It returns the drivers of the claim if the Pod was the
+// last one. The lock is held.
+func (s *states) release(state *podState, claim types.UID) (asked []string) {
+	users := s.users[claim]
+	users.pods = slices.DeleteFunc(users.pods, func(user types.UID) bool { return user == state.uid })
+	if len(users.pods) > 0 {
+		s.users[claim] = users
+		return nil
+	}
+	delete(s.users, claim)
+	s.changes.Add(1)
+	if !state.standby {
+		s.metrics.unprepares.Inc()
+	}
+	return users.drivers.list()
 }
 
 // usersOf are the Pods that a claim is prepared for.

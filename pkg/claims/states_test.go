@@ -13,7 +13,7 @@ import (
 func named(uids ...types.UID) []*resourcev1.ResourceClaim {
 	var claims []*resourcev1.ResourceClaim
 	for _, uid := range uids {
-		claims = append(claims, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+		claims = append(claims, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim-" + string(uid), UID: uid}})
 	}
 	return claims
 }
@@ -55,14 +55,33 @@ func TestPodsOfOneName(t *testing.T) {
 	require.Same(t, first, s.pod(key, "1"))
 	require.Equal(t, 1, s.prepared())
 
+	s.forgetPod(key, "1")
+	require.Same(t, first, s.pod(key, "1"), "it is there still")
+	s.forgetPod(key, "2")
 	second := s.pod(key, "2")
 	require.NotSame(t, first, second)
 	require.Zero(t, s.prepared())
 	s.markPrepared(second, named("c")...)
-	s.forgetPod(key)
+	s.forgetPod(key, "")
 	require.Zero(t, s.prepared())
-	s.forgetPod(key)
+	s.forgetPod(key, "")
 	require.NotSame(t, second, s.pod(key, "2"))
+}
+
+// TestClaimMadeAnew: of two claims of one name a Pod has one.
+func TestClaimMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := newStates()
+	p, claims := s.pod(types.NamespacedName{Name: "p"}, "p"), named("1", "2")
+	claims[1].Name = claims[0].Name
+	s.markPrepared(p, claims...)
+	require.Equal(t, 1, s.prepared())
+	require.Empty(t, s.usersOf("1"))
+	require.Equal(t, []types.UID{"p"}, s.usersOf("2"))
+	require.InDelta(t, 1, testutil.ToFloat64(s.metrics.unprepares), 0)
+	s.markUnprepared(p)
+	require.Zero(t, s.prepared())
+	require.InDelta(t, 2, testutil.ToFloat64(s.metrics.unprepares), 0)
 }
 
 // TestLatency is from when a Pod is bound, which the informer may tell of before the
@@ -90,7 +109,7 @@ func TestLatency(t *testing.T) {
 	s.pod(key, "2")
 	s.noteReady(key, "2")
 	require.EqualValues(t, 1, observed())
-	s.forgetPod(key)
+	s.bound.Delete(key)
 	s.noteReady(key, "2")
 	require.EqualValues(t, 1, observed())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	resourcev1ac "k8s.io/client-go/applyconfigurations/resource/v1"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -69,12 +71,15 @@ func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) er
 // show writes entries unless the claim shows them. The last try writes any version: who
 // writes the claim without end, as kube-controller-manager does (kubernetes#141274), would
 // have the Pod wait as long, and the API server refuses entries of what is not allocated.
-func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) (err error) {
-	claim := w.latest(state, want.Claim)
-	want.Claim = claim
-	if claim.Status.Allocation == nil {
-		return nil
+func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) error {
+	claim, err := w.latest(ctx, state, want.Claim)
+	if err != nil {
+		return err
 	}
+	if err := w.stillPlanned(s, want.Claim, claim); err != nil {
+		return err
+	}
+	want.Claim = claim
 	// Noted before the write: its answer may be lost, and the cache be late.
 	state.memory.Node = plan.NodeOf(claim)
 	if want.NamePods { // other Pods may have joined since it was planned
@@ -87,6 +92,31 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	}
 	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices, AnyVersion: last}
 	return w.apply(ctx, state, claim, write)
+}
+
+// confirm fails if a claim is no longer what a Pod was planned on, before that Pod is marked ready.
+func (w *writer) confirm(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
+	state := w.observer.states.claim(planned.UID)
+	state.Lock()
+	defer state.Unlock()
+	now, err := w.latest(ctx, state, planned)
+	if err != nil {
+		return err
+	}
+	return w.stillPlanned(s, planned, now)
+}
+
+// stillPlanned fails if a claim has been given back, or allocated otherwise, since a Pod was planned. The plan is made anew then.
+func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim) error {
+	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
+	gone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
+	before, after := planned.Status.Allocation, now.Status.Allocation
+	same := !gone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
+		before.AllocationTimestamp.Equal(after.AllocationTimestamp) && apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results)
+	if same { // parameters are no part of it: the API server may print them anew
+		return nil
+	}
+	return apierrors.NewConflict(resourcev1.Resource("resourceclaims"), planned.Name, fmt.Errorf("its allocation has changed since pod %s was planned", s.key))
 }
 
 // apply makes the entries a field manager's only ones in a claim. Entries
@@ -104,7 +134,7 @@ func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
-	state.unseen.Answer = observe.SlimClaim(stored)
+	w.noteAnswer(state, stored)
 	return nil
 }
 
@@ -174,8 +204,8 @@ func (w *writer) refresh(ctx context.Context, state *claimState, claim *resource
 	if err != nil || live.UID != claim.UID {
 		return false
 	}
-	state.unseen.Answer = observe.SlimClaim(live)
-	return cached.Older(claim.ResourceVersion, live.ResourceVersion)
+	w.noteAnswer(state, live)
+	return live.ResourceVersion != claim.ResourceVersion
 }
 
 // applyEntry is an entry to apply.
@@ -221,16 +251,48 @@ func since(claim *resourcev1.ResourceClaim, id plan.DeviceID, condition metav1.C
 	return now
 }
 
+// noteAnswer notes what the API server has answered of a claim.
+func (w *writer) noteAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	slim := observe.SlimClaim(claim)
+	state.unseen.Answered(slim)
+	w.observer.states.claimWrites.Begin(observe.Key(slim))
+	return slim
+}
+
 // latest returns the newest known version of a claim. What was read before the
 // state was locked may be out of date by now, as may be the cache: then the API
-// server's answer to the last write is newer.
-func (w *writer) latest(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	seen := w.observer.Caches.Claims.Observed(observe.Key(claim))
-	if seen != nil && !state.unseen.Behind(seen.ResourceVersion) && seen.UID == claim.UID && cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
-		return seen.Decode()
+// server's answer to the last write is newer. If the cache does not see that write in time, the claim is
+// what the API server has.
+func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	key, seen := observe.Key(claim), w.observer.Caches.Claims.Observed(observe.Key(claim))
+	if seen == nil || seen.UID != claim.UID {
+		return newer(claim, state.unseen.Answer()), nil
 	}
-	if answer := state.unseen.Answer; answer != nil && cached.Older(claim.ResourceVersion, answer.ResourceVersion) {
-		return answer
+	switch state.unseen.Compare(seen.ResourceVersion) {
+	case expectations.Current:
+		w.observer.states.claimWrites.End(key)
+		if cached.Older(claim.ResourceVersion, seen.ResourceVersion) {
+			return seen.Decode(), nil
+		}
+		return claim, nil
+	case expectations.Behind:
+		w.observer.states.claimWrites.Begin(key)
+		return newer(claim, state.unseen.Answer()), nil
+	}
+	live, err := w.observer.liveClaims(ctx, claim.Namespace)(claim.Name)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
+		return claim, nil // which nobody can write any more
+	case err != nil:
+		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
+	}
+	return w.noteAnswer(state, live), nil
+}
+
+// newer returns the newer one of two versions of a claim. The second may be nil.
+func newer(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	if other != nil && cached.Older(claim.ResourceVersion, other.ResourceVersion) {
+		return other
 	}
 	return claim
 }
@@ -249,8 +311,7 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
-	stored.ManagedFields = nil
-	s.state.unseen.Answer = expectations.Version(stored.ResourceVersion)
-	s.view.Pod = stored
+	plan.KeepClaimNames(stored, pod)
+	s.view.Pod = w.observer.states.noteAnswer(s.state, stored)
 	return nil
 }

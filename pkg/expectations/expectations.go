@@ -2,23 +2,28 @@
 // seen yet. A plan made without them would repeat them. Unseen is for one object that is
 // planned by itself, Expectations are for several that are planned together.
 //
+// No wait for the cache is without an end: Deadlines requeue what waits for longer than Limit.
+//
 // It does the work of k8s.io/kubernetes/pkg/controller/util/consistency, and also
 // tells the events of own writes, which need no reconciliation, from those of others.
 package expectations
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
 // Limit bounds the wait for the cache. A write whose event never comes (the watch
-// broke, and the object was deleted before it was back) must not block its key
-// forever.
+// broke, and the object was deleted before it was back; or etcd was restored from a
+// backup, and has older versions now) must not block its key forever.
 const Limit = 30 * time.Second
 
 // Expectations are the writes that the cache has not seen yet. K is what is
 // reconciled, and O tells the objects that are written for it apart.
 type Expectations[K, O comparable] struct {
+	deadlines Deadlines[K]
+
 	mu   sync.Mutex
 	keys map[K]*expected[O]
 }
@@ -26,14 +31,13 @@ type Expectations[K, O comparable] struct {
 // expected are the writes for a key, of which there is at least one.
 type expected[O comparable] struct {
 	writes map[O]*write
-	since  time.Time
 	// waits says that a reconciliation was put off.
 	waits bool
 }
 
 // write is a write under way, or one that waits for its event.
 type write struct {
-	// Answer is zero while the write is under way.
+	// Its answer is zero while the write is under way.
 	Unseen[Version]
 	// seen is the newest resource version in the cache since the write began.
 	seen string
@@ -44,14 +48,20 @@ func New[K, O comparable]() *Expectations[K, O] {
 	return &Expectations[K, O]{keys: map[K]*expected[O]{}}
 }
 
+// Run requeues each key with writes that the cache has not seen within Limit, until ctx ends.
+func (e *Expectations[K, O]) Run(ctx context.Context, requeue func(key K)) {
+	e.deadlines.Run(ctx, requeue)
+}
+
 // Expect notes that an object is about to be written or deleted. Answered must
 // follow, but not after a deletion that succeeds: it ends with Deleted.
 func (e *Expectations[K, O]) Expect(key K, object O) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.keys[key] == nil {
-		e.keys[key] = &expected[O]{writes: map[O]*write{}, since: time.Now()}
+		e.keys[key] = &expected[O]{writes: map[O]*write{}}
 	}
+	e.deadlines.Begin(key)
 	e.keys[key].writes[object] = &write{}
 }
 
@@ -65,8 +75,8 @@ func (e *Expectations[K, O]) Answered(key K, object O, version string) (requeue 
 	if w == nil {
 		return false
 	}
-	w.Answer = Version(version)
-	if version != "" && (w.seen == "" || w.Behind(w.seen)) {
+	w.Answered(Version(version))
+	if version != "" && (w.seen == "" || w.Compare(w.seen) != Current) {
 		return false
 	}
 	e.forget(key, object)
@@ -83,12 +93,12 @@ func (e *Expectations[K, O]) Observed(key K, object O, version string) (requeue,
 	if w == nil {
 		return true, true
 	}
-	answer := w.Answer
+	answer := w.Answer()
 	switch {
 	case answer == "":
 		w.seen = version
 		return false, false
-	case w.Behind(version):
+	case w.Compare(version) != Current:
 		return false, false
 	}
 	foreign = version != string(answer)
@@ -108,7 +118,8 @@ func (e *Expectations[K, O]) Deleted(key K, object O) (foreign bool) {
 }
 
 // Wait returns how much longer the key must wait for the cache at most, or 0. Where
-// it must wait, Observed says when that is over.
+// it must wait, Observed says when that is over. Once it is over without that, the cache counts as it is:
+// all writes are on the condition that the API server has what the cache has.
 func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,9 +127,10 @@ func (e *Expectations[K, O]) Wait(key K) time.Duration {
 	if expected == nil {
 		return 0
 	}
-	left := Limit - time.Since(expected.since)
-	if left <= 0 {
+	left := e.deadlines.left(key)
+	if left == 0 {
 		delete(e.keys, key)
+		e.deadlines.End(key)
 		return 0
 	}
 	expected.waits = true
@@ -141,5 +153,6 @@ func (e *Expectations[K, O]) forget(key K, object O) bool {
 		return false
 	}
 	delete(e.keys, key)
+	e.deadlines.End(key)
 	return expected.waits
 }

@@ -1,6 +1,7 @@
 package expectations
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -139,6 +140,36 @@ func TestWaitEndsByItself(t *testing.T) {
 		require.True(t, requeued(e.Observed("n", "a", "5")))
 		require.Empty(t, e.keys)
 	})
+}
+
+// TestRestoredBackup: the cache has an older version than was answered, or still has what was deleted, for good: etcd was
+// restored from a backup. The key is requeued, and no longer waits.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(e *Expectations[string, string]){
+		"written": func(e *Expectations[string, string]) { e.Answered("n", "a", "999") },
+		"deleted": func(*Expectations[string, string]) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := New[string, string]()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				requeues := 0
+				go e.Run(ctx, func(string) { requeues++ })
+				e.Expect("n", "a")
+				answer(e)
+				require.False(t, requeued(e.Observed("n", "a", "5")))
+				time.Sleep(Limit)
+				synctest.Wait()
+				require.Equal(t, 1, requeues)
+				require.Zero(t, e.Wait("n"))
+				require.True(t, requeued(e.Observed("n", "a", "6")))
+				require.Empty(t, e.keys)
+			})
+		})
+	}
 }
 
 func TestKeysAreApart(t *testing.T) {

@@ -1,12 +1,16 @@
 package expectations
 
-import "github.com/kwok-dra/kwok-dra/pkg/cached"
+import (
+	"time"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+)
 
 // Unseen is the API server's answer to the last write of an object, until the cache
 // has seen that write.
 type Unseen[T answer] struct {
-	// Answer is zero where there is none.
-	Answer T
+	answer T
+	since  time.Time
 }
 
 // answer is an object, or what is kept of it.
@@ -21,16 +25,40 @@ type Version string
 // GetResourceVersion is the version.
 func (v Version) GetResourceVersion() string { return string(v) }
 
-// Behind reports whether a cache that has that version of the object is older than the
-// answer. Where it is not, the answer is dropped.
-func (u *Unseen[T]) Behind(version string) bool {
+// Answered takes what the API server has answered to a write or a read.
+func (u *Unseen[T]) Answered(answer T) { u.answer, u.since = answer, time.Now() }
+
+// Answer is the last answer, or zero where the cache has seen that write.
+func (u *Unseen[T]) Answer() T { return u.answer }
+
+// Expire ends the wait for the cache.
+func (u *Unseen[T]) Expire() { u.since = time.Time{} }
+
+// Freshness is how what a cache has of an object compares to the answer.
+type Freshness int
+
+// What a cache can be.
+const (
+	// Current is a cache that has seen the write. The answer is dropped.
+	Current Freshness = iota
+	// Behind is a cache that sees the write soon.
+	Behind
+	// Doubtful is a cache that has not seen the write within Limit: it is very late, or the write is lost, as when
+	// etcd is restored from a backup. What the API server has now counts, whatever its version.
+	Doubtful
+)
+
+// Compare compares what a cache has, which is of that version.
+func (u *Unseen[T]) Compare(version string) Freshness {
 	var none T
-	if u.Answer == none {
-		return false
+	switch {
+	case u.answer == none:
+		return Current
+	case !cached.Older(version, u.answer.GetResourceVersion()):
+		u.answer = none
+		return Current
+	case time.Since(u.since) < Limit:
+		return Behind
 	}
-	if cached.Older(version, u.Answer.GetResourceVersion()) {
-		return true
-	}
-	u.Answer = none
-	return false
+	return Doubtful
 }

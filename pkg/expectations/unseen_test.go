@@ -1,7 +1,10 @@
 package expectations
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -12,13 +15,57 @@ func TestUnseen(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []string{"10", "11"} {
 		var u Unseen[*corev1.Pod]
-		require.False(t, u.Behind("9"), "nothing was written")
+		require.Equal(t, Current, u.Compare("9"), "nothing was written")
 		pod := &corev1.Pod{}
 		pod.ResourceVersion = "10"
-		u.Answer = pod
-		require.True(t, u.Behind("9"))
-		require.Same(t, pod, u.Answer)
-		require.False(t, u.Behind(seen))
-		require.Nil(t, u.Answer)
+		u.Answered(pod)
+		require.Equal(t, Behind, u.Compare("9"))
+		require.Same(t, pod, u.Answer())
+		require.Equal(t, Current, u.Compare(seen))
+		require.Nil(t, u.Answer())
 	}
+}
+
+// TestUnseenForTooLong: a version that does not come within the limit may never come. The API server's word counts then.
+func TestUnseenForTooLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var u Unseen[Version]
+		u.Answered("10")
+		time.Sleep(Limit - 1)
+		require.Equal(t, Behind, u.Compare("9"))
+		time.Sleep(1)
+		require.Equal(t, Doubtful, u.Compare("9"))
+		u.Answered("8")
+		require.Equal(t, Current, u.Compare("9"), "the API server has gone back")
+		u.Answered("10")
+		u.Expire()
+		require.Equal(t, Doubtful, u.Compare("9"))
+	})
+}
+
+// TestDeadlines: a key is requeued once, where the cache does not see its writes in time.
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var d Deadlines[string]
+		var requeued []string
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go d.Run(ctx, func(key string) { requeued = append(requeued, key) })
+		d.Begin("seen")
+		d.Begin("lost")
+		time.Sleep(Limit / 2)
+		d.Begin("lost")
+		d.End("seen")
+		require.Equal(t, Limit/2, d.left("lost"))
+		require.Empty(t, requeued)
+		time.Sleep(Limit)
+		synctest.Wait()
+		require.Equal(t, []string{"lost"}, requeued)
+		require.Zero(t, d.left("lost"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Len(t, requeued, 1)
+	})
 }

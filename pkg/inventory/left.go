@@ -63,7 +63,7 @@ func judgeWhole(devices []Device) Usage {
 func (l *left) take(k *Kind, devices []Device) {
 	l.counters, l.groups, l.exceeded = l.counters[:0], l.groups[:0], ""
 	for i := range k.counters {
-		l.counters = append(l.counters, k.counters[i].total)
+		l.counters = append(l.counters, k.counters[i].total.DeepCopy()) // large ones are pointers inside
 	}
 	for range k.sets {
 		l.groups = append(l.groups, compatible{})

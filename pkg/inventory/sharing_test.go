@@ -228,3 +228,18 @@ func TestKinds(t *testing.T) {
 	require.Equal(t, Counts{Free: 5, Blocked: 2, Allocated: 1}, got.Drivers[0].States)
 	require.Equal(t, Usage{Used: 0.5, Total: 4}, got.Drivers[0].Usage)
 }
+
+// TestLargeCounters: what one pool takes of counters beyond 64 bits is not taken from others of its kind, nor once more with each look.
+func TestLargeCounters(t *testing.T) {
+	t.Parallel()
+	const all, half = "memory=200000000000000000003", "memory=100000000000000000001"
+	slices := published([]resourcev1.CounterSet{counterSet("gpu", all)}, drawing("a", "gpu", half), drawing("b", "gpu", half))
+	inventory := fixed(nil, slices, allocation("p", "a", Claim{Name: "c"}))
+	looks := uint64(0)
+	inventory.Changes = func() uint64 { looks++; return looks }
+	for range 3 {
+		pool := inventory.Take().Items[0].Pools[0]
+		require.InDelta(t, 0.5, pool.Usage.Used/pool.Usage.Total, 0.01)
+		require.Empty(t, pool.Devices[1].BlockedBy)
+	}
+}

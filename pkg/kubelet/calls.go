@@ -13,7 +13,9 @@ import (
 	"k8s.io/klog/v2"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 // releaseAgain is how long after a failure drivers are asked again to unprepare the claims of a
@@ -112,7 +114,7 @@ func (c *calls) release() {
 	}
 	c.forget(users.Union(there))
 	for pod := range users.Difference(there) {
-		if !c.rests(pod) {
+		if !c.rests(pod) && !c.node.Caches.HasConsumer(c.node.name, pod) {
 			c.beginUnprepare(pod, nil, func() {})
 		}
 	}
@@ -230,6 +232,12 @@ func (c *calls) unprepare(ctx context.Context, pod types.UID, order []types.Name
 }
 
 func (c *calls) unprepareBatch(ctx context.Context, driver string, claims []*drav1.Claim) error {
+	switch c.node.pluginState() { // by what Stages say
+	case lifecycle.PluginSilent:
+		return plan.UnavailableToUnprepare(driver)
+	case lifecycle.PluginGone:
+		return plan.NotRegistered(driver)
+	}
 	p, err := c.node.plugins.Get(driver)
 	if err != nil {
 		return err

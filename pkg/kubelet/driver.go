@@ -120,7 +120,7 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, _ []*corev1.Pod) (*pla
 
 // Unprepare reports whether no claim is prepared for the Pod by real drivers any more, or these
 // are to be asked.
-func (d *Driver) Unprepare() (plan.Answer, error) {
+func (d *Driver) Unprepare([]*resourcev1.ResourceClaim) (plan.Answer, error) {
 	switch {
 	case d.unread: // what is prepared is not known yet
 		return plan.Outstanding, nil

@@ -102,7 +102,7 @@ func TestUnprepareAnswers(t *testing.T) {
 			require.NoError(t, err)
 		}
 		test.change(d)
-		answer, err := d.Unprepare()
+		answer, err := d.Unprepare(nil)
 		require.Equal(t, test.err, err, name)
 		require.Equal(t, test.want, answer, name)
 	}
@@ -164,4 +164,22 @@ func TestShownHealthIsWithdrawn(t *testing.T) {
 	}
 	d.pod.Status.ContainerStatuses = nil
 	require.False(t, d.ReportsHealth())
+}
+
+// TestUnprepareWhilePluginIsAway: a driver is not called whose plugin is away by what Stages say, though its socket is there.
+func TestUnprepareWhilePluginIsAway(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[lifecycle.Plugin]string{
+		lifecycle.PluginSilent: "NodeUnprepareResources: rpc error: code = Unavailable",
+		lifecycle.PluginGone:   "DRA driver real.example.com is not registered",
+	} {
+		n := newDriver(t).node
+		n.state = state
+		n.calls = &calls{node: n, ctx: t.Context(), byPod: map[types.UID]*call{}}
+		claim := claiminfo.Claim{ResourceClaim: claimOf(claimstest.Device("real.example.com", "x")), Drivers: []string{"real.example.com"}}
+		_, err := n.claims.Join("p", []claiminfo.Claim{claim})
+		require.NoError(t, err)
+		require.ErrorContains(t, n.calls.unprepare(t.Context(), "p", nil), want)
+		require.True(t, n.claims.Pods().Has("p"), "until the driver is back")
+	}
 }

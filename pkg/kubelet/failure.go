@@ -6,12 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
@@ -26,8 +23,6 @@ type failure struct {
 	err  error
 	// ofNode says that the directory can be used, and the folder of the node cannot.
 	ofNode bool
-	// told are the Pods that end, and have an event that says so.
-	told sets.Set[types.UID]
 }
 
 func (f *failure) Error() string {
@@ -49,32 +44,14 @@ func (k *Kubelets) forgetFailure(name string) {
 	delete(k.failures, name)
 }
 
-// report notes that a node cannot serve real drivers, and says so once: in the log, on the Node where it
-// is about that alone, and on its Pods that are to be unprepared by real drivers. Those that are to be
-// prepared say it themselves.
+// report notes that a node cannot serve real drivers, and says so once: in the log, and on the Node where
+// it is about that alone. The Pods of real drivers say it themselves.
 func (k *Kubelets) report(ctx context.Context, fake *corev1.Node, now *failure) {
-	before := k.failureOf(fake.Name)
-	isNews := before == nil || before.Error() != now.Error()
-	if !isNews {
-		now.told = before.told
-	}
-	told := sets.New[types.UID]()
-	for _, observed := range k.Caches.Pods.On(fake.Name) {
-		pod := observed.Decode()
-		if !plan.Ending(pod) || plan.ReadyToStart(pod) != corev1.ConditionTrue || !k.usesRealDriver(pod) {
-			continue
-		}
-		told.Insert(pod.UID)
-		if k.Recorder != nil && !now.told.Has(pod.UID) {
-			k.Recorder.Event(pod, corev1.EventTypeWarning, v1alpha1.ReasonKubeletNotStarted,
-				v1alpha1.EventMessage(fmt.Errorf("the claims of the Pod are not unprepared yet: %w", now)))
-		}
-	}
-	now.told = told
 	k.mu.Lock()
+	before := k.failures[fake.Name]
 	k.failures[fake.Name] = now
 	k.mu.Unlock()
-	if !isNews {
+	if before != nil && before.Error() == now.Error() {
 		return
 	}
 	klog.FromContext(ctx).Error(now, "Starting the kubelet of the node failed, trying again", "node", fake.Name)
@@ -82,16 +59,6 @@ func (k *Kubelets) report(ctx context.Context, fake *corev1.Node, now *failure) 
 		k.Recorder.Event(fake, corev1.EventTypeWarning, v1alpha1.ReasonKubeletNotStarted, v1alpha1.EventMessage(now))
 	}
 	k.nodeChanged(fake.Name) // its Pods need not wait for it any more, or have to say why they do
-}
-
-// usesRealDriver reports whether a claim of a Pod has devices of a driver without templates.
-func (k *Kubelets) usesRealDriver(pod *corev1.Pod) bool {
-	set := k.Config.Current()
-	if set == nil {
-		return false
-	}
-	d := &Driver{templates: set.HasDriver, claims: k.Caches.Claims.Of(pod)}
-	return d.usesReal()
 }
 
 // open opens the files of a node. An error is a failure of the node.

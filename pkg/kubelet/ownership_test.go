@@ -97,7 +97,7 @@ func TestHandOverAndBack(t *testing.T) {
 
 		hold("a_1")
 		require.Nil(t, b.get("n"))
-		answer, err := a.Driver(onNode("p2"), claimstest.NewNode("n"), func(string) bool { return false }).Unprepare()
+		answer, err := a.Driver(onNode("p2"), claimstest.NewNode("n"), func(string) bool { return false }).Unprepare(nil)
 		require.NoError(t, err)
 		require.Equal(t, plan.NotAsked, answer)
 		w.prepare(a, "p3", "c3")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -51,6 +52,14 @@ func (c *Caches) Run(ctx context.Context) {
 // it when all handlers are added.
 func (c *Caches) Synced() []cache.DoneChecker {
 	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
+}
+
+// HasConsumer reports whether a Pod with that UID is there that has not ended, and for which a claim on the node is reserved. The
+// Pod may name no claim.
+func (c *Caches) HasConsumer(node string, uid types.UID) bool {
+	return slices.ContainsFunc(c.Claims.On(node), func(claim *Claim) bool {
+		return slices.ContainsFunc(c.Pods.Consumers(claim.Decode()), func(pod *corev1.Pod) bool { return pod.UID == uid })
+	})
 }
 
 // named is an object of the API, or what a cache keeps of it.

@@ -1,6 +1,9 @@
 package observe
 
 import (
+	"slices"
+	"unique"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +25,9 @@ type Pods struct {
 func newPods(client kubernetes.Interface) *Pods {
 	bound := func(options *metav1.ListOptions) { options.FieldSelector = "spec.nodeName!=" }
 	shared := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.TypedIndexersToIndexers(podIndexers), bound)
-	return &Pods{cached.NewInformer[*Pod](shared, cached.Transform(observePod))}
+	p := &Pods{}
+	p.Informer = cached.NewInformer[*Pod](shared, cached.Transform(p.observe))
+	return p
 }
 
 // Pod is what the cache keeps of a Pod. Most Pods of a cluster have no claims, and an
@@ -30,7 +35,7 @@ func newPods(client kubernetes.Interface) *Pods {
 // since selectors and templates may see all of it, but encoded, which takes a third of
 // the memory.
 type Pod struct {
-	// Where the Pod has no claims, only the Meta is there.
+	// Where the Pod has no claims, only the Meta is there, and Node and Terminal.
 	cached.Object[corev1.Pod, *corev1.Pod]
 	Node     string
 	Claims   []types.NamespacedName
@@ -40,13 +45,27 @@ type Pod struct {
 // HasClaims reports whether the Pod has claims.
 func (p *Pod) HasClaims() bool { return p.Encoded != "" }
 
+// observe keeps a Pod. A claim that it once had stays with it, whatever clients do to its status: a kubelet goes by what it has
+// prepared for the Pod's UID.
+func (p *Pods) observe(pod *corev1.Pod) *Pod {
+	if known := p.Informer.Get(Key(pod).String()); known != nil && known.UID == pod.UID && lacksAny(plan.ClaimKeys(pod), known.Claims) {
+		plan.KeepClaimNames(pod, known.Decode())
+	}
+	return observePod(pod)
+}
+
+// lacksAny reports whether some of the wanted claims are missing.
+func lacksAny(claims, wanted []types.NamespacedName) bool {
+	return slices.ContainsFunc(wanted, func(key types.NamespacedName) bool { return !slices.Contains(claims, key) })
+}
+
 func observePod(pod *corev1.Pod) *Pod {
-	observed := &Pod{}
+	observed := &Pod{Terminal: plan.Terminal(pod)}
 	if !plan.UsesClaims(pod) {
-		observed.Meta = cached.MetaOf(pod)
+		observed.Meta, observed.Node = cached.MetaOf(pod), unique.Make(pod.Spec.NodeName).Value()
 		return observed
 	}
-	observed.Node, observed.Claims, observed.Terminal = pod.Spec.NodeName, plan.ClaimKeys(pod), plan.Terminal(pod)
+	observed.Node, observed.Claims = pod.Spec.NodeName, plan.ClaimKeys(pod)
 	// Selectors and templates do not see managedFields.
 	pod.ManagedFields = nil
 	observed.Object = cached.Keep(pod, "")
@@ -60,7 +79,12 @@ const (
 )
 
 var podIndexers = cache.TypedIndexers[*Pod]{
-	byNode: func(pod *Pod) ([]string, error) { return notEmpty(pod.Node), nil },
+	byNode: func(pod *Pod) ([]string, error) {
+		if !pod.HasClaims() {
+			return nil, nil
+		}
+		return notEmpty(pod.Node), nil
+	},
 	byClaim: func(pod *Pod) ([]string, error) {
 		var names []string
 		for _, key := range pod.Claims {
@@ -101,7 +125,8 @@ func (p *Pods) Using(claim types.NamespacedName) []*Pod {
 	return p.By(byClaim, claim.String())
 }
 
-// Consumers are the Pods that a claim is reserved for and that have not ended.
+// Consumers are the Pods that a claim is reserved for and that have not ended. A Pod that does not name the claim, as after
+// a client has dropped that from its status, is one by its UID; of it only what identifies it is known, and its node.
 func (p *Pods) Consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, observed := range p.Using(Key(claim)) {
@@ -110,6 +135,15 @@ func (p *Pods) Consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		}
 		if pod := observed.Decode(); resourceclaim.IsReservedForPod(pod, claim, true) {
 			pods = append(pods, pod)
+		}
+	}
+	for _, consumer := range claim.Status.ReservedFor {
+		observed := p.Informer.Get(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}.String())
+		if plan.IsPod(consumer) && observed != nil && observed.UID == consumer.UID && !observed.Terminal && !slices.Contains(observed.Claims, Key(claim)) {
+			pods = append(pods, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name, UID: observed.UID},
+				Spec:       corev1.PodSpec{NodeName: observed.Node},
+			})
 		}
 	}
 	return pods

@@ -1,13 +1,18 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
@@ -37,7 +42,7 @@ func TestObservePod(t *testing.T) {
 	require.Equal(t, "n", seen.Node)
 	require.Equal(t, plan.ClaimKeys(kept), seen.Claims)
 	require.False(t, seen.Terminal)
-	want := &Pod{}
+	want := &Pod{Node: "n"}
 	want.Meta = meta(without)
 	require.Equal(t, want, observePod(without))
 	require.False(t, want.HasClaims())
@@ -65,4 +70,42 @@ func TestPodsWithoutClaimsAreCheap(t *testing.T) {
 	t.Logf("%d bytes for each Pod without claims", each)
 	require.LessOrEqual(t, each, uint64(most))
 	require.Len(t, store.ListKeys(), pods)
+}
+
+// TestPodKeepsItsClaims: what a client drops from the status of a Pod stays known of that Pod, and not of another one of its name.
+func TestPodKeepsItsClaims(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "1"}, Spec: corev1.PodSpec{NodeName: "n"}}
+		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c"}
+		client := fake.NewClientset(pod)
+		pods := newPods(client)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); pods.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		key := types.NamespacedName{Namespace: "default", Name: "p"}
+		claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+		claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "1"}}
+		update := func(change func(pod *corev1.Pod)) {
+			synctest.Wait()
+			now := pod.DeepCopy()
+			change(now)
+			_, err := client.CoreV1().Pods("default").Update(ctx, now, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		update(func(pod *corev1.Pod) { pod.Status.ExtendedResourceClaimStatus = nil })
+		require.NotNil(t, pods.Get(key).Status.ExtendedResourceClaimStatus)
+		require.Len(t, pods.Consumers(claim), 1)
+		require.Len(t, pods.On("n"), 1)
+		update(func(pod *corev1.Pod) { pod.UID, pod.Status.ExtendedResourceClaimStatus = "2", nil })
+		require.Nil(t, pods.Get(key))
+		require.Empty(t, pods.Consumers(claim))
+		require.Empty(t, pods.On("n"))
+		claim.Status.ReservedFor[0].UID = "2"
+		require.Equal(t, "n", pods.Consumers(claim)[0].Spec.NodeName)
+		update(func(pod *corev1.Pod) { pod.UID, pod.Status = "2", corev1.PodStatus{Phase: corev1.PodFailed} })
+		require.Empty(t, pods.Consumers(claim))
+	})
 }

@@ -52,5 +52,9 @@ func TestHiddenIsTold(t *testing.T) {
 			w.publisher.reporter.reportHidden(fakeNode("n", true), hidden)
 		}
 		require.Equal(t, []string{"Warning TemplateHidden template low is hidden by template high of the same driver, d, whose priority is 0 and not -1; for example on node n"}, w.events())
+		w.publisher.reporter.forgetUnused(w.store.Current().Templates)
+		require.Len(t, w.publisher.reporter.hidden, 1)
+		w.publisher.reporter.forgetUnused(nil)
+		require.Empty(t, w.publisher.reporter.hidden, "once one of the two is gone")
 	})
 }

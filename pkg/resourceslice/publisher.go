@@ -109,6 +109,7 @@ const othersPatience = 5 * time.Second
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { p.prober.watch(ctx, p.serverChanged) })
+	running.Go(func() { p.writer.expectations.Run(ctx, p.loop.Add) })
 	cache.WaitFor(ctx, "", slices.Concat(p.caches.Nodes.Synced(), p.caches.Slices.Synced())...)
 	waiting, cancel := context.WithTimeout(ctx, othersPatience)
 	cache.WaitFor(waiting, "", p.caches.Synced()...)

@@ -118,8 +118,8 @@ func droppedError(dropped features.Dropped) error {
 		field.Name, dropped.Source, effect, field.Gate)
 }
 
-// forgetUnused forgets what was told of templates that are gone, or do not use the
-// field any more.
+// forgetUnused forgets what was told of templates that are gone, or do not use a
+// dropped field any more.
 func (r *reporter) forgetUnused(templates []*devices.Template) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,6 +129,10 @@ func (r *reporter) forgetUnused(templates []*devices.Template) {
 			r.metrics.dropped.DeleteLabelValues(dropped.Source, dropped.Field.Name)
 		}
 	}
+	isThere := func(name string) bool {
+		return slices.ContainsFunc(templates, func(t *devices.Template) bool { return t.Name == name })
+	}
+	maps.DeleteFunc(r.hidden, func(pair [2]string, _ bool) bool { return !isThere(pair[0]) || !isThere(pair[1]) })
 }
 
 // forgetDropped forgets all that was told of fields that are dropped.

@@ -53,11 +53,16 @@ const (
 	// text are the kubelet's; the end of the message is the cause.
 	ReasonFailedPrepare = "FailedPrepareDynamicResources"
 
-	// ReasonKubeletNotStarted is on a Node, or on a Pod that ends. The files of the node in the
-	// directory for plugins cannot be used, so no real driver can register there, and the claims
-	// that real drivers have prepared stay prepared. Pods with templates' drivers only go on. The
-	// message names the file, what is wrong with it and what to do; kwok-dra tries again every 20 s.
+	// ReasonKubeletNotStarted is on a Node. The files of the node in the directory for plugins
+	// cannot be used, so no real driver can register there, and the claims that real drivers
+	// have prepared stay prepared. Pods that need only templates' drivers go on. The message
+	// names the file, what is wrong with it and what to do; kwok-dra tries again every 20 s.
 	ReasonKubeletNotStarted = "KubeletNotStarted"
+
+	// ReasonFailedUnprepare is on a Pod that ends. Its claims cannot be unprepared, as while their
+	// driver is not there, and it waits for that; the message has the cause, and what ends the wait.
+	// A kubelet sends no such event.
+	ReasonFailedUnprepare = "FailedUnprepareDynamicResources"
 
 	// ReasonWaitingForNode is on a Pod, with --explain-pods-after. It has claims and no node;
 	// the message says why, as kwok-dractl why does.

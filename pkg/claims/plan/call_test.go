@@ -22,9 +22,9 @@ type process struct {
 	err    error
 }
 
-func (p process) Has(string) bool                 { return true }
-func (p process) Registered(string) (bool, error) { return true, nil }
-func (p process) Unprepare() (Answer, error)      { return p.answer, p.err }
+func (p process) Has(string) bool                                       { return true }
+func (p process) Registered(string) (bool, error)                       { return true, nil }
+func (p process) Unprepare([]*resourcev1.ResourceClaim) (Answer, error) { return p.answer, p.err }
 
 func (p process) Prepare([]*resourcev1.ResourceClaim) (Answer, error) { return p.answer, p.err }
 

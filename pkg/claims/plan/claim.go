@@ -117,6 +117,9 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 		if used {
 			plan.Write = v.rename()
 		}
+		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !NamesClaim(pod, v.Claim) }) {
+			plan.Wait = bindingPatience // the end of such a Pod does not bring us back
+		}
 		return plan
 	}
 	if v.Memory.Unused.IsZero() {

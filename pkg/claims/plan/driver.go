@@ -20,9 +20,9 @@ type Driver interface {
 	// Entries are what kwok-dra writes to the status of a claim in the name of drivers, when it is
 	// prepared for those Pods.
 	Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*Entries, error)
-	// Unprepare is how far NodeUnprepareResources is for the claims of the Pod. After an error it
-	// is to be tried again.
-	Unprepare() (Answer, error)
+	// Unprepare is how far NodeUnprepareResources is for the Pod, which is the last user of those claims. After an error,
+	// as of a driver that is not there, it is to be tried again.
+	Unprepare(last []*resourcev1.ResourceClaim) (Answer, error)
 	// ReportsHealth reports whether any driver reports the health of its devices.
 	ReportsHealth() bool
 	// Health is what the kubelet shows of an allocated device in a Pod, or nil of a
@@ -50,10 +50,26 @@ type Call struct {
 	Claims    []*resourcev1.ResourceClaim
 }
 
-// Unavailable is the failure of a driver that has registered and cannot be reached.
-func Unavailable(driver string) error {
-	return Failed(ReasonUnavailable, "NodePrepareResources: rpc error: code = Unavailable desc = connection error: "+
-		"desc = \"transport: Error while dialing: dial unix /var/lib/kubelet/plugins/%s/dra.sock: connect: connection refused\"", driver)
+// The calls of drivers, as failures name them.
+const (
+	callPrepare   = "NodePrepareResources"
+	callUnprepare = "NodeUnprepareResources"
+)
+
+// Unavailable is the failure to prepare claims by a driver that has registered and cannot be reached.
+func Unavailable(driver string) error { return unavailable(callPrepare, driver) }
+
+// UnavailableToUnprepare is the same failure to unprepare them.
+func UnavailableToUnprepare(driver string) error { return unavailable(callUnprepare, driver) }
+
+func unavailable(call, driver string) error {
+	return Failed(ReasonUnavailable, "%s: rpc error: code = Unavailable desc = connection error: "+
+		"desc = \"transport: Error while dialing: dial unix /var/lib/kubelet/plugins/%s/dra.sock: connect: connection refused\"", call, driver)
+}
+
+// NotRegistered is the failure of a driver that has not registered, or no longer is.
+func NotRegistered(driver string) error {
+	return Failed(ReasonNotRegistered, "DRA driver %s is not registered", driver)
 }
 
 // Health is what the kubelet shows of a device.

@@ -48,6 +48,8 @@ type PodMemory struct {
 	// Ended says that the claims have been unprepared since the Pod had ended. Where nobody
 	// tells so in its status, it looks prepared as long as it is there.
 	Ended bool
+	// UnprepareFailed says that the last try to unprepare the claims has failed by what the API server has.
+	UnprepareFailed bool
 }
 
 // PodPlan is what a Pod needs now. What it has is applied in the order of the fields. Once
@@ -67,7 +69,9 @@ type PodPlan struct {
 	Entries []*Entries
 	// Failure is to be told by an event.
 	Failure *Failure
-	Patch   *Patch
+	// UnprepareFailure is why the claims cannot be unprepared yet. It is to be told by an event too.
+	UnprepareFailure *Failure
+	Patch            *Patch
 	// Wait is how long there is nothing to do, or 0 until something changes.
 	Wait time.Duration
 }
@@ -223,7 +227,7 @@ func (v *PodView) checkClaim(claim *resourcev1.ResourceClaim, mustCheckOwner boo
 			return err
 		}
 		if !registered {
-			return Failed(ReasonNotRegistered, "DRA driver %s is not registered", result.Driver)
+			return NotRegistered(result.Driver)
 		}
 	}
 	return nil
@@ -280,9 +284,15 @@ func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, e
 	if !matched {
 		return plan, nil
 	}
-	switch answer, err := v.Driver.Unprepare(); {
+	answer, err := v.Driver.Unprepare(v.lastUsed())
+	failure, failed := errors.AsType[*Failure](err)
+	switch {
+	case failed && v.Claims.Live == nil && !v.Memory.UnprepareFailed:
+		plan.Confirm = true
+	case failed:
+		plan.UnprepareFailure, plan.Wait = failure, unprepareAgain
 	case err != nil:
-		plan.Wait = unprepareAgain
+		plan.UnprepareFailure, plan.Wait = &Failure{ReasonDriver, err}, unprepareAgain
 	case answer == NotAsked:
 		plan.Call = &Call{Unprepare: true}
 	case answer == Outstanding:
@@ -292,6 +302,22 @@ func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, e
 		plan.Unprepared = true
 	}
 	return plan, nil
+}
+
+// lastUsed are the claims that are prepared for the Pod and for no other Pod on its node: of these the kubelet asks the drivers.
+func (v *PodView) lastUsed() []*resourcev1.ResourceClaim {
+	if ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
+		return nil
+	}
+	var last []*resourcev1.ResourceClaim
+	for _, name := range slices.Sorted(maps.Keys(v.Claims.Known)) {
+		claim := v.Claims.Known[name]
+		other := func(pod *corev1.Pod) bool { return pod.UID != v.Pod.UID && pod.Spec.NodeName == v.Pod.Spec.NodeName }
+		if claim.Status.Allocation != nil && !slices.ContainsFunc(v.Claims.Users(claim), other) {
+			last = append(last, claim)
+		}
+	}
+	return last
 }
 
 // waitingPatch gives a Pod the status of one that waits, unless it has it, or its

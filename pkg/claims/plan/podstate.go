@@ -37,6 +37,24 @@ func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	return keys
 }
 
+// KeepClaimNames gives a Pod back the names of claims that its status had before. They never change, but a client that does
+// not know the field drops it when it updates the status (kubernetes#139772).
+func KeepClaimNames(pod, before *corev1.Pod) {
+	if pod.Status.ExtendedResourceClaimStatus == nil {
+		pod.Status.ExtendedResourceClaimStatus = before.Status.ExtendedResourceClaimStatus
+	}
+	for _, known := range before.Status.ResourceClaimStatuses {
+		if !slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == known.Name }) {
+			pod.Status.ResourceClaimStatuses = append(pod.Status.ResourceClaimStatuses, known)
+		}
+	}
+}
+
+// NamesClaim reports whether a Pod has a claim by its own account.
+func NamesClaim(pod *corev1.Pod, claim *resourcev1.ResourceClaim) bool {
+	return slices.Contains(ClaimKeys(pod), types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+}
+
 // PodCondition finds a condition of a Pod by its type. Without it the status is "".
 func PodCondition(pod *corev1.Pod, kind corev1.PodConditionType) (found corev1.PodCondition) {
 	for _, condition := range pod.Status.Conditions {

@@ -191,3 +191,8 @@ func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
 func EventMessage(err error) error {
 	return fmt.Errorf("Failed to prepare dynamic resources: prepare dynamic resources: %s", strings.TrimSpace(err.Error()))
 }
+
+// UnprepareEventMessage is the message of the event of a failure to unprepare. The kubelet logs it, and sends none.
+func UnprepareEventMessage(err error) error {
+	return fmt.Errorf("Failed to unprepare dynamic resources: unprepare dynamic resources: %s; the Pod is kept until its driver is back, its claims are deallocated, or it is deleted by force", strings.TrimSpace(err.Error()))
+}

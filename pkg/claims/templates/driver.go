@@ -215,8 +215,22 @@ func objectsOf(pods []*corev1.Pod) []devices.Object {
 	return objects
 }
 
-// Unprepare has nothing to undo: what was prepared is in the claim alone.
-func (d *Driver) Unprepare() (plan.Answer, error) {
+// Unprepare fails where a plugin does not answer, or is not there. Else it has nothing to undo: what was prepared is in the
+// claims alone.
+func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error) {
+	for _, claim := range last {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
+				continue
+			}
+			switch d.plugin(result.Driver) {
+			case lifecycle.PluginSilent:
+				return plan.Answered, plan.UnavailableToUnprepare(result.Driver)
+			case lifecycle.PluginGone:
+				return plan.Answered, plan.NotRegistered(result.Driver)
+			}
+		}
+	}
 	return plan.Answered, nil
 }
 
