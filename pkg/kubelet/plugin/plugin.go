@@ -20,6 +20,8 @@ import (
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
 // CallTimeout is how long a plugin has for a call (defaultClientCallTimeout in
@@ -69,7 +71,7 @@ func newPlugin(info *registrationv1.PluginInfo, endpoint string, connected func(
 			if err != nil {
 				return nil, err
 			}
-			return dialSocket(ctx, socket)
+			return root.DialSocket(ctx, socket)
 		}),
 		grpc.WithStatsHandler(monitor(func(is bool) { connected(p, is) })))
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"google.golang.org/grpc"
@@ -120,24 +118,10 @@ func notify(ctx context.Context, client registrationv1.RegistrationClient, refus
 	return err
 }
 
-// dialSocket connects to a socket whose path may be longer than sun_path of unix(7): a driver that has
-// the folder of its node mounted elsewhere knows it by a shorter one.
-func dialSocket(ctx context.Context, socket string) (net.Conn, error) {
-	if len(socket) <= root.LongestSocket {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	folder, err := os.Open(filepath.Dir(socket))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = folder.Close() }() // it was only read
-	return new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), filepath.Base(socket)))
-}
-
 // dial connects to a socket, and waits until it has.
 func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dialSocket(ctx, socket) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return root.DialSocket(ctx, socket) }))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -348,7 +347,7 @@ func (r *Root) HasPlugin(ctx context.Context) bool {
 	return slices.ContainsFunc(sockets, func(socket Socket) bool {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket.Path)
+		conn, err := DialSocket(ctx, socket.Path)
 		if err != nil {
 			return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
 		}

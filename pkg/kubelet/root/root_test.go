@@ -319,6 +319,14 @@ func TestHasPlugin(t *testing.T) {
 	require.NoError(t, left.Close())
 	require.FileExists(t, filepath.Join(r.Registry(), "left.sock"))
 	require.False(t, r.HasPlugin(t.Context()))
+
+	// A driver that knows the folder by a shorter path may make a socket whose path is too long here.
+	long := &Root{Path: filepath.Join(filepath.Dir(r.Path), strings.Repeat("l", LongestSocket))}
+	require.NoError(t, os.Symlink(r.Path, long.Path))
+	require.False(t, long.HasPlugin(t.Context()))
+	listen(t, filepath.Join(r.Registry(), "a.sock"))
+	require.True(t, long.HasPlugin(t.Context()))
+
 	require.NoError(t, r.Remove())
 	require.False(t, r.HasPlugin(t.Context()))
 }
