@@ -146,6 +146,17 @@ func (c clients) touch(ctx context.Context, path string) error {
 	return c.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error()
 }
 
+func (c clients) createNode(ctx context.Context, name string, labels map[string]string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{fakeAnnotation: "fake"}}}
+	_, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+func (c clients) patchNode(ctx context.Context, name, patch string) error {
+	_, err := c.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
 // ready reports an error where the API server does not serve.
 func (c clients) ready(ctx context.Context) error {
 	return c.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()

@@ -1,0 +1,119 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+var onlyFeature = flag.String("feature", "", "run this feature of each seed and nothing else: "+fmt.Sprint(featureNames()))
+
+// feature is something that the worlds of some seeds have besides: a file of its own
+// makes it, has it go wrong, and judges what becomes of it.
+type feature interface {
+	// build makes what is there before anything goes wrong, and starts the sidecars.
+	build(ctx context.Context, s *site) error
+	// disturb has go wrong what the feature is for. It returns when that is over.
+	disturb(ctx context.Context, s *site) error
+	// judge says what is not as it is to be, after build and after disturb.
+	judge(ctx context.Context, s *site) verdict
+}
+
+// kind is a kind of feature.
+type kind struct {
+	// name is its row in the summary.
+	name string
+	// rare says that one seed in that many has it.
+	rare int
+	// draw draws one. What it does later is up to the same source of chance.
+	draw func(random *rand.Rand) feature
+}
+
+// kinds are all features. Those that take long are rare.
+func kinds() []kind {
+	return []kind{
+		{"installations", 5, newInstallations},
+	}
+}
+
+func featureNames() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// chosenKinds are those that a seed has. Each has a source of chance of its own, so that
+// a new feature changes nothing about a seed but whether the seed has it.
+func chosenKinds(seed uint64) []kind {
+	return slices.DeleteFunc(kinds(), func(k kind) bool {
+		return *onlyFeature != k.name && (*onlyFeature != "" || chanceOf(seed, k.name).IntN(k.rare) > 0)
+	})
+}
+
+// chanceOf is the source of chance of a feature.
+func chanceOf(seed uint64, name string) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, hashOf(name)))
+}
+
+// visit has the world get one feature after the other. Each begins and ends with an empty
+// cluster.
+func (r *run) visit(ctx context.Context) error {
+	for _, k := range chosenKinds(r.result.seed) {
+		r.result.disruptions = append(r.result.disruptions, k.name)
+		random := chanceOf(r.result.seed, k.name)
+		_ = random.IntN(k.rare) // as in chosenKinds
+		s := &site{world: r.world, run: r, random: random, name: k.name}
+		if err := s.stage(ctx, k.draw(random)); err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+	}
+	return nil
+}
+
+// stage has a feature be built, go wrong and come right.
+func (s *site) stage(ctx context.Context, f feature) (err error) {
+	defer func() { err = errors.Join(err, s.clear(ctx)) }()
+	s.ledger.reset()
+	settle := func(ctx context.Context) error {
+		return s.run.settleBy(ctx, func(ctx context.Context) verdict { return s.judge(ctx, f) })
+	}
+	for _, step := range []func(ctx context.Context) error{
+		func(ctx context.Context) error { return f.build(ctx, s) },
+		settle,
+		func(ctx context.Context) error { return f.disturb(ctx, s) },
+		settle,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge adds to what a feature says what holds for all of them.
+func (s *site) judge(ctx context.Context, f feature) verdict {
+	v := f.judge(ctx, s)
+	if key, count := s.ledger.mostWritten(); count > mostWrites {
+		v.final = errors.Join(v.final, fmt.Errorf("hot loop: %s came %d times, want at most %d", key, count, mostWrites))
+	}
+	for _, process := range s.running() {
+		if peak, err := process.PeakMemory(); err == nil && peak > mostMemory {
+			v.final = errors.Join(v.final, fmt.Errorf("memory: a sidecar took %d MiB, want at most %d", peak>>20, mostMemory>>20))
+		}
+	}
+	return v
+}
+
+// What a feature may cost.
+const (
+	// mostWrites is how often one object may be written by all sidecars together. What is
+	// created counts for its collection.
+	mostWrites = 60
+	// mostMemory is a sidecar's. It collects its garbage so that it needs 200 MiB.
+	mostMemory = 384 << 20
+)

@@ -1,0 +1,254 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// site is what features are built with: the world, in which nothing else is.
+type site struct {
+	*world
+	run    *run
+	random *rand.Rand
+	name   string
+	// dirs are folders to be removed.
+	dirs []string
+	// ends end what runs beside the sidecars.
+	ends []func()
+}
+
+func hashOf(text string) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(text))
+	return sum.Sum64()
+}
+
+// makeDir makes a folder with a short path, as sockets need it.
+func (s *site) makeDir() (string, error) {
+	dir, err := os.MkdirTemp("", "k")
+	s.dirs = append(s.dirs, dir)
+	return dir, err
+}
+
+// newSchedule has the calls of the sidecar in a place fail at times.
+func (s *site) newSchedule(number int) *schedule {
+	return newSchedule(s.run.result.seed<<8+uint64(number), s.random, faultTime)
+}
+
+// writeFile writes a configuration for sidecars to start with.
+func (s *site) writeFile(all templates, more string) (string, error) {
+	dir, err := s.makeDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "configuration.yaml")
+	return path, os.WriteFile(path, []byte(timing+more+all.yaml()), 0o600)
+}
+
+// start starts a sidecar in a place, and waits until it is ready.
+func (s *site) start(ctx context.Context, number int, arguments ...string) (*sidecar.Process, error) {
+	process, err := s.launchWith(number, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	return process, process.WaitReady(ctx)
+}
+
+// restart ends the sidecar in a place, and starts it again.
+func (s *site) restartSidecar(ctx context.Context, number int, end func(*sidecar.Process) error, arguments ...string) error {
+	if err := end(s.all[number].process); err != nil {
+		return err
+	}
+	_, err := s.start(ctx, number, arguments...)
+	return err
+}
+
+// addNode creates a node.
+func (s *site) addNode(ctx context.Context, name string, labels map[string]string) error {
+	return persist(ctx, func(ctx context.Context) error { return s.createNode(ctx, name, labels) })
+}
+
+// device is one of a pool.
+type device struct{ driver, pool, name string }
+
+// giveDevices creates a Pod on a node whose claim has devices, in the scheduler's place. The
+// claim has the name of the Pod, unless the Pod names one.
+func (s *site) giveDevices(ctx context.Context, pod *corev1.Pod, devices ...device) error {
+	return persist(ctx, func(ctx context.Context) error { return s.allocate(ctx, pod, devices) })
+}
+
+// allocate makes a Pod with a claim that has devices, in the scheduler's place.
+func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices []device) error {
+	pods, claims := c.client.CoreV1().Pods(namespace), c.client.ResourceV1().ResourceClaims(namespace)
+	name := *pod.Spec.ResourceClaims[0].ResourceClaimName
+	claim, err := claims.Create(ctx, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec([]string{"gpu"})}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create claim: %w", err)
+	}
+	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create pod: %w", err)
+	}
+	allocation := &resourcev1.AllocationResult{}
+	for _, d := range devices {
+		allocation.Devices.Results = append(allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
+			Request: "gpu", Driver: d.driver, Pool: d.pool, Device: d.name,
+		})
+	}
+	claim.Status.Allocation = allocation
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: made.UID}}
+	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("allocate claim: %w", err)
+	}
+	return nil
+}
+
+// finish has a Pod succeed.
+func (s *site) finish(ctx context.Context, pod string) error {
+	return persist(ctx, func(ctx context.Context) error {
+		_, err := s.client.CoreV1().Pods(namespace).Patch(ctx, pod, types.MergePatchType, []byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
+		return err
+	})
+}
+
+// pod reads a Pod, or nil where there is none.
+func (s *site) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	list, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
+}
+
+// wrongStart says which of some Pods are told to start and are not to be, or the other way
+// round.
+func (s *site) wrongStart(ctx context.Context, want bool, names ...string) []string {
+	var wrong []string
+	for _, name := range names {
+		switch pod, err := s.pod(ctx, name); {
+		case err != nil:
+			wrong = append(wrong, err.Error())
+		case pod == nil:
+			wrong = append(wrong, "pods: pod "+name+" is gone")
+		case startable(pod) != want:
+			wrong = append(wrong, fmt.Sprintf("pods: pod %s is told to start: %t, want %t", name, !want, want))
+		}
+	}
+	return wrong
+}
+
+// told are the objects that events of the sidecar are about, as NAME.
+func (s *site) told(ctx context.Context) (map[string]bool, error) {
+	list, err := s.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	told := map[string]bool{}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.ReportingController == "kwok-dra" || e.Source.Component == "kwok-dra" {
+			told[e.InvolvedObject.Name] = true
+		}
+	}
+	return told, nil
+}
+
+// pools are the slices there are, by their pools.
+func (s *site) pools(ctx context.Context) (map[poolKey][]resourcev1.ResourceSlice, error) {
+	list, err := s.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list slices: %w", err)
+	}
+	all := map[poolKey][]resourcev1.ResourceSlice{}
+	for i := range list.Items {
+		key := poolOf(&list.Items[i])
+		all[key] = append(all[key], list.Items[i])
+	}
+	return all, nil
+}
+
+// endsWithin ends a process as a user does, and kills it where it does not end.
+func endsWithin(process *sidecar.Process, limit time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- process.Stop() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(limit):
+		return errors.Join(fmt.Errorf("a sidecar has not ended %s after it was told to", limit), process.Kill(), <-ended)
+	}
+}
+
+// clear leaves an empty cluster.
+func (s *site) clear(ctx context.Context) error {
+	var errs []error
+	s.world.disturb(nil)
+	processes, logs := s.takeAll()
+	for _, process := range processes {
+		errs = append(errs, endsWithin(process, s.run.within))
+	}
+	for _, log := range logs {
+		errs = append(errs, panics(log))
+	}
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
+	for _, dir := range s.dirs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(append(errs, s.empty(ctx))...)
+}
+
+// empty deletes all that there is, without a sidecar.
+func (s *site) empty(ctx context.Context) error {
+	for _, step := range []func(ctx context.Context) error{
+		s.emptyConfiguration, s.deleteNodes, s.deletePods, s.deleteLeases, s.deleteEvents, s.deleteNodeEvents, s.deleteClasses, s.deleteSlices,
+	} {
+		if err := persist(ctx, step); err != nil {
+			return fmt.Errorf("clear: %w", err)
+		}
+	}
+	started := time.Now()
+	return await(ctx, "something is left", func(ctx context.Context) (bool, error) {
+		there, err := s.list(ctx)
+		if err != nil {
+			return false, err
+		}
+		if len(there.slices)+len(there.pods)+len(there.claims)+len(there.nodes) == 0 {
+			return true, nil
+		}
+		err = errors.Join(s.deleteSlices(ctx), s.deletePods(ctx), s.revive(ctx))
+		if time.Since(started) > patience {
+			s.release(ctx, &state{found: there})
+		}
+		return false, err
+	})
+}
+
+// deleteSlices deletes all slices, as nobody else will.
+func (c clients) deleteSlices(ctx context.Context) error {
+	return c.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+}
+
+// deleteClasses deletes the DeviceClasses that sidecars have made.
+func (c clients) deleteClasses(ctx context.Context) error {
+	return c.client.ResourceV1().DeviceClasses().DeleteCollection(ctx, atOnce, metav1.ListOptions{LabelSelector: managedBy})
+}
+
+// deleteNodeEvents deletes the events of what has no namespace.
+func (c clients) deleteNodeEvents(ctx context.Context) error {
+	return c.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, atOnce, metav1.ListOptions{})
+}
