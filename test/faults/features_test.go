@@ -6,10 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strings"
 )
 
-var onlyFeature = flag.String("feature", "", "run this feature of each seed and nothing else: "+fmt.Sprint(featureNames()))
+var onlyFeatures = flag.String("features", "", "run those features whose names match this regular expression in each seed, and nothing else; all are "+strings.Join(featureNames(), ", "))
 
 // feature is something that the worlds of some seeds have besides: a file of its own
 // makes it, has it go wrong, and judges what becomes of it.
@@ -36,6 +38,11 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"installations", 5, newInstallations},
+		{"strangers", 3, newStrangers},
+		{"restore", 8, newRestore},
+		{"replacements", 5, newReplacements},
+		{"crashes", 4, newCrashes},
+		{"copies", 6, newCopies},
 	}
 }
 
@@ -50,9 +57,11 @@ func featureNames() []string {
 // chosenKinds are those that a seed has. Each has a source of chance of its own, so that
 // a new feature changes nothing about a seed but whether the seed has it.
 func chosenKinds(seed uint64) []kind {
-	return slices.DeleteFunc(kinds(), func(k kind) bool {
-		return *onlyFeature != k.name && (*onlyFeature != "" || chanceOf(seed, k.name).IntN(k.rare) > 0)
-	})
+	if *onlyFeatures != "" {
+		only := regexp.MustCompile(*onlyFeatures)
+		return slices.DeleteFunc(kinds(), func(k kind) bool { return !only.MatchString(k.name) })
+	}
+	return slices.DeleteFunc(kinds(), func(k kind) bool { return chanceOf(seed, k.name).IntN(k.rare) > 0 })
 }
 
 // chanceOf is the source of chance of a feature.
@@ -63,22 +72,26 @@ func chanceOf(seed uint64, name string) *rand.Rand {
 // visit has the world get one feature after the other. Each begins and ends with an empty
 // cluster.
 func (r *run) visit(ctx context.Context) error {
+	var errs []error
 	for _, k := range chosenKinds(r.result.seed) {
 		r.result.disruptions = append(r.result.disruptions, k.name)
 		random := chanceOf(r.result.seed, k.name)
 		_ = random.IntN(k.rare) // as in chosenKinds
 		s := &site{world: r.world, run: r, random: random, name: k.name}
 		if err := s.stage(ctx, k.draw(random)); err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
+			errs = append(errs, fmt.Errorf("%s: %w", k.name, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // stage has a feature be built, go wrong and come right.
 func (s *site) stage(ctx context.Context, f feature) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	s.ledger.reset()
+	if s.timing, err = s.writeConfiguration(nil, ""); err != nil {
+		return err
+	}
 	settle := func(ctx context.Context) error {
 		return s.run.settleBy(ctx, func(ctx context.Context) verdict { return s.judge(ctx, f) })
 	}

@@ -59,7 +59,7 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 	if installation == first || f.both {
 		all[f.wanted.name] = f.wanted
 	}
-	file, err := s.writeFile(all, "")
+	file, err := s.writeConfiguration(all, "")
 	if err != nil {
 		return err
 	}

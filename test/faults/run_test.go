@@ -77,7 +77,7 @@ func newRun(w *world, seed uint64, within time.Duration, log func(format string,
 
 // do runs a seed from an empty cluster to an empty cluster, and then its features.
 func (r *run) do(ctx context.Context) result {
-	if *onlyFeature == "" {
+	if *onlyFeatures == "" {
 		r.doFleet(ctx)
 	}
 	if r.result.note(); r.result.err == nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,10 @@ type site struct {
 	run    *run
 	random *rand.Rand
 	name   string
+	// timing is a file that has retries be quick, and nothing else.
+	timing string
+	// fed is how much memory a sidecar had that was killed for it.
+	fed atomic.Int64
 	// dirs are folders to be removed.
 	dirs []string
 	// ends end what runs beside the sidecars.
@@ -49,8 +54,8 @@ func (s *site) newSchedule(number int) *schedule {
 	return newSchedule(s.run.result.seed<<8+uint64(number), s.random, faultTime)
 }
 
-// writeFile writes a configuration for sidecars to start with.
-func (s *site) writeFile(all templates, more string) (string, error) {
+// writeConfiguration writes a file for sidecars to start with.
+func (s *site) writeConfiguration(all templates, more string) (string, error) {
 	dir, err := s.makeDir()
 	if err != nil {
 		return "", err

@@ -54,7 +54,7 @@ type clients struct {
 
 // newWorld starts a cluster with what all seeds use.
 func newWorld(t testing.TB) (*world, error) {
-	stages, err := fastStages(t.Context())
+	stages, err := fastStages(t.Context(), t.TempDir())
 	if err != nil {
 		return nil, err
 	}
