@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -64,6 +63,18 @@ func newCrashes(random *rand.Rand) feature {
 		f.by = pick(random, byCrash, byProcess)
 	}
 	return f
+}
+
+// String says what takes the driver away.
+func (f *crashes) String() string {
+	text := "its " + f.by
+	if !f.real {
+		text += ", of a template"
+	}
+	if f.again {
+		text += ", and a restart"
+	}
+	return text
 }
 
 func (f *crashes) arguments(s *site) []string {
@@ -179,10 +190,10 @@ func (f *crashes) disturb(ctx context.Context, s *site) error {
 	}
 	for started := time.Now(); time.Since(started) < downTime; {
 		if wrong := s.wrongStart(ctx, true, crashPod); len(wrong) > 0 {
-			return fmt.Errorf("unprepared while the driver is down (%s): %s", f.by, wrong[0])
+			return fmt.Errorf("unprepared while the driver is down by %s: %s", f, wrong[0])
 		}
 		if f.calls.Load() > 0 {
-			return fmt.Errorf("the driver was called while it was down (%s)", f.by)
+			return fmt.Errorf("the driver was called while it was down by %s", f)
 		}
 		sleep(ctx, lookAgain)
 	}
@@ -199,9 +210,9 @@ func (f *crashes) judge(ctx context.Context, s *site) verdict {
 	case err != nil:
 		return verdict{wrong: []string{err.Error()}}
 	case pod != nil:
-		return verdict{wrong: []string{"pods: pod " + crashPod + " is still there, and its driver is back"}}
+		return verdict{wrong: []string{fmt.Sprintf("pods: pod %s is still there, and its driver is back after %s", crashPod, f)}}
 	case f.real && f.calls.Load() == 0:
-		return verdict{final: errors.New("the Pod is gone, and its driver was not called")}
+		return verdict{final: fmt.Errorf("the Pod is gone, and its driver was not called after %s", f)}
 	}
 	return verdict{}
 }

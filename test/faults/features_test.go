@@ -61,7 +61,7 @@ func chosenKinds(seed uint64) []kind {
 		only := regexp.MustCompile(*onlyFeatures)
 		return slices.DeleteFunc(kinds(), func(k kind) bool { return !only.MatchString(k.name) })
 	}
-	return slices.DeleteFunc(kinds(), func(k kind) bool { return chanceOf(seed, k.name).IntN(k.rare) > 0 })
+	return slices.DeleteFunc(kinds(), func(k kind) bool { return chanceOf(seed, "whether "+k.name).IntN(k.rare) > 0 })
 }
 
 // chanceOf is the source of chance of a feature.
@@ -76,7 +76,6 @@ func (r *run) visit(ctx context.Context) error {
 	for _, k := range chosenKinds(r.result.seed) {
 		r.result.disruptions = append(r.result.disruptions, k.name)
 		random := chanceOf(r.result.seed, k.name)
-		_ = random.IntN(k.rare) // as in chosenKinds
 		s := &site{world: r.world, run: r, random: random, name: k.name}
 		if err := s.stage(ctx, k.draw(random)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", k.name, err))

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -54,6 +55,9 @@ func (s *site) newSchedule(number int) *schedule {
 	return newSchedule(s.run.result.seed<<8+uint64(number), s.random, faultTime)
 }
 
+// faithful has the status of Pods tell that their claims are unprepared.
+var faithful = fmt.Sprintf(configurationDocument, "faithful", "podStatus: "+string(v1alpha1.PodStatusFaithful))
+
 // writeConfiguration writes a file for sidecars to start with.
 func (s *site) writeConfiguration(all templates, more string) (string, error) {
 	dir, err := s.makeDir()
@@ -61,7 +65,7 @@ func (s *site) writeConfiguration(all templates, more string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "configuration.yaml")
-	return path, os.WriteFile(path, []byte(timing+more+all.yaml()), 0o600)
+	return path, os.WriteFile(path, []byte(timing+faithful+more+all.yaml()), 0o600)
 }
 
 // start starts a sidecar in a place, and waits until it is ready.
