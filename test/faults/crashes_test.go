@@ -117,7 +117,7 @@ func (f *crashes) build(ctx context.Context, s *site) (err error) {
 	if f.real {
 		used = device{f.plugin.Name, crashNode, "file-0"}
 	}
-	return s.giveDevices(ctx, pod, used)
+	return s.allocate(ctx, pod, used)
 }
 
 // takeAway takes the driver away.

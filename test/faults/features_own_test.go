@@ -21,6 +21,8 @@ func TestFeaturesAreDrawn(t *testing.T) {
 			drawn[k.name]++
 			random := chanceOf(seed+1, k.name)
 			switch f := k.draw(random).(type) {
+			case *installations:
+				drawn[fmt.Sprint(f.owns, f.both)]++
 			case *strangers:
 				drawn[f.name]++
 			case *crashes:
@@ -44,6 +46,10 @@ func TestFeaturesAreDrawn(t *testing.T) {
 	}
 	for _, one := range oddities() {
 		require.Positive(t, drawn[one.name], one.name)
+	}
+	for _, owns := range []belonging{sharedPool, templateStatus, deviceClass} {
+		require.Positive(t, drawn[fmt.Sprint(owns, true)], owns)
+		require.Positive(t, drawn[fmt.Sprint(owns, false)], owns)
 	}
 	for by := range replacementCount {
 		require.Positive(t, drawn[fmt.Sprint("replacement ", by)])

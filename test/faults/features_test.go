@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 var onlyFeatures = flag.String("features", "", "run those features whose names match this regular expression in each seed, and nothing else; all are "+strings.Join(featureNames(), ", "))
@@ -88,6 +89,7 @@ func (r *run) visit(ctx context.Context) error {
 func (s *site) stage(ctx context.Context, f feature) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	s.ledger.reset()
+	s.guardMemory(ctx)
 	if s.timing, err = s.writeConfiguration(nil, ""); err != nil {
 		return err
 	}
@@ -109,7 +111,10 @@ func (s *site) stage(ctx context.Context, f feature) (err error) {
 
 // judge adds to what a feature says what holds for all of them.
 func (s *site) judge(ctx context.Context, f feature) verdict {
-	v := f.judge(ctx, s)
+	judging, cancel := context.WithTimeout(ctx, judgeLimit)
+	defer cancel()
+	v := f.judge(judging, s)
+	v.final = errors.Join(v.final, s.overfed())
 	if key, count := s.ledger.mostWritten(); count > mostWrites {
 		v.final = errors.Join(v.final, fmt.Errorf("hot loop: %s came %d times, want at most %d", key, count, mostWrites))
 	}
@@ -121,6 +126,9 @@ func (s *site) judge(ctx context.Context, f feature) verdict {
 	return v
 }
 
+// judgeLimit bounds a look at the cluster and the sidecars, of which one may hang.
+const judgeLimit = 30 * time.Second
+
 // What a feature may cost.
 const (
 	// mostWrites is how often one object may be written by all sidecars together. What is
@@ -128,4 +136,7 @@ const (
 	mostWrites = 60
 	// mostMemory is a sidecar's. It collects its garbage so that it needs 200 MiB.
 	mostMemory = 384 << 20
+	// mostLiving is how much a sidecar is let have before it is killed, so that the machine
+	// lives on.
+	mostLiving = 512 << 20
 )

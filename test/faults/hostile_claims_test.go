@@ -91,7 +91,7 @@ func (h *hostile) allocateAll(ctx context.Context, name, node string, drivers []
 	for _, driver := range drivers {
 		devices = append(devices, device{driver, node, "d-0"})
 	}
-	return h.allocate(ctx, boundPod(name, node), devices)
+	return h.allocate(ctx, boundPod(name, node), devices...)
 }
 
 // boundPod is a Pod on a node with a claim of its name.

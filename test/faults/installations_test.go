@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,22 +18,35 @@ import (
 )
 
 // installations are two kwok-dra in one cluster, each with nodes of its own. One of them
-// owns a pool that nodes share, and the status of a template that both read. The other
-// one comes later, and is started in another way, as another version would be.
+// owns what belongs to no node: a pool that nodes share, the status of a template that both
+// read, or a DeviceClass. The other one comes later, and is started in another way, as
+// another version would be.
 type installations struct {
-	// both says that both read the template of the shared pool.
+	// owns is what the first one owns.
+	owns belonging
+	// both says that both are told of it.
 	both bool
 	// other are the options of the one that comes later.
 	other []string
-	// owned are the slices of no node while the first one was alone.
+	// owned is what belonged to no node while the first one was alone.
 	owned map[string]string
 	// wanted is the template of the shared pool.
 	wanted poolTemplate
 	seen   *witness
 }
 
+// belonging is what belongs to no node.
+type belonging string
+
+const (
+	sharedPool     belonging = "a shared pool"
+	templateStatus belonging = "the status of a template"
+	deviceClass    belonging = "a DeviceClass"
+)
+
 func newInstallations(random *rand.Rand) feature {
 	return &installations{
+		owns:   pick(random, sharedPool, templateStatus, deviceClass),
 		both:   random.IntN(2) == 0,
 		other:  pick(random, nil, []string{"--workers", "1"}, []string{"--kube-api-qps", "50"}),
 		wanted: poolTemplate{name: "mesh", driver: fabricDriver, kinds: []string{"shared"}, device: "port", count: 3, revision: 1, shared: true},
@@ -55,8 +69,8 @@ func ownPools() templates {
 
 // startInstallation starts a sidecar that acts for the nodes of an installation.
 func (f *installations) startInstallation(ctx context.Context, s *site, installation int) error {
-	all := ownPools()
-	if installation == first || f.both {
+	all, told := ownPools(), installation == first || f.both
+	if f.owns == sharedPool && told {
 		all[f.wanted.name] = f.wanted
 	}
 	file, err := s.writeConfiguration(all, "")
@@ -64,8 +78,18 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 		return err
 	}
 	arguments := []string{
-		"--config", file, "--enable-crds", "--manage-nodes-with-label-selector", chosenKey + "=" + selectedBy(installation),
+		"--config", file, "--manage-nodes-with-label-selector", chosenKey + "=" + selectedBy(installation),
 		"--leader-elect-resource-namespace", electionNamespace, "--leader-elect-resource-name", selectedBy(installation),
+	}
+	if f.owns == templateStatus {
+		arguments = append(arguments, "--enable-crds")
+	}
+	if f.owns == deviceClass {
+		of := classesConfigMap
+		if !told {
+			of = configMap // which has none
+		}
+		arguments = append(arguments, "--dra-kwok-configmap", namespace+"/"+of)
 	}
 	if installation == second {
 		arguments = append(arguments, f.other...)
@@ -86,10 +110,42 @@ func (f *installations) build(ctx context.Context, s *site) error {
 			}
 		}
 	}
-	if _, err := s.applyObject(ctx, kindTemplate, strings.Trim(disksOf("shared").yaml(), "-\n")); err != nil {
-		return err
+	if f.owns == templateStatus {
+		if _, err := s.applyObject(ctx, kindTemplate, strings.Trim(disksOf("shared").yaml(), "-\n")); err != nil {
+			return err
+		}
+	}
+	if f.owns == deviceClass {
+		if err := s.addMappings(ctx); err != nil {
+			return err
+		}
 	}
 	return f.startInstallation(ctx, s, first)
+}
+
+// classesConfigMap is the ConfigMap of Karpenter's driver that has a DeviceClass be made.
+const classesConfigMap = "dra-kwok-configmap"
+
+// mappings are what it says, of devices for no node.
+const mappings = `
+driver: class.example.com
+mappings:
+- name: none
+  nodeSelector: {matchLabels: {kind: ` + nowhere + `}}
+  resourceSlice: {devices: [{name: none, count: 1, attributes: {memory: 80Gi}}]}
+`
+
+// addMappings adds the ConfigMap, and lets sidecars read it.
+func (s *site) addMappings(ctx context.Context) error {
+	if err := persist(ctx, func(ctx context.Context) error {
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: classesConfigMap}, Data: map[string]string{"config.yaml": mappings}}
+		_, err := s.client.CoreV1().ConfigMaps(namespace).Create(ctx, made, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	_, err := s.cluster.Kubectl(ctx, "apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "karpenter", "rbac"))
+	return err
 }
 
 // disksOf is a template that is an object, for the nodes of a kind.
@@ -124,7 +180,8 @@ func (f *installations) disturb(ctx context.Context, s *site) error {
 	return f.startInstallation(ctx, s, again)
 }
 
-// ownedByNoNode are the slices that no node has: what they say, and which ones they are.
+// ownedByNoNode are the slices and the DeviceClasses that no node has: which ones they are, and
+// how often somebody wanted something else.
 func (s *site) ownedByNoNode(ctx context.Context) (map[string]string, error) {
 	list, err := s.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -133,8 +190,16 @@ func (s *site) ownedByNoNode(ctx context.Context) (map[string]string, error) {
 	owned := map[string]string{}
 	for i := range list.Items {
 		if slice := &list.Items[i]; slice.Spec.NodeName == nil {
-			owned[slice.Name] = fmt.Sprint(slice.UID, slice.Generation)
+			owned["slice "+slice.Name] = fmt.Sprint(slice.UID, slice.Generation)
 		}
+	}
+	classes, err := s.client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{LabelSelector: managedBy})
+	if err != nil {
+		return nil, fmt.Errorf("list DeviceClasses: %w", err)
+	}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		owned["DeviceClass "+class.Name] = fmt.Sprint(class.UID, class.Generation)
 	}
 	return owned, nil
 }
@@ -144,16 +209,19 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 	if err != nil {
 		return verdict{wrong: []string{err.Error()}}
 	}
-	v := verdict{wrong: f.wrongPools(s, there)}
-	if f.seen == nil {
-		return v
-	}
 	owned, err := s.ownedByNoNode(ctx)
 	if err != nil {
 		return verdict{wrong: []string{err.Error()}}
 	}
+	v := verdict{wrong: f.wrongPools(s, there)}
+	if want := f.owns != templateStatus; want != (len(owned) > 0) {
+		v.wrong = append(v.wrong, fmt.Sprintf("owner: nobody owns %s: %v", f.owns, owned))
+	}
+	if f.seen == nil {
+		return v
+	}
 	if !maps.Equal(owned, f.owned) {
-		v.final = errors.Join(v.final, fmt.Errorf("owner: the slices of no node are %v, and were %v before the other installation came", owned, f.owned))
+		v.final = errors.Join(v.final, fmt.Errorf("owner: what belongs to no node is %v, and was %v before the other installation came", owned, f.owned))
 	}
 	lost, err := f.seen.unjustified(ctx, s.world, nil)
 	if len(lost) > 0 {
@@ -169,7 +237,9 @@ func (f *installations) wrongPools(s *site, there found) []string {
 	var wrong []string
 	for installation := range s.running() {
 		view := &state{inForce: inForce{templates: ownPools(), selection: selection{by: "labels"}}, found: there}
-		view.templates[disks.name] = *disksOf("shared")
+		if f.owns == templateStatus {
+			view.templates[disks.name] = *disksOf("shared")
+		}
 		mine := selectedBy(installation)
 		view.nodes = map[string]*corev1.Node{}
 		for name, node := range there.nodes {
@@ -178,7 +248,7 @@ func (f *installations) wrongPools(s *site, there found) []string {
 				view.nodes[name] = node
 			}
 		}
-		if installation == first {
+		if f.owns == sharedPool && installation == first {
 			view.templates[f.wanted.name] = f.wanted
 		}
 		view.slices = slices.DeleteFunc(slices.Clone(there.slices), func(slice resourcev1.ResourceSlice) bool {

@@ -71,7 +71,7 @@ func (f *replacements) build(ctx context.Context, s *site) error {
 }
 
 func (f *replacements) give(ctx context.Context, s *site, pod *corev1.Pod, number int) error {
-	return s.giveDevices(ctx, pod, device{gpuDriver, replacedNode, fmt.Sprint("gpu-", number)})
+	return s.allocate(ctx, pod, device{gpuDriver, replacedNode, fmt.Sprint("gpu-", number)})
 }
 
 // disturb replaces Pods while nothing gets through, and has no watch go on until the

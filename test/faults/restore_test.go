@@ -49,7 +49,7 @@ func (f *restore) build(ctx context.Context, s *site) error {
 }
 
 func (f *restore) give(ctx context.Context, s *site, pod string, number int) error {
-	return s.giveDevices(ctx, boundPod(pod, f.node(0)), device{gpuDriver, f.node(0), fmt.Sprint("gpu-", number)})
+	return s.allocate(ctx, boundPod(pod, f.node(0)), device{gpuDriver, f.node(0), fmt.Sprint("gpu-", number)})
 }
 
 // disturb makes a backup while Pods wait that the sidecar cannot see, lets it see them, and

@@ -94,21 +94,18 @@ func (s *site) addNode(ctx context.Context, name string, labels map[string]strin
 // device is one of a pool.
 type device struct{ driver, pool, name string }
 
-// giveDevices creates a Pod on a node whose claim has devices, in the scheduler's place. The
-// claim has the name of the Pod, unless the Pod names one.
-func (s *site) giveDevices(ctx context.Context, pod *corev1.Pod, devices ...device) error {
-	return persist(ctx, func(ctx context.Context) error { return s.allocate(ctx, pod, devices) })
-}
-
-// allocate makes a Pod with a claim that has devices, in the scheduler's place.
-func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices []device) error {
+// allocate makes a Pod on its node with a claim that has devices, in the scheduler's place: it
+// is bound when its claim is allocated, so that nothing is wrong with it in between.
+func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices ...device) error {
 	pods, claims := c.client.CoreV1().Pods(namespace), c.client.ResourceV1().ResourceClaims(namespace)
 	name := *pod.Spec.ResourceClaims[0].ResourceClaimName
 	claim, err := claims.Create(ctx, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec([]string{"gpu"})}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create claim: %w", err)
 	}
-	made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	unbound := pod.DeepCopy()
+	unbound.Spec.NodeName, unbound.Spec.SchedulerName = "", "faults"
+	made, err := pods.Create(ctx, unbound, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create pod: %w", err)
 	}
@@ -122,6 +119,10 @@ func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices []device
 	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: made.UID}}
 	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("allocate claim: %w", err)
+	}
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: pod.Spec.NodeName}}
+	if err := pods.Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("bind pod: %w", err)
 	}
 	return nil
 }
@@ -160,33 +161,41 @@ func (s *site) wrongStart(ctx context.Context, want bool, names ...string) []str
 	return wrong
 }
 
-// told are the objects that events of the sidecar are about, as NAME.
-func (s *site) told(ctx context.Context) (map[string]bool, error) {
+// told reports whether an event of a sidecar is about any of some objects.
+func (s *site) told(ctx context.Context, objects ...string) (bool, error) {
 	list, err := s.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
-		return nil, fmt.Errorf("list events: %w", err)
+		return false, fmt.Errorf("list events: %w", err)
 	}
-	told := map[string]bool{}
-	for i := range list.Items {
-		if e := &list.Items[i]; e.ReportingController == "kwok-dra" || e.Source.Component == "kwok-dra" {
-			told[e.InvolvedObject.Name] = true
-		}
-	}
-	return told, nil
+	return slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+		return (e.ReportingController == "kwok-dra" || e.Source.Component == "kwok-dra") && slices.Contains(objects, e.InvolvedObject.Name)
+	}), nil
 }
 
-// pools are the slices there are, by their pools.
-func (s *site) pools(ctx context.Context) (map[poolKey][]resourcev1.ResourceSlice, error) {
-	list, err := s.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list slices: %w", err)
+// guardMemory kills a sidecar that takes too much.
+func (s *site) guardMemory(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	s.ends = append(s.ends, func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ; ctx.Err() == nil; sleep(ctx, 20*time.Millisecond) {
+			for _, process := range s.running() {
+				if used, err := process.ResidentMemory(); err == nil && used > mostLiving {
+					s.fed.Store(used)
+					_ = process.Kill()
+				}
+			}
+		}
+	}()
+}
+
+// overfed is that a sidecar had to be killed.
+func (s *site) overfed() error {
+	if used := s.fed.Load(); used > 0 {
+		return fmt.Errorf("memory: a sidecar took %d MiB and was killed", used>>20)
 	}
-	all := map[poolKey][]resourcev1.ResourceSlice{}
-	for i := range list.Items {
-		key := poolOf(&list.Items[i])
-		all[key] = append(all[key], list.Items[i])
-	}
-	return all, nil
+	return nil
 }
 
 // endsWithin ends a process as a user does, and kills it where it does not end.

@@ -31,20 +31,20 @@ func allStrangers() []stranger {
 		return errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Truncate(path, 4<<30))
 	}
 	return []stranger{
-		{name: "a FIFO for the name of a node", do: putFile("node", fifo), tells: strangeNode},
-		{name: "a FIFO for a checkpoint", do: putFile(checkpointFile, fifo), again: true, tells: strangeNode},
-		{name: "a checkpoint without an end", do: putFile(checkpointFile, endless), again: true, tells: strangeNode},
-		{name: "a huge checkpoint", do: putFile(checkpointFile, huge), again: true, tells: strangeNode},
-		{name: "a checkpoint with null", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [null], "ClaimInfoStateList": [null]}`)), again: true, tells: strangeNode},
-		{name: "a checkpoint without maps", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [{"ClaimUID": "x"}], "ClaimInfoStateList": [{"ClaimUID": "x", "ClaimName": "x", "Namespace": "y"}]}`)), again: true},
-		{name: "plugins below a file", do: movePlugins(func(s *site) string { return filepath.Join(s.timing, "plugins") }), edits: true, tells: configMap},
-		{name: "plugins with a long path", do: movePlugins(func(s *site) string { return filepath.Join(filepath.Dir(s.timing), strings.Repeat("long", 12)) }), edits: true, tells: configMap},
-		{name: "a ConfigMap with binaryData", do: writeBinaryData, edits: true, tells: configMap},
-		{name: "a template that indents", do: addTemplate("count: 1", `{{ indent 400000000 \"\" }}`), edits: true, tells: strangeNode},
-		{name: "a template of a million devices", do: addMillion, edits: true, tells: strangeNode},
-		{name: "a plugin that does not register", do: withPlugin(failRegistration), tells: strangePod},
-		{name: "a plugin that hangs", do: withPlugin(hang)},
-		{name: "a plugin whose health flaps", do: withPlugin(nil, flap)},
+		{name: "a FIFO for the name of a node", do: putFile("node", fifo)},
+		{name: "a FIFO for a checkpoint", do: putFile(checkpointFile, fifo), again: true},
+		{name: "a checkpoint without an end", do: putFile(checkpointFile, endless), again: true},
+		{name: "a huge checkpoint", do: putFile(checkpointFile, huge), again: true},
+		{name: "a checkpoint with null", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [null], "ClaimInfoStateList": [null]}`)), again: true},
+		{name: "a checkpoint without maps", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [{"ClaimUID": "x"}], "ClaimInfoStateList": [{"ClaimUID": "x", "ClaimName": "x", "Namespace": "y"}]}`)), again: true, untold: true},
+		{name: "plugins below a file", do: movePlugins(func(s *site) string { return filepath.Join(s.timing, "plugins") }), edits: true},
+		{name: "plugins with a long path", do: movePlugins(func(s *site) string { return filepath.Join(filepath.Dir(s.timing), strings.Repeat("long", 12)) }), edits: true},
+		{name: "a ConfigMap with binaryData", do: writeBinaryData, edits: true},
+		{name: "a template that indents", do: addTemplate("count: 1", `{{ indent 400000000 \"\" }}`), edits: true},
+		{name: "a template of a million devices", do: addMillion, edits: true},
+		{name: "a plugin that does not register", do: withPlugin(failRegistration), hasPod: true},
+		{name: "a plugin that hangs", do: withPlugin(hang), hasPod: true, untold: true},
+		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, untold: true},
 	}
 }
 
@@ -120,7 +120,7 @@ func withPlugin(intercept grpc.UnaryServerInterceptor, adjust ...func(*file.Opti
 			return err
 		}
 		s.ends = append(s.ends, plugin.Stop)
-		return s.giveDevices(ctx, boundPod(strangePod, strangeNode), device{plugin.Name, strangeNode, "file-0"})
+		return s.allocate(ctx, boundPod(strangePod, strangeNode), device{plugin.Name, strangeNode, "file-0"})
 	}
 }
 

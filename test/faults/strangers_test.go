@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"time"
 )
 
 // strangers is a node, a plugin or a document that does what nobody should. It costs its
@@ -25,9 +24,11 @@ type stranger struct {
 	do func(ctx context.Context, s *site, f *strangers) error
 	// again has the sidecar start anew after that, since it reads that then.
 	again bool
-	// tells is of what an event is to tell: a Node, a Pod or the configuration. Empty where
-	// nobody is to be told.
-	tells string
+	// untold says that nobody is to be told. Otherwise an event is to be about a node, the
+	// strange Pod or the configuration.
+	untold bool
+	// hasPod says that it brings the Pod of its node.
+	hasPod bool
 	// edits says that it is in the configuration, which is not edited then.
 	edits bool
 }
@@ -79,8 +80,7 @@ func (f *strangers) build(ctx context.Context, s *site) (err error) {
 	if _, err := s.start(ctx, 0, f.arguments(s)...); err != nil {
 		return err
 	}
-	s.guardMemory(ctx)
-	return s.giveDevices(ctx, boundPod(formerPod, healthyNode), device{gpuDriver, healthyNode, "gpu-0"})
+	return s.allocate(ctx, boundPod(formerPod, healthyNode), device{gpuDriver, healthyNode, "gpu-0"})
 }
 
 // disturb has the stranger come, and after that what is to go on as ever.
@@ -89,6 +89,11 @@ func (f *strangers) disturb(ctx context.Context, s *site) error {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	f.come = true
+	if !f.hasPod {
+		if err := s.allocate(ctx, boundPod(strangePod, strangeNode), device{gpuDriver, strangeNode, "gpu-0"}); err != nil {
+			return err
+		}
+	}
 	if f.again {
 		if err := s.all[0].process.Kill(); err != nil {
 			return err
@@ -111,7 +116,7 @@ func (f *strangers) disturb(ctx context.Context, s *site) error {
 	if err := s.finish(ctx, formerPod); err != nil {
 		return err
 	}
-	return s.giveDevices(ctx, boundPod(laterPod, healthyNode), device{gpuDriver, healthyNode, "gpu-1"})
+	return s.allocate(ctx, boundPod(laterPod, healthyNode), device{gpuDriver, healthyNode, "gpu-1"})
 }
 
 func (f *strangers) judge(ctx context.Context, s *site) verdict {
@@ -127,7 +132,7 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 			view.slices = append(view.slices, there.slices[i])
 		}
 	}
-	v := verdict{wrong: view.wrongPools(), final: s.overfed()}
+	v := verdict{wrong: view.wrongPools()}
 	if _, err := s.all[0].process.Metric(ctx, "go_goroutines"); err != nil {
 		v.wrong = append(v.wrong, "the sidecar does not answer: "+err.Error())
 	}
@@ -137,9 +142,8 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 	}
 	v.wrong = append(v.wrong, s.wrongStart(ctx, true, laterPod)...)
 	v.wrong = append(v.wrong, s.wrongStart(ctx, false, formerPod)...)
-	told, err := s.told(ctx)
-	if err != nil || f.tells != "" && !told[f.tells] {
-		v.wrong = append(v.wrong, fmt.Sprintf("events: %s: none tells of %s, only of %v: %v", f.name, f.tells, told, err))
+	if told, err := s.told(ctx, strangeNode, healthyNode, newcomer, strangePod, configMap); err != nil || !told && !f.untold {
+		v.wrong = append(v.wrong, fmt.Sprintf("events: none tells of it: %v", err))
 	}
 	for i := range v.wrong {
 		v.wrong[i] = f.name + ": " + v.wrong[i]
@@ -151,34 +155,4 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 func (f *strangers) folder(ctx context.Context, elem ...string) (string, error) {
 	folder := filepath.Join(f.plugins, strangeNode)
 	return filepath.Join(append([]string{folder}, elem...)...), awaitFile(ctx, filepath.Join(folder, "node"))
-}
-
-// mostLiving is how much memory a sidecar is let have before it is killed, so that the
-// machine lives on.
-const mostLiving = 1 << 30
-
-// guardMemory kills a sidecar that takes too much.
-func (s *site) guardMemory(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	s.ends = append(s.ends, func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for ; ctx.Err() == nil; sleep(ctx, 20*time.Millisecond) {
-			for _, process := range s.running() {
-				if used, err := process.ResidentMemory(); err == nil && used > mostLiving {
-					s.fed.Store(used)
-					_ = process.Kill()
-				}
-			}
-		}
-	}()
-}
-
-// overfed is that a sidecar had to be killed.
-func (s *site) overfed() error {
-	if used := s.fed.Load(); used > 0 {
-		return fmt.Errorf("memory: a sidecar took %d MiB and was killed", used>>20)
-	}
-	return nil
 }
