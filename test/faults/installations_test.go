@@ -85,11 +85,11 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 		arguments = append(arguments, "--enable-crds")
 	}
 	if f.owns == deviceClass {
-		of := classesConfigMap
+		of := namespace
 		if !told {
-			of = configMap // which has none
+			of = metav1.NamespaceDefault
 		}
-		arguments = append(arguments, "--dra-kwok-configmap", namespace+"/"+of)
+		arguments = append(arguments, "--dra-kwok-configmap", of+"/"+classesConfigMap)
 	}
 	if installation == second {
 		arguments = append(arguments, f.other...)
@@ -123,26 +123,28 @@ func (f *installations) build(ctx context.Context, s *site) error {
 	return f.startInstallation(ctx, s, first)
 }
 
-// classesConfigMap is the ConfigMap of Karpenter's driver that has a DeviceClass be made.
+// classesConfigMap is the ConfigMap of Karpenter's driver, each of which has a DeviceClass be
+// made.
 const classesConfigMap = "dra-kwok-configmap"
 
-// mappings are what it says, of devices for no node.
+// mappings are of devices for no node.
 const mappings = `
-driver: class.example.com
+driver: %s.example.com
 mappings:
 - name: none
   nodeSelector: {matchLabels: {kind: ` + nowhere + `}}
   resourceSlice: {devices: [{name: none, count: 1, attributes: {memory: 80Gi}}]}
 `
 
-// addMappings adds the ConfigMap, and lets sidecars read it.
+// addMappings adds two of these ConfigMaps, and lets sidecars read them.
 func (s *site) addMappings(ctx context.Context) error {
-	if err := persist(ctx, func(ctx context.Context) error {
-		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: classesConfigMap}, Data: map[string]string{"config.yaml": mappings}}
-		_, err := s.client.CoreV1().ConfigMaps(namespace).Create(ctx, made, metav1.CreateOptions{})
-		return err
-	}); err != nil {
-		return err
+	for _, of := range []string{namespace, metav1.NamespaceDefault} {
+		configMaps := s.client.CoreV1().ConfigMaps(of)
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: classesConfigMap}, Data: map[string]string{"config.yaml": fmt.Sprintf(mappings, "of-"+of)}}
+		if _, err := configMaps.Create(ctx, made, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create ConfigMap: %w", err)
+		}
+		s.ends = append(s.ends, func() { _ = configMaps.Delete(context.WithoutCancel(ctx), classesConfigMap, metav1.DeleteOptions{}) })
 	}
 	_, err := s.cluster.Kubectl(ctx, "apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "karpenter", "rbac"))
 	return err
