@@ -22,7 +22,7 @@ func TestFeaturesAreDrawn(t *testing.T) {
 			random := chanceOf(seed+1, k.name)
 			switch f := k.draw(random).(type) {
 			case *installations:
-				drawn[fmt.Sprint(f.owns, f.both)]++
+				drawn[f.String()]++
 			case *strangers:
 				drawn[f.name]++
 			case *crashes:
@@ -48,8 +48,10 @@ func TestFeaturesAreDrawn(t *testing.T) {
 		require.Positive(t, drawn[one.name], one.name)
 	}
 	for _, owns := range []belonging{sharedPool, templateStatus, deviceClass} {
-		require.Positive(t, drawn[fmt.Sprint(owns, true)], owns)
-		require.Positive(t, drawn[fmt.Sprint(owns, false)], owns)
+		for _, both := range []bool{false, true} {
+			f := &installations{owns: owns, both: both}
+			require.Positive(t, drawn[f.String()], f)
+		}
 	}
 	for by := range replacementCount {
 		require.Positive(t, drawn[fmt.Sprint("replacement ", by)])

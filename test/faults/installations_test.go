@@ -53,6 +53,14 @@ func newInstallations(random *rand.Rand) feature {
 	}
 }
 
+// String says what they have in common.
+func (f *installations) String() string {
+	if f.both {
+		return string(f.owns) + ", of which both are told"
+	}
+	return string(f.owns)
+}
+
 // The places of the two installations.
 const (
 	first  = 0
@@ -223,7 +231,7 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 		return v
 	}
 	if !maps.Equal(owned, f.owned) {
-		v.final = errors.Join(v.final, fmt.Errorf("owner: what belongs to no node is %v, and was %v before the other installation came", owned, f.owned))
+		v.final = errors.Join(v.final, fmt.Errorf("owner: %s: what belongs to no node is %v, and was %v before the other installation came", f, owned, f.owned))
 	}
 	lost, err := f.seen.unjustified(ctx, s.world, nil)
 	if len(lost) > 0 {

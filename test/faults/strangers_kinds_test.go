@@ -34,6 +34,8 @@ func allStrangers() []stranger {
 		{name: "a FIFO for the name of a node", do: putFile("node", fifo)},
 		{name: "a FIFO for a checkpoint", do: putFile(checkpointFile, fifo), again: true},
 		{name: "a checkpoint without an end", do: putFile(checkpointFile, endless), again: true},
+		{name: "a FIFO for a CDI spec", do: putSpec(fifo), hasPod: true, viewed: true, untold: true},
+		{name: "a CDI spec without an end", do: putSpec(endless), hasPod: true, viewed: true, untold: true},
 		{name: "a huge checkpoint", do: putFile(checkpointFile, huge), again: true},
 		{name: "a checkpoint with null", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [null], "ClaimInfoStateList": [null]}`)), again: true},
 		{name: "a checkpoint without maps", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [{"ClaimUID": "x"}], "ClaimInfoStateList": [{"ClaimUID": "x", "ClaimName": "x", "Namespace": "y"}]}`)), again: true, untold: true},
@@ -49,16 +51,31 @@ func allStrangers() []stranger {
 }
 
 // putFile has a file of the strange node be another one.
-func putFile(name string, make func(path string) error) func(ctx context.Context, s *site, f *strangers) error {
+func putFile(name string, put func(path string) error) func(ctx context.Context, s *site, f *strangers) error {
 	return func(ctx context.Context, _ *site, f *strangers) error {
 		path, err := f.folder(ctx, name)
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.RemoveAll(path), make(path))
+		return errors.Join(os.RemoveAll(path), put(path))
 	}
 }
 
+// putSpec puts a CDI spec beside those of a driver that works.
+func putSpec(put func(path string) error) func(ctx context.Context, s *site, f *strangers) error {
+	return func(ctx context.Context, s *site, f *strangers) error {
+		folder, err := f.folder(ctx, "cdi")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(os.MkdirAll(folder, 0o755), put(filepath.Join(folder, "strange.json"))); err != nil {
+			return err
+		}
+		return withPlugin(nil)(ctx, s, f)
+	}
+}
+
+// awaitFile waits until there is a file.
 func awaitFile(ctx context.Context, path string) error {
 	return await(ctx, "there is no "+path, func(context.Context) (bool, error) {
 		_, err := os.Stat(path)

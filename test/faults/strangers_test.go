@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 )
 
@@ -12,9 +13,10 @@ import (
 // comes is served, and an edit of the configuration is followed.
 type strangers struct {
 	stranger
-	plugins string
-	all     templates
-	come    bool
+	// plugins is the folder of plugins, and view the one for what containers see.
+	plugins, view string
+	all           templates
+	come          bool
 }
 
 // stranger is one of them.
@@ -29,6 +31,8 @@ type stranger struct {
 	untold bool
 	// hasPod says that it brings the Pod of its node.
 	hasPod bool
+	// viewed says that a folder shows what the containers of Pods see, which one worker writes.
+	viewed bool
 	// edits says that it is in the configuration, which is not edited then.
 	edits bool
 }
@@ -50,7 +54,11 @@ func newStrangers(random *rand.Rand) feature {
 }
 
 func (f *strangers) arguments(s *site) []string {
-	return []string{"--config", s.timing, "--config-map", namespace + "/" + configMap}
+	arguments := []string{"--config", s.timing, "--config-map", namespace + "/" + configMap}
+	if f.viewed {
+		arguments = append(arguments, "--container-view", f.view, "--workers", "1")
+	}
+	return arguments
 }
 
 // write puts the templates into the ConfigMap, and more.
@@ -67,6 +75,9 @@ func (f *strangers) settings() string {
 
 func (f *strangers) build(ctx context.Context, s *site) (err error) {
 	if f.plugins, err = s.makeDir(); err != nil {
+		return err
+	}
+	if f.view, err = s.makeDir(); err != nil {
 		return err
 	}
 	if err := f.write(ctx, s, ""); err != nil {
@@ -141,6 +152,7 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 		return v
 	}
 	v.wrong = append(v.wrong, s.wrongStart(ctx, true, laterPod)...)
+	v.wrong = append(v.wrong, f.wrongView(there)...)
 	v.wrong = append(v.wrong, s.wrongStart(ctx, false, formerPod)...)
 	if told, err := s.told(ctx, strangeNode, healthyNode, newcomer, strangePod, configMap); err != nil || !told && !f.untold {
 		v.wrong = append(v.wrong, fmt.Sprintf("events: none tells of it: %v", err))
@@ -149,6 +161,16 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 		v.wrong[i] = f.name + ": " + v.wrong[i]
 	}
 	return v
+}
+
+// wrongView says whether what the containers of the Pod that came later see is shown.
+func (f *strangers) wrongView(there found) []string {
+	for uid, pod := range there.pods {
+		if _, err := os.Stat(filepath.Join(f.view, "pods", string(uid))); f.viewed && pod.Name == laterPod && err != nil {
+			return []string{"view: nothing shows what pod " + laterPod + " sees"}
+		}
+	}
+	return nil
 }
 
 // folder is the folder of the strange node, below which its files are.

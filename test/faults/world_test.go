@@ -92,6 +92,12 @@ func newWorld(t testing.TB) (*world, error) {
 	if err := w.define(t.Context()); err != nil {
 		return nil, err
 	}
+	view := filepath.Join(sidecar.Root(), "kustomize", "container-view")
+	for _, rules := range []string{"role.yaml", "role_binding.yaml"} {
+		if _, err := c.Kubectl(t.Context(), "apply", "-f", filepath.Join(view, rules)); err != nil {
+			return nil, err
+		}
+	}
 	return w, w.furnish(t.Context())
 }
 
@@ -99,7 +105,7 @@ func newWorld(t testing.TB) (*world, error) {
 // workload's.
 func worldOptions(stages []string) (cluster.Options, error) {
 	options := cluster.Options{
-		Config: stages,
+		Config: stages, EnableCRDs: []string{"Logs", "Exec"},
 		ExtraArgs: map[string][]string{
 			cluster.Scheduler: {"kube-api-qps=200", "kube-api-burst=400"},
 			// It writes claims that Pods share as fast as it may (kubernetes#141274), so it may
