@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -230,8 +229,10 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 	if f.seen == nil {
 		return v
 	}
-	if !maps.Equal(owned, f.owned) {
-		v.final = errors.Join(v.final, fmt.Errorf("owner: %s: what belongs to no node is %v, and was %v before the other installation came", f, owned, f.owned))
+	for name, was := range f.owned { // the other one may own something too
+		if owned[name] != was {
+			v.final = errors.Join(v.final, fmt.Errorf("owner: %s: %s is %q, and was %q before the other installation came", f, name, owned[name], was))
+		}
 	}
 	lost, err := f.seen.unjustified(ctx, s.world, nil)
 	if len(lost) > 0 {

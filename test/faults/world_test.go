@@ -58,7 +58,11 @@ func newWorld(t testing.TB) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := program(); err != nil { // which takes a while, and not in the first seed's time
+	// These builds take a while, and not in the first seed's time.
+	if _, err := program(); err != nil {
+		return nil, err
+	}
+	if _, err := sidecar.Programs(); err != nil {
 		return nil, err
 	}
 	options, err := worldOptions(stages)
