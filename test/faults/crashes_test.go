@@ -18,7 +18,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/test/drivers/file"
-	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // crashes are drivers that are down when a Pod ends. Nobody has unprepared its claims
@@ -124,9 +123,9 @@ func (f *crashes) build(ctx context.Context, s *site) (err error) {
 func (f *crashes) takeAway(ctx context.Context, s *site) error {
 	switch f.by {
 	case byCrash:
-		return s.setPlugin(ctx, crashNode, corev1.ConditionUnknown, v1alpha1.PluginCrashed)
+		return s.setPlugin(ctx, corev1.ConditionUnknown, v1alpha1.PluginCrashed)
 	case byWipe:
-		return s.setPlugin(ctx, crashNode, corev1.ConditionFalse, v1alpha1.PluginCrashed)
+		return s.setPlugin(ctx, corev1.ConditionFalse, v1alpha1.PluginCrashed)
 	case byProcess:
 		f.plugin.Stop()
 		return nil
@@ -149,7 +148,7 @@ func (f *crashes) bringBack(ctx context.Context, s *site) (err error) {
 	}
 	switch f.by {
 	case byCrash, byWipe:
-		return s.setPlugin(ctx, crashNode, corev1.ConditionTrue, "PluginRegistered")
+		return s.setPlugin(ctx, corev1.ConditionTrue, "PluginRegistered")
 	case byItsPod:
 		pod := boundPod(driverPod, crashNode)
 		pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources = nil, corev1.ResourceRequirements{}
@@ -184,7 +183,7 @@ func (f *crashes) disturb(ctx context.Context, s *site) error {
 		return err
 	}
 	if f.again {
-		if err := s.restartSidecar(ctx, 0, (*sidecar.Process).Kill, f.arguments(s)...); err != nil {
+		if err := s.startAgain(ctx, f.arguments(s)...); err != nil {
 			return err
 		}
 	}
@@ -217,11 +216,11 @@ func (f *crashes) judge(ctx context.Context, s *site) verdict {
 	return verdict{}
 }
 
-// setPlugin writes the condition of a Node that tells of its driver, in the place of a Stage.
-func (s *site) setPlugin(ctx context.Context, node string, status corev1.ConditionStatus, reason string) error {
+// setPlugin writes the condition of the Node that tells of its driver, in the place of a Stage.
+func (s *site) setPlugin(ctx context.Context, status corev1.ConditionStatus, reason string) error {
 	patch := fmt.Appendf(nil, `{"status": {"conditions": [{"type": %q, "status": %q, "reason": %q}]}}`, v1alpha1.PluginRegistered, status, reason)
 	return persist(ctx, func(ctx context.Context) error {
-		_, err := s.client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := s.client.CoreV1().Nodes().Patch(ctx, crashNode, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }

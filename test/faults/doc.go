@@ -51,7 +51,7 @@
 //   - crashes: drivers that are down when a Pod ends;
 //   - copies: a fleet with odd slices that kwok-dractl generate copies.
 //
-// To add one, write a file with a type that implements feature, and a line in kinds. Its
+// To add one, write a file with a type that implements feature, and a line in featureKinds. Its
 // function build makes what there is and starts sidecars, disturb has it go wrong, and judge
 // says what is not right yet, or never will be. Judge is asked until all is right and nothing
 // is written any more, after build and again after disturb. It should ask who owned what, and

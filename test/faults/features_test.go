@@ -25,8 +25,8 @@ type feature interface {
 	judge(ctx context.Context, s *site) verdict
 }
 
-// kind is a kind of feature.
-type kind struct {
+// featureKind is a kind of feature.
+type featureKind struct {
 	// name is its row in the summary.
 	name string
 	// rare says that one seed in that many has it.
@@ -35,11 +35,11 @@ type kind struct {
 	draw func(random *rand.Rand) feature
 }
 
-// kinds are all features. Those that take long are rare.
-func kinds() []kind {
-	return []kind{
+// featureKinds are all features. Those that take long are rare.
+func featureKinds() []featureKind {
+	return []featureKind{
 		{"installations", 5, newInstallations},
-		{"strangers", 3, newStrangers},
+		{"strangers", 4, newStrangers},
 		{"restore", 8, newRestore},
 		{"replacements", 5, newReplacements},
 		{"crashes", 4, newCrashes},
@@ -49,7 +49,7 @@ func kinds() []kind {
 
 func featureNames() []string {
 	var names []string
-	for _, k := range kinds() {
+	for _, k := range featureKinds() {
 		names = append(names, k.name)
 	}
 	return names
@@ -57,12 +57,12 @@ func featureNames() []string {
 
 // chosenKinds are those that a seed has. Each has a source of chance of its own, so that
 // a new feature changes nothing about a seed but whether the seed has it.
-func chosenKinds(seed uint64) []kind {
+func chosenKinds(seed uint64) []featureKind {
 	if *onlyFeatures != "" {
 		only := regexp.MustCompile(*onlyFeatures)
-		return slices.DeleteFunc(kinds(), func(k kind) bool { return !only.MatchString(k.name) })
+		return slices.DeleteFunc(featureKinds(), func(k featureKind) bool { return !only.MatchString(k.name) })
 	}
-	return slices.DeleteFunc(kinds(), func(k kind) bool { return chanceOf(seed, "whether "+k.name).IntN(k.rare) > 0 })
+	return slices.DeleteFunc(featureKinds(), func(k featureKind) bool { return chanceOf(seed, "whether "+k.name).IntN(k.rare) > 0 })
 }
 
 // chanceOf is the source of chance of a feature.
@@ -90,7 +90,7 @@ func (s *site) stage(ctx context.Context, f feature) (err error) {
 	defer func() { err = errors.Join(err, s.clear(ctx)) }()
 	s.ledger.reset()
 	s.guardMemory(ctx)
-	if s.timing, err = s.writeConfiguration(nil, ""); err != nil {
+	if s.timing, err = s.writeConfiguration(nil); err != nil {
 		return err
 	}
 	settle := func(ctx context.Context) error {

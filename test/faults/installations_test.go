@@ -80,7 +80,7 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 	if f.owns == sharedPool && told {
 		all[f.wanted.name] = f.wanted
 	}
-	file, err := s.writeConfiguration(all, "")
+	file, err := s.writeConfiguration(all)
 	if err != nil {
 		return err
 	}

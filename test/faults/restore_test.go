@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
-	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
 // restore is an etcd that goes back to a backup, as etcdutl does with --bump-revision and
@@ -93,7 +92,7 @@ func (f *restore) disturb(ctx context.Context, s *site) error {
 	if err := s.goBack(ctx, backup); err != nil || !f.again {
 		return err
 	}
-	return s.restartSidecar(ctx, 0, (*sidecar.Process).Kill, f.arguments(s)...)
+	return s.startAgain(ctx, f.arguments(s)...)
 }
 
 func (f *restore) judge(ctx context.Context, s *site) verdict { return s.judgeState(ctx, f.all) }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func allStrangers() []stranger {
 		{name: "plugins below a file", do: movePlugins(func(s *site) string { return filepath.Join(s.timing, "plugins") }), edits: true},
 		{name: "plugins with a long path", do: movePlugins(func(s *site) string { return filepath.Join(filepath.Dir(s.timing), strings.Repeat("long", 12)) }), edits: true},
 		{name: "a ConfigMap with binaryData", do: writeBinaryData, edits: true},
-		{name: "a template that indents", do: addTemplate("count: 1", `{{ indent 400000000 \"\" }}`), edits: true},
+		{name: "a template that indents", do: addTemplate(`{{ indent 400000000 \"\" }}`), edits: true},
 		{name: "a template of a million devices", do: addMillion, edits: true},
 		{name: "a plugin that does not register", do: withPlugin(failRegistration), hasPod: true},
 		{name: "a plugin that hangs", do: withPlugin(hang), hasPod: true, untold: true},
@@ -111,10 +112,10 @@ func writeBinaryData(ctx context.Context, s *site, f *strangers) error {
 }
 
 // addTemplate adds a template for the strange node.
-func addTemplate(count, value string) func(ctx context.Context, s *site, f *strangers) error {
+func addTemplate(value string) func(ctx context.Context, s *site, f *strangers) error {
 	return func(ctx context.Context, s *site, f *strangers) error {
 		text := strings.Replace(poisonousTemplate(value), "values: ["+poisoned+"]", "values: ["+strangerKind+"]", 1)
-		return f.write(ctx, s, strings.Replace(text, "count: 8", count, 1))
+		return f.write(ctx, s, strings.Replace(text, "count: 8", "count: 1", 1))
 	}
 }
 
@@ -172,7 +173,7 @@ func flap(o *file.Options) {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			sleep(ctx, 10e6)
+			sleep(ctx, 10*time.Millisecond)
 		}
 	}
 }
