@@ -38,9 +38,12 @@ type copies struct {
 type oddity struct {
 	name   string
 	slices []resourcev1.ResourceSlice
+	// node is one that nothing else reaches, if there is any.
+	node string
 }
 
-// ordinary is a node with devices, and lonely one without.
+// ordinary is a node with devices, lonely one with a driver that has none, and reached one
+// that a shared pool is for.
 const (
 	ordinary = "copied-0"
 	lonely   = "copied-1"
@@ -51,10 +54,10 @@ func oddities() []oddity {
 	shared := foreignSlice("copied-shared", "fabric.example.org", "", "mesh", "port-0")
 	shared.Spec.NodeName, shared.Spec.NodeSelector = nil, selectNode(reached)
 	return []oddity{
-		{"a slice without devices", []resourcev1.ResourceSlice{foreignSlice("copied-empty", "gpu.example.org", lonely, lonely)}},
-		{"a slice whose Node is gone", []resourcev1.ResourceSlice{foreignSlice("copied-stale", "gpu.example.org", "copied-gone", "copied-gone", "gpu-0")}},
-		{"a node that only a shared pool reaches", []resourcev1.ResourceSlice{shared}},
-		{"drivers that differ in case", []resourcev1.ResourceSlice{foreignSlice("copied-case", "GPU.example.org", ordinary, ordinary, "gpu-9")}},
+		{"a slice without devices", []resourcev1.ResourceSlice{foreignSlice("copied-empty", "gpu.example.org", lonely, lonely)}, lonely},
+		{"a slice whose Node is gone", []resourcev1.ResourceSlice{foreignSlice("copied-stale", "gpu.example.org", "copied-gone", "copied-gone", "gpu-0")}, ""},
+		{"a node that only a shared pool reaches", []resourcev1.ResourceSlice{shared}, reached},
+		{"drivers that differ in case", []resourcev1.ResourceSlice{foreignSlice("copied-case", "GPU.example.org", ordinary, ordinary, "gpu-9")}, ""},
 	}
 }
 
@@ -82,7 +85,13 @@ func newCopies(random *rand.Rand) feature {
 
 // build makes the fleet. Nobody manages its nodes.
 func (f *copies) build(ctx context.Context, s *site) error {
-	for _, name := range []string{ordinary, lonely, reached} {
+	names := []string{ordinary}
+	for _, odd := range f.odd {
+		if odd.node != "" {
+			names = append(names, odd.node)
+		}
+	}
+	for _, name := range names {
 		if err := s.addNode(ctx, name, map[string]string{"kubernetes.io/hostname": name}); err != nil {
 			return err
 		}

@@ -26,7 +26,6 @@ type site struct {
 	*world
 	run    *run
 	random *rand.Rand
-	name   string
 	// timing is a file that has retries be quick, and nothing else.
 	timing string
 	// fed is how much memory a sidecar had that was killed for it.
