@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -130,11 +131,21 @@ type etcd string
 
 // compact has etcd forget all that is past.
 func (e etcd) compact(ctx context.Context) error {
-	var found struct{ Header struct{ Revision string } }
-	if err := e.ask(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true}, &found); err != nil {
+	revision, err := e.revision(ctx)
+	if err != nil {
 		return err
 	}
-	return e.ask(ctx, "compaction", map[string]any{"revision": found.Header.Revision, "physical": true}, &found)
+	var answer struct{}
+	return e.ask(ctx, "compaction", map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}, &answer)
+}
+
+// revision is the newest.
+func (e etcd) revision(ctx context.Context) (int64, error) {
+	var found struct{ Header struct{ Revision string } }
+	if err := e.ask(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true}, &found); err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(found.Header.Revision, 10, 64)
 }
 
 func (e etcd) ask(ctx context.Context, method string, question, reply any) error {

@@ -37,6 +37,34 @@
 //
 //	go test ./faults -run TestSeeds -seed 123
 //
+// # Features
+//
+// The fleet of a seed has one installation of kwok-dra, and files, drivers and a cluster
+// that behave. What else there is in clusters are features, of which a seed has none, one
+// or several after its fleet, each in an empty cluster of its own:
+//
+//   - installations: a second kwok-dra, with other nodes, beside a first one that owns a
+//     pool and a status which belong to no node;
+//   - strangers: a file, a plugin or a document that does what nobody should;
+//   - restore: an etcd that goes back to a backup;
+//   - replacements: Pods and claims that are replaced under their names while nobody sees;
+//   - crashes: drivers that are down when a Pod ends;
+//   - copies: a fleet with odd slices that kwok-dractl generate copies.
+//
+// To add one, write a file with a type that implements feature, and a line in featureKinds. Its
+// function build makes what there is and starts sidecars, disturb has it go wrong, and judge
+// says what is not right yet, or never will be. Judge is asked until all is right and nothing
+// is written any more, after build and again after disturb. It should ask who owned what, and
+// who does now; whether anybody was told; and whether all that is not concerned goes on.
+// That no object is written all the time, that no sidecar takes much memory, and that none
+// panics or leaves a goroutine behind is looked at for all features. A type site has what
+// features are built with. What a feature does is drawn from the source of chance that it is
+// made with, and none of it changes what another feature, or the fleet, does in that seed.
+//
+// The summary has a row for each feature. To run one alone:
+//
+//	go test ./faults -run TestSeeds -seed 123 -features restore
+//
 // Package mutants proves that the seeds find what they are for: it puts faults that
 // kwok-dra once had back, one at a time, and a seed must fail.
 //

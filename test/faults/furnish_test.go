@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -14,8 +15,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
+// terminatesLabel is on Pods that stay Terminating until their claims are unprepared, as on a
+// kubelet. All others go at once.
+const terminatesLabel = "terminates"
+
 // fastStages are kwok's own fast Stages, with the project's in place of pod-ready.
-func fastStages(ctx context.Context) ([]string, error) {
+func fastStages(ctx context.Context, dir string) ([]string, error) {
 	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
 	if err != nil {
 		return nil, err
@@ -23,7 +28,6 @@ func fastStages(ctx context.Context) ([]string, error) {
 	files := []string{
 		filepath.Join(kwok, "kustomize/stage/node/fast/node-initialize.yaml"),
 		filepath.Join(kwok, "kustomize/stage/pod/fast/pod-complete.yaml"),
-		filepath.Join(kwok, "kustomize/stage/pod/fast/pod-delete.yaml"),
 		filepath.Join(sidecar.Root(), "stages/pod/fast/pod-ready.yaml"),
 	}
 	for _, file := range files {
@@ -31,7 +35,38 @@ func fastStages(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("find Stage: %w", err)
 		}
 	}
+	for operator, file := range map[string]string{
+		"DoesNotExist": filepath.Join(kwok, "kustomize/stage/pod/fast/pod-delete.yaml"),
+		"Exists":       filepath.Join(sidecar.Root(), "stages/pod/general/pod-delete.yaml"),
+	} {
+		narrowed, err := narrowStage(file, operator, dir)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, narrowed)
+	}
 	return files, nil
+}
+
+// narrowStage writes a Stage anew that is for Pods with the label, or without.
+func narrowStage(file, operator, dir string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read Stage: %w", err)
+	}
+	const selector, name = "    matchExpressions:\n", "  name: pod-delete\n"
+	narrowed := string(text)
+	for before, after := range map[string]string{
+		selector: selector + "    - {key: .metadata.labels." + terminatesLabel + ", operator: " + operator + "}\n",
+		name:     "  name: pod-delete-" + strings.ToLower(operator) + "\n",
+	} {
+		if strings.Count(narrowed, before) != 1 {
+			return "", fmt.Errorf("narrow Stage: %s does not have %q once", file, before)
+		}
+		narrowed = strings.Replace(narrowed, before, after, 1)
+	}
+	path := filepath.Join(dir, strings.ToLower(operator)+".yaml")
+	return path, os.WriteFile(path, []byte(narrowed), 0o600)
 }
 
 // claimTemplates are the ResourceClaimTemplates by the classes they ask for.

@@ -31,7 +31,7 @@ func (h *hostile) claimsOfMany(t *testing.T) {
 	})
 	for prefix, drivers := range map[string][]string{"known": knownDrivers, "unknown": unknownDrivers} {
 		for i := range 5 {
-			require.NoError(t, h.allocate(t.Context(), fmt.Sprintf("many-%s-%d", prefix, i), "many", drivers))
+			require.NoError(t, h.allocateAll(t.Context(), fmt.Sprintf("many-%s-%d", prefix, i), "many", drivers))
 		}
 		entries := 0
 		if prefix == "known" {
@@ -71,7 +71,7 @@ func allocateEach(drivers []string) func(ctx context.Context, h *hostile, round 
 		ctx = context.WithoutCancel(ctx)
 		h.pods++
 		name := func(i int) string { return fmt.Sprint("hostile-", i) }
-		if err := h.allocate(ctx, name(h.pods), fmt.Sprint(poisoned, "-0"), drivers); err != nil {
+		if err := h.allocateAll(ctx, name(h.pods), fmt.Sprint(poisoned, "-0"), drivers); err != nil {
 			return err
 		}
 		former := name(h.pods - 10)
@@ -85,32 +85,16 @@ func allocateEach(drivers []string) func(ctx context.Context, h *hostile, round 
 	}
 }
 
-// allocate makes a Pod on the node with a claim that has a device of each driver,
-// in the scheduler's place.
-func (h *hostile) allocate(ctx context.Context, name, node string, drivers []string) error {
-	claims := h.client.ResourceV1().ResourceClaims(namespace)
-	claim, err := claims.Create(ctx, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec([]string{"gpu"})}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create claim: %w", err)
-	}
-	pod, err := h.client.CoreV1().Pods(namespace).Create(ctx, boundPod(name, node), metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create pod: %w", err)
-	}
-	allocation := &resourcev1.AllocationResult{}
+// allocateAll makes a Pod on the node with a claim that has a device of each driver.
+func (h *hostile) allocateAll(ctx context.Context, name, node string, drivers []string) error {
+	var devices []device
 	for _, driver := range drivers {
-		allocation.Devices.Results = append(allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
-			Request: "gpu", Driver: driver, Pool: node, Device: "d-0",
-		})
+		devices = append(devices, device{driver, node, "d-0"})
 	}
-	claim.Status.Allocation = allocation
-	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: pod.UID}}
-	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("allocate claim: %w", err)
-	}
-	return nil
+	return h.allocate(ctx, boundPod(name, node), devices...)
 }
 
+// boundPod is a Pod on a node with a claim of its name.
 func boundPod(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

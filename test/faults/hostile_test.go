@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -112,17 +110,6 @@ func (h *hostile) configure(ctx context.Context, more string) error {
 	return persist(ctx, func(ctx context.Context) error {
 		return h.writeConfigMap(ctx, map[string]string{"configuration": configuration, "templates": h.all.yaml() + more})
 	})
-}
-
-func (h *hostile) createNode(ctx context.Context, name string, labels map[string]string) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{fakeAnnotation: "fake"}}}
-	_, err := h.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	return err
-}
-
-func (h *hostile) patchNode(ctx context.Context, name, patch string) error {
-	_, err := h.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	return err
 }
 
 // against measures with and without the poison, in turn, and looks in the end

@@ -20,6 +20,8 @@ type ledger struct {
 	// busiest is the most that there were of any.
 	recent  map[string][]time.Time
 	busiest burst
+	// written are how often each object was written, or created in a collection.
+	written map[string]int
 }
 
 // burst is how often a call was made within a second. Reads count half, and so do writes
@@ -33,7 +35,7 @@ func (l *ledger) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total, l.writes, l.last, l.busiest = 0, 0, time.Now(), burst{}
-	l.faults, l.recent = map[fault]int{}, map[string][]time.Time{}
+	l.faults, l.recent, l.written = map[fault]int{}, map[string][]time.Time{}, map[string]int{}
 }
 
 func (l *ledger) note(c call) {
@@ -47,6 +49,10 @@ func (l *ledger) note(c call) {
 	if c.writes() && !c.event {
 		l.writes++
 		l.last, l.wrote = now, c.key()
+		if l.written == nil {
+			l.written = map[string]int{}
+		}
+		l.written[c.key()]++
 	}
 	// What is created is not named by the path.
 	if c.method == http.MethodPost || c.dryRun {
@@ -86,6 +92,18 @@ func (l *ledger) counts() (total, writes, faults int, busiest burst) {
 		faults += count
 	}
 	return l.total, l.writes, faults, l.busiest
+}
+
+// mostWritten is what was written most often since the reset.
+func (l *ledger) mostWritten() (key string, count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for one, times := range l.written {
+		if times > count {
+			key, count = one, times
+		}
+	}
+	return key, count
 }
 
 // lastWrite says what was written last.

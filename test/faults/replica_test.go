@@ -136,6 +136,14 @@ func (s *setup) hosts() []string {
 
 // launch starts a sidecar in its place.
 func (rs *replicas) launch(number int) (*sidecar.Process, error) {
+	rs.mu.Lock()
+	arguments := append([]string{"--config", rs.file}, rs.setup.arguments()...)
+	rs.mu.Unlock()
+	return rs.launchWith(number, arguments...)
+}
+
+// launchWith starts a sidecar in its place with other arguments.
+func (rs *replicas) launchWith(number int, arguments ...string) (*sidecar.Process, error) {
 	binary, err := program()
 	if err != nil {
 		return nil, err
@@ -143,8 +151,7 @@ func (rs *replicas) launch(number int) (*sidecar.Process, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.all[number]
-	arguments := append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host, "--config", rs.file}, rs.setup.arguments()...)
-	process, err := sidecar.LaunchProgram(rs.cluster, binary, arguments...)
+	process, err := sidecar.LaunchProgram(rs.cluster, binary, append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host}, arguments...)...)
 	if err != nil {
 		return nil, err
 	}

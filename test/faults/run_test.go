@@ -75,8 +75,20 @@ func newRun(w *world, seed uint64, within time.Duration, log func(format string,
 	return &run{world: w, within: within, log: log, result: result{seed: seed}}
 }
 
-// do runs a seed from an empty cluster to an empty cluster.
+// do runs a seed from an empty cluster to an empty cluster, and then its features.
 func (r *run) do(ctx context.Context) result {
+	if *onlyFeatures == "" {
+		r.doFleet(ctx)
+	}
+	if r.result.note(); r.result.err == nil {
+		r.result.err = r.visit(ctx)
+	}
+	r.result.note()
+	return r.result
+}
+
+// doFleet runs a seed's fleet, which comes and goes.
+func (r *run) doFleet(ctx context.Context) {
 	r.result.note()
 	random := rand.New(rand.NewPCG(r.result.seed, 0))
 	r.load = newWorkload(r.world, random, r.result.seed)
@@ -94,8 +106,6 @@ func (r *run) do(ctx context.Context) result {
 	}
 	r.result.note()
 	r.result.err = errors.Join(err, r.clear(ctx, random.IntN(2) == 0), r.world.renew(ctx, r.result.disruptions))
-	r.result.note()
-	return r.result
 }
 
 // befall has the workload run under all faults, and sees that all comes right, and
@@ -206,37 +216,63 @@ func (r *run) look(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
+// verdict is what an oracle says of what there is.
+type verdict struct {
+	// wrong is what is not as it is to be yet.
+	wrong []string
+	// rest is how long nothing is to be wrong before a state counts as settled.
+	rest time.Duration
+	// final is what never comes right any more.
+	final error
+}
+
 // settle waits until all is as the oracle says, and nothing is written any more.
-func (r *run) settle(ctx context.Context) error {
+func (r *run) settle(ctx context.Context) error { return r.settleBy(ctx, r.judge) }
+
+// judge has the oracle look at all.
+func (r *run) judge(ctx context.Context) verdict {
+	state, err := r.look(ctx)
+	if err != nil {
+		return verdict{wrong: []string{err.Error()}}
+	}
+	v := verdict{wrong: state.wrong(), rest: state.rest()}
+	if len(v.wrong) == 0 && r.editor != nil {
+		v.wrong = r.editor.wrongSignals(ctx, state)
+	}
+	return v
+}
+
+// settleBy waits until all is as an oracle says, and nothing is written any more.
+func (r *run) settleBy(ctx context.Context, judge func(ctx context.Context) verdict) error {
 	stopped := time.Now()
 	var since, told time.Time
-	var wrong []string
-	rest := quiet
+	last := verdict{rest: quiet}
 	// What has come right in time is looked at for as long as it takes.
-	for time.Since(stopped) < r.within || !since.IsZero() && time.Since(since) < rest+patience {
-		state, err := r.look(ctx)
-		if err = errors.Join(err, r.world.revive(ctx)); err != nil {
-			wrong = []string{err.Error()}
-		} else if rest, wrong = state.rest(), state.wrong(); len(wrong) == 0 && r.editor != nil {
-			wrong = r.editor.wrongSignals(ctx, state)
+	for time.Since(stopped) < r.within || !since.IsZero() && time.Since(since) < last.rest+patience {
+		last = judge(ctx)
+		last.rest = max(last.rest, quiet)
+		if err := r.world.revive(ctx); err != nil {
+			last.wrong = append(last.wrong, err.Error())
 		}
 		switch {
-		case len(wrong) > 0:
+		case last.final != nil:
+			return last.final
+		case len(last.wrong) > 0:
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
-		case time.Since(since) > rest && r.world.ledger.quiet() > quiet:
+		case time.Since(since) > last.rest && r.world.ledger.quiet() > quiet:
 			r.result.settled = max(r.result.settled, since.Sub(stopped))
 			return nil
 		}
-		if time.Since(stopped) > patience && time.Since(told) > patience && len(wrong) > 0 {
+		if time.Since(stopped) > patience && time.Since(told) > patience && len(last.wrong) > 0 {
 			told = time.Now()
-			r.log("seed %d, %.0f s after the last fault: %d things are wrong, first %s", r.result.seed, time.Since(stopped).Seconds(), len(wrong), wrong[0])
+			r.log("seed %d, %.0f s after the last fault: %d things are wrong, first %s", r.result.seed, time.Since(stopped).Seconds(), len(last.wrong), last.wrong[0])
 		}
 		sleep(ctx, lookAgain)
 	}
-	if len(wrong) == 0 {
+	if len(last.wrong) == 0 {
 		return fmt.Errorf("%s after the last fault everything is right, and still written, last %s", r.within, r.world.ledger.lastWrite())
 	}
-	return fmt.Errorf("%s after the last fault %d things are wrong:\n  %s", r.within, len(wrong), strings.Join(wrong[:min(len(wrong), 12)], "\n  "))
+	return fmt.Errorf("%s after the last fault %d things are wrong:\n  %s", r.within, len(last.wrong), strings.Join(last.wrong[:min(len(last.wrong), 12)], "\n  "))
 }

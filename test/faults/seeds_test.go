@@ -107,7 +107,7 @@ func (r *result) tell(t *testing.T) {
 	}
 }
 
-// took tells how long the faults, the return to what is right, and the end took.
+// took tells how long the faults, the return to what is right, the end, and the features took.
 func (r *result) took() string {
 	var parts []string
 	for i := range len(r.times) - 1 {
@@ -123,10 +123,10 @@ func (r *result) disrupted() string {
 	return strings.Join(r.disruptions, ", ")
 }
 
-// summarized are the rows of the summary.
+// summarized are the rows of the summary that are no features.
 var summarized = []string{
 	"leader", "lease", "twins", "annotations", "labels", "single node",
-	"kill", "stop", "usurp", "freeze", "partition", "clock", "controllers", "apiserver", "compaction", "etcd", "all seeds",
+	"kill", "stop", "usurp", "freeze", "partition", "clock", "controllers", "apiserver", "compaction", "etcd",
 }
 
 // summary is a table of all seeds by what befell them.
@@ -161,7 +161,7 @@ func summary(results []result) string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nwith\tseeds\tfailed\tlate\tfaults\twrites\tright after, median\tmost")
-	for _, name := range summarized {
+	for _, name := range slices.Concat(summarized, featureNames(), []string{"all seeds"}) {
 		if one := rows[name]; one != nil {
 			slices.Sort(one.settled)
 			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f s\t%.1f s\n", name, one.seeds, one.failed, one.late, one.faults, one.writes,

@@ -54,11 +54,15 @@ type clients struct {
 
 // newWorld starts a cluster with what all seeds use.
 func newWorld(t testing.TB) (*world, error) {
-	stages, err := fastStages(t.Context())
+	stages, err := fastStages(t.Context(), t.TempDir())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := program(); err != nil { // which takes a while, and not in the first seed's time
+	// These builds take a while, and not in the first seed's time.
+	if _, err := program(); err != nil {
+		return nil, err
+	}
+	if _, err := sidecar.Programs(); err != nil {
 		return nil, err
 	}
 	options, err := worldOptions(stages)
@@ -92,6 +96,12 @@ func newWorld(t testing.TB) (*world, error) {
 	if err := w.define(t.Context()); err != nil {
 		return nil, err
 	}
+	view := filepath.Join(sidecar.Root(), "kustomize", "container-view")
+	for _, rules := range []string{"role.yaml", "role_binding.yaml"} {
+		if _, err := c.Kubectl(t.Context(), "apply", "-f", filepath.Join(view, rules)); err != nil {
+			return nil, err
+		}
+	}
 	return w, w.furnish(t.Context())
 }
 
@@ -99,7 +109,7 @@ func newWorld(t testing.TB) (*world, error) {
 // workload's.
 func worldOptions(stages []string) (cluster.Options, error) {
 	options := cluster.Options{
-		Config: stages,
+		Config: stages, EnableCRDs: []string{"Logs", "Exec"},
 		ExtraArgs: map[string][]string{
 			cluster.Scheduler: {"kube-api-qps=200", "kube-api-burst=400"},
 			// It writes claims that Pods share as fast as it may (kubernetes#141274), so it may
@@ -144,6 +154,17 @@ func (c clients) touch(ctx context.Context, path string) error {
 	path = strings.TrimSuffix(path, "/status")
 	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/touched": %q}}}`, time.Now().Format(time.RFC3339Nano))
 	return c.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error()
+}
+
+func (c clients) createNode(ctx context.Context, name string, labels map[string]string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{fakeAnnotation: "fake"}}}
+	_, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+func (c clients) patchNode(ctx context.Context, name, patch string) error {
+	_, err := c.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
 }
 
 // ready reports an error where the API server does not serve.

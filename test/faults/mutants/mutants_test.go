@@ -91,11 +91,16 @@ func TestPatchesThatAreOfNoUse(t *testing.T) {
 	_, err = patch("empty", about)
 	require.ErrorContains(t, err, "it changes no file")
 
+	found, err := patch("found", strings.TrimSuffix(about, "\n")+"Features: restore|copies\n\n--- a/a.go\n+++ b/a.go\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"-features", "restore|copies"}, found.arguments())
+
 	m, err := patch("old", about+"--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-package other\n+package m // other\n")
 	require.NoError(t, err)
 	require.ErrorContains(t, copied.put(t.Context(), m), "old.patch no longer applies, make it anew from today's code")
 	m, err = patch("broken", about+"--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-package m\n+package m; var a = b\n")
 	require.NoError(t, err)
+	require.Empty(t, m.arguments())
 	require.NoError(t, copied.put(t.Context(), m))
 	require.ErrorContains(t, copied.build(t.Context(), m.packages...), "undefined: b")
 

@@ -56,7 +56,7 @@ func (s *suite) prove(ctx context.Context, m mutant, step *progress.Step) outcom
 	if o.err = errors.Join(o.err, s.checkout.take(ctx, m)); o.err != nil {
 		return o
 	}
-	without, err := s.run(ctx, m.name+"-without", step, "-seed", fmt.Sprint(o.verdict.seed))
+	without, err := s.run(ctx, m.name+"-without", step, append(m.arguments(), "-seed", fmt.Sprint(o.verdict.seed))...)
 	if without.seed != 0 {
 		err = fmt.Errorf("seed %d fails without the fault as well: %s", without.seed, without.rule)
 	}
@@ -76,7 +76,7 @@ func (s *suite) find(ctx context.Context, o *outcome, step *progress.Step) error
 	}
 	started := time.Now()
 	var err error
-	o.verdict, err = s.run(ctx, m.name, step, "-to-first-failure", "-seeds", fmt.Sprint(s.seeds))
+	o.verdict, err = s.run(ctx, m.name, step, append(m.arguments(), "-to-first-failure", "-seeds", fmt.Sprint(s.seeds))...)
 	o.took = time.Since(started)
 	if err == nil && o.verdict.seed == 0 {
 		return fmt.Errorf("it survives %d seeds: %s", o.verdict.ran, m.about)

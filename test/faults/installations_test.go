@@ -1,0 +1,272 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// installations are two kwok-dra in one cluster, each with nodes of its own. One of them
+// owns what belongs to no node: a pool that nodes share, the status of a template that both
+// read, or a DeviceClass. The other one comes later, and is started in another way, as
+// another version would be.
+type installations struct {
+	// owns is what the first one owns.
+	owns belonging
+	// both says that both are told of it.
+	both bool
+	// other are the options of the one that comes later.
+	other []string
+	// owned is what belonged to no node while the first one was alone.
+	owned map[string]string
+	// wanted is the template of the shared pool.
+	wanted poolTemplate
+	seen   *witness
+}
+
+// belonging is what belongs to no node.
+type belonging string
+
+const (
+	sharedPool     belonging = "a shared pool"
+	templateStatus belonging = "the status of a template"
+	deviceClass    belonging = "a DeviceClass"
+)
+
+func newInstallations(random *rand.Rand) feature {
+	return &installations{
+		owns:   pick(random, sharedPool, templateStatus, deviceClass),
+		both:   random.IntN(2) == 0,
+		other:  pick(random, nil, []string{"--workers", "1"}, []string{"--kube-api-qps", "50"}),
+		wanted: poolTemplate{name: "mesh", driver: fabricDriver, kinds: []string{"shared"}, device: "port", count: 3, revision: 1, shared: true},
+	}
+}
+
+// String says what they have in common.
+func (f *installations) String() string {
+	if f.both {
+		return string(f.owns) + ", of which both are told"
+	}
+	return string(f.owns)
+}
+
+// The places of the two installations.
+const (
+	first  = 0
+	second = 1
+)
+
+// selectedBy is the label of the nodes of an installation.
+func selectedBy(installation int) string { return fmt.Sprint("installation-", installation) }
+
+// ownPools are the pools that an installation has on its nodes.
+func ownPools() templates {
+	return templates{"gpu": {name: "gpu", driver: gpuDriver, kinds: []string{"shared"}, device: "gpu", count: 2, revision: 1}}
+}
+
+// startInstallation starts a sidecar that acts for the nodes of an installation.
+func (f *installations) startInstallation(ctx context.Context, s *site, installation int) error {
+	all, told := ownPools(), installation == first || f.both
+	if f.owns == sharedPool && told {
+		all[f.wanted.name] = f.wanted
+	}
+	file, err := s.writeConfiguration(all)
+	if err != nil {
+		return err
+	}
+	arguments := []string{
+		"--config", file, "--manage-nodes-with-label-selector", chosenKey + "=" + selectedBy(installation),
+		"--leader-elect-resource-namespace", electionNamespace, "--leader-elect-resource-name", selectedBy(installation),
+	}
+	if f.owns == templateStatus {
+		arguments = append(arguments, "--enable-crds")
+	}
+	if f.owns == deviceClass {
+		of := namespace
+		if !told {
+			of = metav1.NamespaceDefault
+		}
+		arguments = append(arguments, "--dra-kwok-configmap", of+"/"+classesConfigMap)
+	}
+	if installation == second {
+		arguments = append(arguments, f.other...)
+	}
+	_, err = s.start(ctx, installation, arguments...)
+	return err
+}
+
+// build starts the first installation, with a node less than the second one gets: what
+// they say of all their nodes differs.
+func (f *installations) build(ctx context.Context, s *site) error {
+	for installation, count := range []int{first: 1, second: 2} {
+		for i := range count {
+			name := fmt.Sprintf("%s-node-%d", selectedBy(installation), i)
+			labels := map[string]string{kindLabel: "shared", chosenKey: selectedBy(installation), "kubernetes.io/hostname": name}
+			if err := s.addNode(ctx, name, labels); err != nil {
+				return err
+			}
+		}
+	}
+	if f.owns == templateStatus {
+		if _, err := s.applyObject(ctx, kindTemplate, strings.Trim(disksOf("shared").yaml(), "-\n")); err != nil {
+			return err
+		}
+	}
+	if f.owns == deviceClass {
+		if err := s.addMappings(ctx); err != nil {
+			return err
+		}
+	}
+	return f.startInstallation(ctx, s, first)
+}
+
+// classesConfigMap is the ConfigMap of Karpenter's driver, each of which has a DeviceClass be
+// made.
+const classesConfigMap = "dra-kwok-configmap"
+
+// mappings are of devices for no node.
+const mappings = `
+driver: %s.example.com
+mappings:
+- name: none
+  nodeSelector: {matchLabels: {kind: ` + nowhere + `}}
+  resourceSlice: {devices: [{name: none, count: 1, attributes: {memory: 80Gi}}]}
+`
+
+// addMappings adds two of these ConfigMaps, and lets sidecars read them.
+func (s *site) addMappings(ctx context.Context) error {
+	for _, of := range []string{namespace, metav1.NamespaceDefault} {
+		configMaps := s.client.CoreV1().ConfigMaps(of)
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: classesConfigMap}, Data: map[string]string{"config.yaml": fmt.Sprintf(mappings, "of-"+of)}}
+		if _, err := configMaps.Create(ctx, made, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create ConfigMap: %w", err)
+		}
+		s.ends = append(s.ends, func() { _ = configMaps.Delete(context.WithoutCancel(ctx), classesConfigMap, metav1.DeleteOptions{}) })
+	}
+	_, err := s.cluster.Kubectl(ctx, "apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "karpenter", "rbac"))
+	return err
+}
+
+// disksOf is a template that is an object, for the nodes of a kind.
+func disksOf(kind string) *poolTemplate {
+	t := disks
+	t.kinds = []string{kind}
+	return &t
+}
+
+// disturb has the second installation come, and one of both start again, while calls fail
+// at times.
+func (f *installations) disturb(ctx context.Context, s *site) error {
+	var err error
+	if f.owned, err = s.ownedByNoNode(ctx); err != nil {
+		return err
+	}
+	if f.seen, err = s.witness(ctx); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, f.seen.stop)
+	if s.random.IntN(2) == 0 {
+		s.world.disturb([]*schedule{s.newSchedule(first), s.newSchedule(second)})
+		defer s.world.disturb(nil)
+	}
+	if err := f.startInstallation(ctx, s, second); err != nil {
+		return err
+	}
+	again := s.random.IntN(2)
+	if err := pick(s.random, (*sidecar.Process).Stop, (*sidecar.Process).Kill)(s.all[again].process); err != nil {
+		return err
+	}
+	return f.startInstallation(ctx, s, again)
+}
+
+// ownedByNoNode are the slices and the DeviceClasses that no node has: which ones they are, and
+// how often somebody wanted something else.
+func (s *site) ownedByNoNode(ctx context.Context) (map[string]string, error) {
+	list, err := s.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list slices: %w", err)
+	}
+	owned := map[string]string{}
+	for i := range list.Items {
+		if slice := &list.Items[i]; slice.Spec.NodeName == nil {
+			owned["slice "+slice.Name] = fmt.Sprint(slice.UID, slice.Generation)
+		}
+	}
+	classes, err := s.client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{LabelSelector: managedBy})
+	if err != nil {
+		return nil, fmt.Errorf("list DeviceClasses: %w", err)
+	}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		owned["DeviceClass "+class.Name] = fmt.Sprint(class.UID, class.Generation)
+	}
+	return owned, nil
+}
+
+func (f *installations) judge(ctx context.Context, s *site) verdict {
+	there, err := s.list(ctx)
+	if err != nil {
+		return verdict{wrong: []string{err.Error()}}
+	}
+	owned, err := s.ownedByNoNode(ctx)
+	if err != nil {
+		return verdict{wrong: []string{err.Error()}}
+	}
+	v := verdict{wrong: f.wrongPools(s, there)}
+	if want := f.owns != templateStatus; want != (len(owned) > 0) {
+		v.wrong = append(v.wrong, fmt.Sprintf("owner: nobody owns %s: %v", f.owns, owned))
+	}
+	if f.seen == nil {
+		return v
+	}
+	for name, was := range f.owned { // the other one may own something too
+		if owned[name] != was {
+			v.final = errors.Join(v.final, fmt.Errorf("owner: %s: %s is %q, and was %q before the other installation came", f, name, owned[name], was))
+		}
+	}
+	lost, err := f.seen.unjustified(ctx, s.world, nil)
+	if len(lost) > 0 {
+		v.final = errors.Join(v.final, errors.New(lost[0]))
+	} else if err != nil {
+		v.wrong = append(v.wrong, err.Error())
+	}
+	return v
+}
+
+// wrongPools has the oracle look at the nodes of each installation that runs.
+func (f *installations) wrongPools(s *site, there found) []string {
+	var wrong []string
+	for installation := range s.running() {
+		view := &state{inForce: inForce{templates: ownPools(), selection: selection{by: "labels"}}, found: there}
+		if f.owns == templateStatus {
+			view.templates[disks.name] = *disksOf("shared")
+		}
+		mine := selectedBy(installation)
+		view.nodes = map[string]*corev1.Node{}
+		for name, node := range there.nodes {
+			if node = node.DeepCopy(); node.Labels[chosenKey] == mine {
+				node.Labels[chosenKey] = chosenValue
+				view.nodes[name] = node
+			}
+		}
+		if f.owns == sharedPool && installation == first {
+			view.templates[f.wanted.name] = f.wanted
+		}
+		view.slices = slices.DeleteFunc(slices.Clone(there.slices), func(slice resourcev1.ResourceSlice) bool {
+			key := poolOf(&slice)
+			return key.node == "" && installation != first || key.node != "" && view.nodes[key.node] == nil
+		})
+		wrong = append(wrong, view.wrongPools()...)
+	}
+	return wrong
+}
