@@ -128,7 +128,7 @@ func (c *Controller) coverageOfSlices() func(node string, result *resourcev1.Dev
 	if !isDone(c.observer.Caches.Slices.Synced()) {
 		return func(string, *resourcev1.DeviceRequestAllocationResult, bool) bool { return false }
 	}
-	real := map[string]plan.Driver{}
+	realDrivers := map[string]plan.Driver{}
 	return func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
 		switch {
 		case written:
@@ -141,13 +141,13 @@ func (c *Controller) coverageOfSlices() func(node string, result *resourcev1.Dev
 		if c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
 			return c.observer.Caches.Nodes.Has(node)
 		}
-		if _, known := real[node]; !known {
-			real[node] = nil
+		if _, known := realDrivers[node]; !known {
+			realDrivers[node] = nil
 			if fake := c.observer.Caches.Nodes.Get(node); fake != nil {
-				real[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
+				realDrivers[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
 			}
 		}
-		return real[node] != nil && !real[node].Has(result.Driver)
+		return realDrivers[node] != nil && !realDrivers[node].Has(result.Driver)
 	}
 }
 

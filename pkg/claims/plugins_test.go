@@ -42,6 +42,7 @@ func (d *flappingDriver) ReportsHealth() bool             { return true }
 func (d *flappingDriver) Prepare([]*resourcev1.ResourceClaim) (plan.Answer, error) {
 	return plan.Answered, nil
 }
+
 func (d *flappingDriver) Health(*corev1.Pod, *resourcev1.ResourceClaim, *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
 	h := &plan.Health{Reported: true, ResourceHealth: corev1.ResourceHealth{ResourceID: "d/n/gpu-0", Health: corev1.ResourceHealthStatusUnhealthy}}
 	if d.healthy {

@@ -54,16 +54,7 @@ func TestFunctionsPayForWhatTheyMake(t *testing.T) {
 			continue // Go's own that pay nothing, and make nothing
 		}
 		for range calls {
-			var given []reflect.Value
-			for kind := range function.Type().Ins() {
-				if variadic := function.Type().IsVariadic() && len(given) == function.Type().NumIn()-1; variadic {
-					for range random.IntN(4) {
-						given = append(given, argumentFor(random, values, kind.Elem()))
-					}
-					break
-				}
-				given = append(given, argumentFor(random, values, kind))
-			}
+			given := argumentsFor(random, values, function.Type())
 			b.all, b.value = renderBudget, valueBudget
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -77,6 +68,20 @@ func TestFunctionsPayForWhatTheyMake(t *testing.T) {
 		}
 	}
 	require.Greater(t, called, len(supported)*calls/4, "most calls are valid")
+}
+
+// argumentsFor are values that the parameters of a function take.
+func argumentsFor(random *rand.Rand, values []any, function reflect.Type) (given []reflect.Value) {
+	for kind := range function.Ins() {
+		if function.IsVariadic() && len(given) == function.NumIn()-1 {
+			for range random.IntN(4) {
+				given = append(given, argumentFor(random, values, kind.Elem()))
+			}
+			break
+		}
+		given = append(given, argumentFor(random, values, kind))
+	}
+	return given
 }
 
 // argumentFor is a value that a parameter of the type takes.

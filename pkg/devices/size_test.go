@@ -27,8 +27,10 @@ func TestSizeOfATemplate(t *testing.T) {
 		"groups":     {oneDevice + groups("- {name: g%d, count: 10000}", 100), tooManyDevices(1_000_001)},
 		"one more":   {oneDevice + groups("- {name: g%d, count: 5000}", 2), tooManyDevices(10_001)},
 		"partitions": {"driver: d\ndevices:\n" + groups("- {name: g%d, count: 10, counters: {c: 1}, partitions: [{name: p, count: 100, consumes: {c: 1}}]}", 10), tooManyDevices(10_100)},
-		"counter sets": {oneDevice + "sharedCounters:\n" + groups("- {name: s%d, count: 10000, counters: {c: {value: 1}}}", 2),
-			"spec.sharedCounters: Invalid value: 20000: a template may make at most 10000 counter sets, with one for each device with counters or slots: lower count"},
+		"counter sets": {
+			oneDevice + "sharedCounters:\n" + groups("- {name: s%d, count: 10000, counters: {c: {value: 1}}}", 2),
+			"spec.sharedCounters: Invalid value: 20000: a template may make at most 10000 counter sets, with one for each device with counters or slots: lower count",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := source(t, "t", test.spec)

@@ -9,7 +9,7 @@ import (
 
 // Equal reports whether two devices that are gone say the same.
 func (d GoneDevice) Equal(other GoneDevice) bool {
-	return d.Node == other.Node && d.Driver == other.Driver && d.Pool == other.Pool && d.Device.equal(other.Device)
+	return d.Node == other.Node && d.Driver == other.Driver && d.Pool == other.Pool && d.equal(other.Device)
 }
 
 // Equal reports whether two items say the same.

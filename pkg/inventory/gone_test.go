@@ -78,6 +78,24 @@ func ruleFor(name, driver, pool, device string) TaintRule {
 	return TaintRuleOf(rule)
 }
 
+// taintedBy are the devices of an inventory with their states and the rules behind their taints.
+func taintedBy(taken *Inventory) (all []string) {
+	for _, item := range taken.Items {
+		for _, device := range item.Pools[0].Devices {
+			text := item.Node + "/" + device.Name + ":" + device.State.String()
+			var rules []string
+			for _, taint := range device.Taints {
+				rules = append(rules, taint.Rule)
+			}
+			if rules != nil {
+				text += "[" + strings.Join(rules, " ") + "]"
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // TestTaintRules: a device has the taints of its slice and those of the rules that select it.
 func TestTaintRules(t *testing.T) {
 	t.Parallel()
@@ -104,21 +122,7 @@ func TestTaintRules(t *testing.T) {
 			source := fixed(nil, []Slice{broken, slice("n2", "gpu-0")})
 			source.TaintRules = func() ([]TaintRule, string) { return test.rules, "hidden" }
 			taken := source.Take()
-			var got []string
-			for _, item := range taken.Items {
-				for _, device := range item.Pools[0].Devices {
-					text := item.Node + "/" + device.Name + ":" + device.State.String()
-					var rules []string
-					for _, taint := range device.Taints {
-						rules = append(rules, taint.Rule)
-					}
-					if rules != nil {
-						text += "[" + strings.Join(rules, " ") + "]"
-					}
-					got = append(got, text)
-				}
-			}
-			require.Equal(t, test.want, strings.Join(got, " "))
+			require.Equal(t, test.want, strings.Join(taintedBy(taken), " "))
 			require.Equal(t, "hidden", taken.Unseen)
 			require.Len(t, broken.Taints["gpu-0"], 1, "the slice keeps its own")
 		})

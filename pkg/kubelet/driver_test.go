@@ -151,7 +151,7 @@ func TestShownHealthIsWithdrawn(t *testing.T) {
 	joined := claiminfo.Claim{ResourceClaim: claim, Drivers: []string{"real.example.com"}}
 	_, err := d.node.claims.Join(d.pod.UID, []claiminfo.Claim{joined})
 	require.NoError(t, err)
-	d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{{PoolName: result.Pool, DeviceName: "x", CDIDeviceIDs: []string{"a/b=c"}}})
+	require.NoError(t, d.node.claims.SetDevices(joined, "real.example.com", []claiminfo.Device{{PoolName: result.Pool, DeviceName: "x", CDIDeviceIDs: []string{"a/b=c"}}}))
 	for shown, want := range map[corev1.ResourceID]bool{"a/b=c": true, "a/b=other": false} {
 		d.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{AllocatedResourcesStatus: []corev1.ResourceStatus{{
 			Name: "claim:c", Resources: []corev1.ResourceHealth{{ResourceID: shown, Health: corev1.ResourceHealthStatusHealthy}},

@@ -17,6 +17,12 @@ func (p *Publisher) ownSlices(existing []*plan.Observed) []*plan.Observed {
 	return slices.DeleteFunc(slices.Clone(existing), func(o *plan.Observed) bool { return as.IsAnother(o.Installation) })
 }
 
+// ownsAny reports whether any of the slices is recorded to this installation.
+func (p *Publisher) ownsAny(existing []*plan.Observed) bool {
+	as := p.owner.Installation()
+	return as != "" && slices.Contains(plan.InstallationsOf(existing), as)
+}
+
 // mayRetire reports whether slices that are not wanted are to go. Versions before records
 // have left them without one: they go once. If others come without one, another
 // installation of such a version makes them, and would do so for ever.

@@ -36,6 +36,13 @@ func (r *nodeRecords) note(node string, fake bool) {
 	}
 }
 
+// keepChanged keeps the time of an event that has not been dealt with after all.
+func (r *nodeRecords) keepChanged(node string, changed any) {
+	if changed != nil {
+		r.changed.Store(node, changed)
+	}
+}
+
 // get returns the record of a node, if there is one.
 func (r *nodeRecords) get(node string) (record nodeRecord, known bool) {
 	kept, known := r.Load(node)

@@ -242,39 +242,36 @@ func TestProbeIsOneDevice(t *testing.T) {
 // allFields are devices with fields of five gates.
 const allFields = "{name: gpu, allowMultipleAllocations: true, bindsToNode: true, taints: [{key: a, effect: NoSchedule}], attributes: {x: {strings: [a]}}}"
 
+// invalidSlice is what an API server answers that refuses fields of a slice.
+func invalidSlice(fields ...string) error {
+	var list field.ErrorList
+	for _, name := range fields {
+		list = append(list, field.Invalid(field.NewPath(name), rand.Text(), rand.Text()))
+	}
+	return apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceSlice").GroupKind(), rand.Text(), list)
+}
+
+// refuse has calls fail that begin with a word.
+func refuse(call string, with func() error) func(call string) error {
+	return func(asked string) error {
+		if strings.HasPrefix(asked, call) {
+			return with()
+		}
+		return nil
+	}
+}
+
 // TestRefusalsStartNoProbing: an admission policy, or a program in its place, refuses the
 // slices of a fleet for good. No gate has anything to do with it.
 func TestRefusalsStartNoProbing(t *testing.T) {
-	invalid := func(fields ...string) error {
-		var list field.ErrorList
-		for _, name := range fields {
-			list = append(list, field.Invalid(field.NewPath(name), rand.Text(), rand.Text()))
-		}
-		return apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceSlice").GroupKind(), rand.Text(), list)
-	}
 	for name, test := range map[string]struct {
 		refuse  func(call string) error
 		dryRuns int
 	}{
-		"a policy": {func(call string) error {
-			if strings.HasPrefix(call, "create") {
-				return invalid()
-			}
-			return nil
-		}, 4},
-		"a policy for dry runs too": {func(string) error { return invalid() }, 130},
-		"one that names a field": {func(call string) error {
-			if strings.HasPrefix(call, "create") {
-				return invalid("spec.devices[" + rand.Text() + "].attributes[x]")
-			}
-			return nil
-		}, 12},
-		"dry runs fail": {func(call string) error {
-			if call == "dry-run" {
-				return errors.New("down")
-			}
-			return nil
-		}, 130},
+		"a policy":                  {refuse("create", func() error { return invalidSlice() }), 4},
+		"a policy for dry runs too": {refuse("", func() error { return invalidSlice() }), 130},
+		"one that names a field":    {refuse("create", func() error { return invalidSlice("spec.devices[" + rand.Text() + "].attributes[x]") }), 12},
+		"dry runs fail":             {refuse("dry-run", func() error { return errors.New("down") }), 130},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -317,9 +314,8 @@ func TestWorkersDoNotWaitForAnotherField(t *testing.T) {
 		client := &hanging{prober.client, make(chan struct{})}
 		prober.client = client
 		node := fakeNode("n", true)
-		go func() {
-			_, _ = features.Fit(t.Context(), prober, rendered(t, storeOf(t, template("a", "d", tainted)), node))
-		}()
+		pools := rendered(t, storeOf(t, template("a", "d", tainted)), node)
+		go func() { _, _ = features.Fit(t.Context(), prober, pools) }()
 		synctest.Wait()
 		fit(t, prober, rendered(t, storeOf(t, template("b", "e", shared)), node))
 		close(client.closed)

@@ -41,9 +41,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	record, known := p.records.get(key.Node)
 	changed, _ := p.records.changed.LoadAndDelete(key.Node)
 	node := p.caches.Nodes.Get(key.Node)
-	as := p.owner.Installation()
-	recorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
-	if node == nil && !known && !recorded && p.caches.Nodes.Others(key.Node) {
+	if node == nil && !known && !p.ownsAny(existing) && p.caches.Nodes.Others(key.Node) {
 		p.writer.backoff.reset(key)
 		return nil
 	}
@@ -74,9 +72,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	}
 	p.reporter.reportHidden(node, desired.Hidden)
 	if results.err != nil {
-		if changed != nil {
-			p.records.changed.Store(key.Node, changed)
-		}
+		p.records.keepChanged(key.Node, changed)
 		return p.reporter.reportFailure(node, results.err, p.loop.Failures(key))
 	}
 	if since, ok := changed.(time.Time); ok && results.wrote {

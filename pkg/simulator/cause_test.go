@@ -231,17 +231,7 @@ func TestBlockedInRandomWorlds(t *testing.T) {
 			for _, d := range devices {
 				request := r.request(d)
 				s := &searcher{Scheduler: scheduler, node: n, request: &request, left: []device{d}}
-				s.filter(t.Context())
-				if len(s.left) == 0 {
-					continue
-				}
-				dropped := s.dropBlocked()
-				claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "trial", UID: types.UID("trial")}}
-				claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &request.ExactDeviceRequest}}
-				results, err := scheduler.allocate(t.Context(), n, []*resourcev1.ResourceClaim{claim})
-				require.NoError(t, err)
-				require.Equal(t, results == nil, len(dropped) == 1, "%s: %s/%s/%s: %v", c.name, d.driver, d.pool, d.Name, blockersOf(dropped))
-				for _, by := range blockersOf(dropped) {
+				for _, by := range s.requireBlockedAsAllocated(t, c.name) {
 					counts[strings.Fields(by.Name)[0]]++
 				}
 			}
@@ -250,6 +240,24 @@ func TestBlockedInRandomWorlds(t *testing.T) {
 	for _, by := range []string{"counter", "capacity"} {
 		require.Greater(t, counts[by], 10, by)
 	}
+}
+
+// requireBlockedAsAllocated holds whether the only device that is left is called blocked against what
+// the allocator gives, and returns what blocks it.
+func (s *searcher) requireBlockedAsAllocated(t *testing.T, name string) []Share {
+	t.Helper()
+	d := s.left[0]
+	s.filter(t.Context())
+	if len(s.left) == 0 {
+		return nil
+	}
+	dropped := s.dropBlocked()
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "trial", UID: types.UID("trial")}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &s.request.ExactDeviceRequest}}
+	results, err := s.allocate(t.Context(), s.node, []*resourcev1.ResourceClaim{claim})
+	require.NoError(t, err)
+	require.Equal(t, results == nil, len(dropped) == 1, "%s: %s/%s/%s: %v", name, d.driver, d.pool, d.Name, blockersOf(dropped))
+	return blockersOf(dropped)
 }
 
 // request asks for a device alone, at times with some of its capacities.

@@ -17,7 +17,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
-
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,8 @@ func newOddFleet(seed uint64) *oddFleet {
 	return f
 }
 
-func (f *oddFleet) rarely() bool { return f.IntN(6) == 0 }
+func (f *oddFleet) rarely() bool     { return f.IntN(6) == 0 }
+func (f *oddFleet) veryRarely() bool { return f.IntN(36) == 0 }
 
 // addPool adds the slices of a pool, of which some may be missing, old or empty.
 func (f *oddFleet) addPool(driver, node string, number int) {
@@ -67,7 +69,7 @@ func (f *oddFleet) addPool(driver, node string, number int) {
 	spec := resourcev1.ResourceSliceSpec{Driver: driver, Pool: resourcev1.ResourcePool{Name: name, Generation: generation, ResourceSliceCount: int64(count)}}
 	f.setNodes(&spec, node)
 	for i := range count {
-		if f.rarely() && f.rarely() {
+		if f.veryRarely() {
 			continue
 		}
 		slice := &resourcev1.ResourceSlice{Spec: *spec.DeepCopy()}
@@ -75,7 +77,7 @@ func (f *oddFleet) addPool(driver, node string, number int) {
 		if f.rarely() {
 			slice.Spec.Pool.Generation--
 		}
-		if f.rarely() && f.rarely() {
+		if f.veryRarely() {
 			f.setNodes(&slice.Spec, "")
 		}
 		for j := range f.IntN(4) {
@@ -124,7 +126,7 @@ func (f *oddFleet) device(name string, placed bool) resourcev1.Device {
 	if f.rarely() {
 		device.Taints = []resourcev1.DeviceTaint{{Key: "example.com/broken", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
 	}
-	if f.rarely() && f.rarely() {
+	if f.veryRarely() {
 		device.Attributes["model"] = resourcev1.DeviceAttribute{StringValue: new(strings.Repeat("x", 65))} // no template yields it
 	}
 	return device
@@ -178,6 +180,55 @@ func encodedPools(t *testing.T, all []*resourcev1.ResourceSlice) (pools map[stri
 	return pools, of, older
 }
 
+// slicesOfCopy are the slices that the templates of a copy make on its nodes.
+func slicesOfCopy(t *testing.T, printed string, nodes []*corev1.Node) []*resourcev1.ResourceSlice {
+	t.Helper()
+	result := check.Documents(documents.Split("copy", []byte(printed)))
+	require.Empty(t, result.Problems)
+	release, err := preview.EverythingOn("1.37")
+	require.NoError(t, err)
+	previewed, err := preview.New(t.Context(), release, preview.Cluster{Config: result.Set.Published(), Nodes: nodes})
+	require.NoError(t, err)
+	require.Empty(t, previewed.Problems)
+	return previewed.Create
+}
+
+// requireCopied holds the slices of a copy against those of the fleet: the account names what
+// differs. It returns how many slices are left out.
+func (f *oddFleet) requireCopied(t *testing.T, copied []*resourcev1.ResourceSlice, account string) (left int) {
+	t.Helper()
+	want, of, older := encodedPools(t, f.slices)
+	got, _, _ := encodedPools(t, copied)
+	isEmpty := map[string]bool{}
+	for _, slice := range f.slices {
+		isEmpty[slice.Name] = len(slice.Spec.Devices) == 0
+	}
+	for pool, slices := range of {
+		devices, isCopied := got[pool]
+		if !isCopied {
+			require.Contains(t, account, pool, "neither copied nor left out")
+			left += len(slices)
+			continue
+		}
+		require.Equal(t, want[pool], devices, pool)
+		for _, name := range slices {
+			if isEmpty[name] {
+				require.Contains(t, account, name)
+				left++
+			}
+		}
+	}
+	for pool := range got {
+		require.Contains(t, of, pool)
+	}
+	for _, name := range older {
+		require.Contains(t, account, name)
+	}
+	return left + len(older)
+}
+
+var comments = regexp.MustCompile(`(?m)^# .*\n`)
+
 // FuzzCopyOfOddFleets: what comes out is what went in, without what the copy says that
 // it leaves out. Nothing is dropped without a word, and nothing stops the rest.
 func FuzzCopyOfOddFleets(f *testing.F) {
@@ -193,54 +244,16 @@ func FuzzCopyOfOddFleets(f *testing.F) {
 			in.Write(text)
 		}
 		printed, told, err := runCopy(t, fleet.nodes, in.String())
-		account := told
-		for line := range strings.Lines(printed) {
-			if strings.HasPrefix(line, "# ") {
-				account += line
-			}
-		}
+		account := told + strings.Join(comments.FindAllString(printed, -1), "")
 		var again []*resourcev1.ResourceSlice
 		var copied []*corev1.Node
 		if err != nil {
 			require.ErrorContains(t, err, "there are no ResourceSlices to copy")
 		} else {
 			copied = nodesIn(t, printed, fleet.nodes)
-			result := check.Documents(documents.Split("copy", []byte(printed)))
-			require.Empty(t, result.Problems)
-			release, err := preview.EverythingOn("1.37")
-			require.NoError(t, err)
-			previewed, err := preview.New(t.Context(), release, preview.Cluster{Config: result.Set.Published(), Nodes: copied})
-			require.NoError(t, err)
-			require.Empty(t, previewed.Problems)
-			again = previewed.Create
+			again = slicesOfCopy(t, printed, copied)
 		}
-		want, of, older := encodedPools(t, fleet.slices)
-		isEmpty := map[string]bool{}
-		for _, slice := range fleet.slices {
-			isEmpty[slice.Name] = len(slice.Spec.Devices) == 0
-		}
-		got, _, _ := encodedPools(t, again)
-		left := len(older)
-		for pool, slices := range of {
-			if devices, isCopied := got[pool]; isCopied {
-				require.Equal(t, want[pool], devices, pool)
-				for _, name := range slices {
-					if isEmpty[name] {
-						require.Contains(t, account, name)
-						left++
-					}
-				}
-				continue
-			}
-			require.Contains(t, account, pool, "neither copied nor left out")
-			left += len(slices)
-		}
-		for pool := range got {
-			require.Contains(t, of, pool)
-		}
-		for _, name := range older {
-			require.Contains(t, account, name)
-		}
+		left := fleet.requireCopied(t, again, account)
 		for _, node := range fleet.nodes {
 			isCopied := slices.ContainsFunc(copied, func(other *corev1.Node) bool { return other.Name == node.Name })
 			require.True(t, isCopied || err != nil || strings.Contains(account, node.Name), node.Name)

@@ -61,10 +61,10 @@ func (in *input) read(all []documents.Document) error {
 
 func (in *input) add(object documents.Object, document *documents.Document) error {
 	kind := object.GroupVersionKind()
-	switch {
-	case kind.Group == "kustomize.config.k8s.io":
+	switch kind.Group {
+	case "kustomize.config.k8s.io":
 		return nil // of the directory, not of the cluster
-	case kind.Group == v1alpha1.GroupName:
+	case v1alpha1.GroupName:
 		return in.configure(object, document)
 	}
 	switch kind.GroupKind().String() {

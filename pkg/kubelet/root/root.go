@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	validate "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -113,8 +113,9 @@ func (d Directory) of(node string) string {
 func (d Directory) allocate(node string) (string, error) {
 	link := filepath.Join(string(d), node)
 	if path := d.of(node); path != link {
-		found, err := read(path)
-		if _, missing := os.Lstat(path); missing == nil && (err != nil || found.Name == node) {
+		_, missing := os.Lstat(path)
+		found, unread := read(path)
+		if isOfOther := unread == nil && found.Name != node; missing == nil && !isOfOther {
 			return path, nil
 		}
 		if err := os.Remove(link); err != nil { // it has outlived its folder
@@ -218,7 +219,7 @@ func read(folder string) (*Root, error) {
 		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
 	}
 	root := &Root{Path: folder}
-	if err := yaml.UnmarshalStrict(content, &root.owned); err != nil || root.Name == "" || len(pathvalidation.IsValidPathSegmentName(root.Name)) > 0 {
+	if err := yaml.UnmarshalStrict(content, &root.owned); err != nil || root.Name == "" || len(validate.IsPathSegmentName(root.Name)) > 0 {
 		return nil, fmt.Errorf("read which node %s is of: file %s has no name of a node: remove the folder", folder, owner)
 	}
 	return root, nil
