@@ -174,7 +174,7 @@ func TestKeeperWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "driver: [", classOf("true", managedBy, "kwok-dra"))
 		w.wrote()
-		w.configure("# nothing\n")
+		w.configure("")
 		w.wrote("delete")
 	})
 }
@@ -191,7 +191,7 @@ func TestKeeperLeavesOthers(t *testing.T) {
 		w.edit(func(class *resourcev1.DeviceClass) { class.Labels = map[string]string{"a": "b"} })
 		w.wrote()
 		require.Empty(t, w.events(), "once is enough")
-		w.configure("# nothing\n")
+		w.configure("")
 		w.wrote()
 		w.configure(mapping)
 		require.Len(t, w.events(), 1)
@@ -258,11 +258,11 @@ func TestClassOfAnotherInstallation(t *testing.T) {
 		events := w.events()
 		require.Len(t, events, 1)
 		require.Contains(t, events[0], `Warning DeviceClassNotManaged DeviceClass gpu.example.com belongs to installation "a/kwok-dra" of kwok-dra, and installation "b/kwok-dra" leaves it alone`)
-		w.configureAs(elsewhere, "# nothing\n")
+		w.configureAs(elsewhere, "")
 		w.wrote()
 		w.configureAs(elsewhere, upper)
 		require.Len(t, w.events(), 1)
-		w.configure("# nothing\n")
+		w.configure("")
 		w.wrote("delete", "create")
 		require.Equal(t, "b/kwok-dra", w.recordedTo())
 		w.configure(mapping)
@@ -321,7 +321,7 @@ func TestPreviousVersionDeletesTheClass(t *testing.T) {
 func TestPreviousVersionMakesAClass(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, "")
-		w.configure("# nothing\n")
+		w.configure("")
 		for i := range 100 {
 			class := classOf("true", managedBy, "kwok-dra")
 			class.UID = types.UID(strconv.Itoa(i))

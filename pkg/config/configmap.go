@@ -120,10 +120,6 @@ func decodeConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	texts := textsOf(configMap)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		source := fmt.Sprintf("%s, key %s", carrierOf(configMap), key)
-		if isBlank(texts[key]) {
-			errs = append(errs, fmt.Errorf("%s %w, or remove the key", source, errBlank))
-			continue
-		}
 		errs = append(errs, documents.read(source, texts[key]))
 	}
 	return documents, errors.Join(errs...)
@@ -152,9 +148,6 @@ func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
 	text, has := texts[adaptedKey]
 	if !has && len(texts) > 0 {
 		return nil, fmt.Errorf("%s: data: Required value: the key %s, with driver and mappings", origin.Document, adaptedKey)
-	}
-	if has && isBlank(text) {
-		return nil, fmt.Errorf("%s, key %s %w, or remove the key", origin.Document, adaptedKey, errBlank)
 	}
 	adapted, err := adapters.ConfigMap(string(text))
 	if err != nil {

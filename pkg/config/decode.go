@@ -1,11 +1,9 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,9 +70,6 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 	var errs []error
 	for _, path := range paths {
 		data, err := untrusted.ReadNamed(path, maxFile)
-		if info, unknown := os.Stat(path); err == nil && unknown == nil && info.Mode().IsRegular() && isBlank(data) {
-			err = fmt.Errorf("%s %w", path, errBlank) // unlike /dev/null, which is meant
-		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read configuration: %w", err))
 			continue
@@ -87,14 +82,6 @@ func ReadFiles(ctx context.Context, paths []string) (*Documents, error) {
 		errs = append(errs, err)
 	}
 	return documents, errors.Join(errs...)
-}
-
-// errBlank refuses a text with nothing in it. It is mostly one that has been cut off, or that
-// is being written, and would retire everything.
-var errBlank = errors.New("is empty: where it is to configure nothing, write a comment into it")
-
-func isBlank(text []byte) bool {
-	return len(bytes.TrimSpace(text)) == 0
 }
 
 // Decode reads all YAML or JSON documents of one source, a file or the key of a
