@@ -11,12 +11,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// ownSlices are the slices that are not recorded to another installation.
-func (p *Publisher) ownSlices(existing []*plan.Observed) []*plan.Observed {
-	as := p.owner.Installation()
-	return slices.DeleteFunc(slices.Clone(existing), func(o *plan.Observed) bool { return as.IsAnother(o.Installation) })
-}
-
 // mayRetire reports whether slices that are not wanted are to go. Versions before records
 // have left them without one: they go once. If others come without one, another
 // installation of such a version makes them, and would do so for ever.
@@ -35,17 +29,6 @@ func (p *Publisher) mayRetire(key plan.Key, existing []*plan.Observed) bool {
 // ownerOf is the other installation that the pools of a driver are recorded to, or none.
 func (p *Publisher) ownerOf(driver *plan.DriverState) installation.ID {
 	return p.owner.Installation().Another(plan.InstallationsOf(driver.OfPools()))
-}
-
-// ownedError says whose the slices of a key are.
-func (p *Publisher) ownedError(key plan.Key, existing []*plan.Observed, owner installation.ID) *installation.OwnedError {
-	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: p.owner.Installation()}
-	for _, o := range existing {
-		if o.Installation == owner {
-			owned.Resource += " " + o.GetName()
-		}
-	}
-	return owned
 }
 
 // takenOver has the installation from which the slices of a node and a driver were
