@@ -126,7 +126,7 @@ func (h *health) update(response *healthv1.NodeWatchResourcesResponse, changed f
 		}
 		device := Device{reported.GetDevice().GetPoolName(), reported.GetDevice().GetDeviceName()}
 		if len(device.Pool) <= validation.DNS1123SubdomainMaxLength && len(device.Name) <= validation.DNS1123LabelMaxLength { // or no claim can have it
-			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage()), now.Add(holds)}
+			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage(), corev1.ResourceHealthMessageMaxLength), now.Add(holds)}
 		}
 	}
 	h.limit()
@@ -228,12 +228,12 @@ func statusOf(reported healthv1.HealthStatus) corev1.ResourceHealthStatus {
 	}
 }
 
-// truncate shortens a message to what the API server takes (truncateHealthMessage in
-// pkg/kubelet/cm/dra), between two characters.
-func truncate(message string) string {
+// truncate shortens a text to so many bytes, between two characters (truncateHealthMessage in
+// pkg/kubelet/cm/dra).
+func truncate(text string, length int) string {
 	const more = "..."
-	if len(message) <= corev1.ResourceHealthMessageMaxLength {
-		return message
+	if len(text) <= length {
+		return text
 	}
-	return strings.ToValidUTF8(message[:corev1.ResourceHealthMessageMaxLength-len(more)], "") + more
+	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -47,6 +48,9 @@ type fake struct {
 	streams  atomic.Int32
 	told     []*registrationv1.RegistrationStatus
 	prepared int
+	// failure is what it says of each claim that it is asked to prepare, and of a call to
+	// unprepare any.
+	failure string
 }
 
 func (f *fake) GetInfo(context.Context, *registrationv1.InfoRequest) (*registrationv1.PluginInfo, error) {
@@ -68,13 +72,15 @@ func (f *fake) NodePrepareResources(_ context.Context, request *drav1.NodePrepar
 	f.prepared++
 	response := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
 	for _, claim := range request.GetClaims() {
-		response.Claims[claim.GetUid()] = &drav1.NodePrepareResourceResponse{}
+		response.Claims[claim.GetUid()] = &drav1.NodePrepareResourceResponse{Error: f.failure}
 	}
 	return response, nil
 }
 
 func (f *fake) NodeUnprepareResources(context.Context, *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
-	return nil, errors.New("busy")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return nil, errors.New("busy" + f.failure)
 }
 
 func (f *fake) NodeWatchResources(_ *healthv1alpha1.NodeWatchResourcesRequest, stream healthv1alpha1.DRAResourceHealth_NodeWatchResourcesServer) error {
@@ -392,4 +398,26 @@ func TestLongPath(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.Prepare(t.Context(), []*drav1.Claim{{Uid: "1"}})
 	require.NoError(t, err)
+}
+
+// TestLongFailures: a plugin that says megabytes of each failure fills neither the memory nor the log.
+func TestLongFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, _, _ := w.plugin("a", drav1.DRAPluginService)
+	f.mu.Lock()
+	f.failure = strings.Repeat("\u00e9", 100_000)
+	f.mu.Unlock()
+	w.eventually("connected", func() bool { return w.Connected("driver") })
+	p, err := w.Get("driver")
+	require.NoError(t, err)
+	claims := []*drav1.Claim{{Uid: "1"}}
+	response, err := p.Prepare(t.Context(), claims)
+	require.NoError(t, err)
+	kept := response.GetClaims()["1"].GetError()
+	require.LessOrEqual(t, len(kept), longestFailure)
+	require.True(t, utf8.ValidString(kept))
+	_, err = p.Unprepare(t.Context(), claims)
+	require.ErrorContains(t, err, "busy\u00e9")
+	require.Less(t, len(err.Error()), longestFailure+100)
 }
