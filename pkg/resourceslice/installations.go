@@ -31,26 +31,21 @@ func (p *Publisher) ownerOf(driver *plan.DriverState) installation.ID {
 	return p.owner.Installation().Another(plan.InstallationsOf(driver.OfPools()))
 }
 
-// takenOver has the installation from which the slices of a node and a driver were
-// taken over, since the node is selected: it may be this one as it was called before
-// its selection changed. If that installation takes them back, it lives, and keeps them.
+// takenOver has, by node, the installations from which the slices of its drivers were taken
+// over, since the node is selected: one may be this one as it was called before its selection
+// changed. If that installation takes them back, it lives, and keeps them. The entry of a node
+// belongs to the worker that has its key.
 type takenOver struct{ sync.Map }
 
 func (t *takenOver) add(key plan.Key, driver string, from installation.ID) {
-	t.Store(plan.Key{Node: key.Node, Driver: driver}, from)
+	byDriver, _ := t.LoadOrStore(key.Node, map[string]installation.ID{})
+	byDriver.(map[string]installation.ID)[driver] = from
 }
 
 func (t *takenOver) has(key plan.Key, driver string, from installation.ID) bool {
-	known, _ := t.Load(plan.Key{Node: key.Node, Driver: driver})
-	return known == from
+	byDriver, known := t.Load(key.Node)
+	return known && byDriver.(map[string]installation.ID)[driver] == from
 }
 
 // forget forgets a node that is gone or not selected any more.
-func (t *takenOver) forget(key plan.Key) {
-	t.Range(func(known, _ any) bool {
-		if known.(plan.Key).Node == key.Node {
-			t.Delete(known)
-		}
-		return true
-	})
-}
+func (t *takenOver) forget(key plan.Key) { t.Delete(key.Node) }

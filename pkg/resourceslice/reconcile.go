@@ -115,7 +115,8 @@ func (p *Publisher) isGone(ctx context.Context, t target, existing []*plan.Obser
 			p.loop.AddAfter(t.key, wait)
 		}
 	}
-	if t.standby || empty {
+	_, retired := p.unrecorded.Load(t.key)
+	if t.standby || empty && !retired { // what was retired of it is remembered as long as there is a Node
 		return true, nil
 	}
 	// The slices that another replica has just made for a node may be seen before it.
