@@ -110,6 +110,9 @@ func (w *writer) confirm(ctx context.Context, s *podSync, planned *resourcev1.Re
 func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim) error {
 	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
 	gone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
+	if gone {
+		w.observer.states.claims.Delete(planned.UID) // its event may have come before this look
+	}
 	before, after := planned.Status.Allocation, now.Status.Allocation
 	same := !gone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
 		before.AllocationTimestamp.Equal(after.AllocationTimestamp) && apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results)
