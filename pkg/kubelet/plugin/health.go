@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	healthv1alpha1 "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
@@ -34,6 +35,10 @@ const (
 	// as long as there are changes in each pause.
 	firstPause   = time.Second
 	longestPause = 10 * time.Second
+	// reportsPerSecond and reportsAtOnce are how many reports of a plugin are read. One that
+	// reports faster waits, and takes no time from other plugins.
+	reportsPerSecond = 10
+	reportsAtOnce    = 50
 )
 
 // Device names a device of a driver.
@@ -89,10 +94,14 @@ func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	}
 	ctx, none := context.WithCancel(ctx)
 	defer none()
+	reports := flowcontrol.NewTokenBucketRateLimiter(reportsPerSecond, reportsAtOnce)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		stream, err := client.NodeWatchResources(ctx, &healthv1.NodeWatchResourcesRequest{})
 		for err == nil {
 			var response *healthv1.NodeWatchResourcesResponse
+			if err = reports.Wait(ctx); err != nil {
+				break
+			}
 			if response, err = stream.Recv(); err == nil && p.health.update(response, changed) {
 				changed()
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -318,6 +319,27 @@ func TestHealth(t *testing.T) {
 	remove()
 	<-w.changes
 	require.False(t, p.ReportsHealth())
+}
+
+// TestFloodOfReports: a plugin that reports all the time is read now and then.
+func TestFloodOfReports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, _, _ := w.plugin("a", drav1.DRAPluginService, healthv1alpha1.DRAResourceHealthService)
+	report := &healthv1alpha1.NodeWatchResourcesResponse{}
+	for i := range 2000 { // few of them fit into what gRPC buffers
+		report.Devices = append(report.Devices, &healthv1alpha1.DeviceHealth{Device: &healthv1alpha1.DeviceIdentifier{PoolName: "pool", DeviceName: "device-" + strconv.Itoa(i)}})
+	}
+	f.health <- report
+	read := 0
+	for end := time.After(3 * time.Second); ; read++ {
+		select {
+		case <-end:
+			require.Less(t, read, reportsAtOnce+3*reportsPerSecond+20)
+			return
+		case f.health <- report:
+		}
+	}
 }
 
 // TestStale: a report that is not repeated in time is no longer believed.
