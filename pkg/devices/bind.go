@@ -241,7 +241,7 @@ func (b *Bound) add(t *Template, pods Pods) {
 		}
 		made, err := t.bind(pod, data)
 		if err == nil && pod.Connected && !drivers[made.Driver] {
-			err = b.charge(made, pod)
+			err = b.chargeTemplate(made, pod)
 		}
 		switch {
 		case err != nil:
@@ -259,8 +259,8 @@ func (b *Bound) add(t *Template, pods Pods) {
 	}
 }
 
-// charge refuses a template with which all would make too much.
-func (b *Bound) charge(made *Template, pod *DriverPod) error {
+// chargeTemplate refuses a template with which all would make too much.
+func (b *Bound) chargeTemplate(made *Template, pod *DriverPod) error {
 	all := b.total
 	all.Add(made)
 	if excess := all.Excess(); excess != "" {

@@ -34,10 +34,11 @@ func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 	if !inCluster {
 		id = "outside/" + id
 	}
-	return id + selected(nodes)
+	return id + selectionSuffix(nodes)
 }
 
-func selected(nodes string) ID {
+// selectionSuffix is how an ID without a name says which nodes it acts for.
+func selectionSuffix(nodes string) ID {
 	if nodes == "" {
 		return ""
 	}
@@ -46,7 +47,7 @@ func selected(nodes string) ID {
 
 // ActsFor reports whether the ID is one that New makes for the nodes.
 func (id ID) ActsFor(nodes string) bool {
-	lease, isSelection := strings.CutSuffix(string(id), string(selected(nodes)))
+	lease, isSelection := strings.CutSuffix(string(id), string(selectionSuffix(nodes)))
 	return isSelection && strings.Contains(lease, "/") && !strings.Contains(lease, " ")
 }
 

@@ -135,7 +135,7 @@ func (p *Plugin) Prepare(ctx context.Context, claims []*drav1.Claim) (*drav1.Nod
 			result.Error = truncate(result.Error, longestFailure)
 		}
 	}
-	return response, shortened(err)
+	return response, shortenError(err)
 }
 
 // Unprepare calls NodeUnprepareResources.
@@ -148,11 +148,11 @@ func (p *Plugin) Unprepare(ctx context.Context, claims []*drav1.Claim) (*drav1.N
 			result.Error = truncate(result.Error, longestFailure)
 		}
 	}
-	return response, shortened(err)
+	return response, shortenError(err)
 }
 
-// shortened is the error of a call with as much of what the plugin says as is kept.
-func shortened(err error) error {
+// shortenError cuts what a plugin says in the error of a call.
+func shortenError(err error) error {
 	if said := status.Convert(err); len(said.Message()) > longestFailure {
 		return status.Error(said.Code(), truncate(said.Message(), longestFailure))
 	}
