@@ -67,6 +67,8 @@ func TestTakenBackMeanwhile(t *testing.T) {
 				synctest.Wait()
 				require.False(t, w.ready("p"))
 				w.failures(test.failure)
+				_, known := w.controller.observer.states.claims.Load(types.UID("uid-of-a"))
+				require.False(t, known && test.change == nil, "what is remembered ends with the claim")
 			})
 		})
 	}

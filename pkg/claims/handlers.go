@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
@@ -17,8 +18,13 @@ func (c *Controller) addHandlers() {
 	caches.Nodes.Handle(c.nodeChanged)
 	caches.DriverPods.Handle(c.enqueueNode, c.enqueueAll)
 	caches.Pods.Handle(cache.TypedResourceEventHandlerDetailedFuncs[*observe.Pod]{
-		AddFunc:    func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
-		UpdateFunc: func(_, pod *observe.Pod) { c.podChanged(pod, false) },
+		AddFunc: func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
+		UpdateFunc: func(old, pod *observe.Pod) {
+			if cached.Older(pod.ResourceVersion, old.ResourceVersion) {
+				c.observer.states.noteRestore()
+			}
+			c.podChanged(pod, false)
+		},
 		DeleteFunc: func(deleted cache.DeletedObject[*observe.Pod]) {
 			key := types.NamespacedName(deleted.GetObjectName())
 			c.observer.states.changes.Add(1)

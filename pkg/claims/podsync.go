@@ -100,7 +100,7 @@ func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Po
 	}
 	if cached.Older(live.ResourceVersion, string(last)) {
 		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
-		o.states.doubtClaims()
+		o.states.noteRestore()
 	}
 	plan.KeepClaimNames(live, pod)
 	return o.states.noteAnswer(state, live), nil

@@ -81,3 +81,26 @@ func TestUnpreparedPodOfBackup(t *testing.T) {
 		w.settled()
 	})
 }
+
+// TestRestoredPodIsSeenFirst: after a restore of etcd the cache still has the claim as it was prepared, when the Pod is
+// already as it was before.
+func TestRestoredPodIsSeenFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pod := newPod("p", "c")
+		w := idleWorld(t, template("d", ""), newNode("n"), pod, allocated("c", pod))
+		before := []runtime.Object{w.pod("p").DeepCopy(), w.claim("c").DeepCopy()}
+		w.start()
+		w.wrote("prepare c, ready p")
+		w.Lags["resourceclaims"] = 20 * time.Second
+		for _, object := range before {
+			w.Restore(object)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"d/n/gpu-0"}, w.shown("c"))
+		require.True(t, w.ready("p"))
+		w.takeCalls(false)
+		time.Sleep(time.Hour)
+		w.settled()
+	})
+}

@@ -28,6 +28,8 @@ type states struct {
 	pods, claims, bound sync.Map
 	// podWrites and claimWrites have Pods and claims with writes that the cache has not seen.
 	podWrites, claimWrites expectations.Deadlines[types.NamespacedName]
+	// restore has the time of the last restore of etcd, or zero.
+	restore atomic.Int64
 
 	mu sync.Mutex
 	// users are of claims that are prepared, as in the kubelet's checkpoint.
@@ -206,14 +208,17 @@ func (s *states) noteAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// doubtClaims ends the wait for the cache of all claims, since the API server has gone back to a backup.
-func (s *states) doubtClaims() {
-	for _, known := range s.claims.Range {
-		state := known.(*claimState)
-		state.Lock()
-		state.unseen.Expire()
-		state.Unlock()
-	}
+// staleAfterRestore is how long after a restore of etcd a cache may have what was there before: the watch of
+// each kind ends by itself, and a reflector waits up to 30 s before it lists anew.
+const staleAfterRestore = 2 * expectations.Limit
+
+// noteRestore notes that the API server has gone back to a backup.
+func (s *states) noteRestore() { s.restore.Store(time.Now().UnixNano()) }
+
+// isRestored reports whether the API server has gone back to a backup a short time ago, so that no version that is
+// known of an object says what there is.
+func (s *states) isRestored() bool {
+	return time.Since(time.Unix(0, s.restore.Load())) < staleAfterRestore
 }
 
 // markPrepared notes that claims are prepared for a Pod, and counts those for which it is

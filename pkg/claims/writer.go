@@ -110,6 +110,9 @@ func (w *writer) confirm(ctx context.Context, s *podSync, planned *resourcev1.Re
 func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim) error {
 	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
 	gone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
+	if gone {
+		w.observer.states.claims.Delete(planned.UID) // its event may have come before this look
+	}
 	before, after := planned.Status.Allocation, now.Status.Allocation
 	same := !gone && resourceclaim.IsReservedForPod(s.view.Pod, now, true) && after != nil &&
 		before.AllocationTimestamp.Equal(after.AllocationTimestamp) && apiequality.Semantic.DeepEqual(before.Devices.Results, after.Devices.Results)
@@ -261,14 +264,18 @@ func (w *writer) noteAnswer(state *claimState, claim *resourcev1.ResourceClaim) 
 
 // latest returns the newest known version of a claim. What was read before the
 // state was locked may be out of date by now, as may be the cache: then the API
-// server's answer to the last write is newer. If the cache does not see that write in time, the claim is
-// what the API server has.
+// server's answer to the last write is newer. If the cache does not see that write in time, or the API server
+// has gone back to a backup, the claim is what the API server has.
 func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	key, seen := observe.Key(claim), w.observer.Caches.Claims.Observed(observe.Key(claim))
 	if seen == nil || seen.UID != claim.UID {
 		return newer(claim, state.unseen.Answer()), nil
 	}
-	switch state.unseen.Compare(seen.ResourceVersion) {
+	freshness := state.unseen.Compare(seen.ResourceVersion)
+	if w.observer.states.isRestored() {
+		freshness = expectations.Doubtful
+	}
+	switch freshness {
 	case expectations.Current:
 		w.observer.states.claimWrites.End(key)
 		if cached.Older(claim.ResourceVersion, seen.ResourceVersion) {

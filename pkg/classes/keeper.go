@@ -54,13 +54,21 @@ type Keeper struct {
 	rounds *flowcontrol.Backoff
 	// loop has one worker, to which told, asked and retired belong.
 	loop *loop.Loop[string]
-	// told maps classes to the last message about them.
+	// told maps classes that are wanted to the last message about them.
 	told map[string]string
-	// asked maps classes to when the API server last dropped something of them.
+	// asked maps classes that are wanted to when the API server last dropped something of
+	// them.
 	asked map[string]time.Time
-	// retired has the UIDs of classes without a record that were not wanted. They are of a
-	// version before records, and if another one comes, such a version makes it.
-	retired map[string]types.UID
+	// retired has classes without a record that were not wanted. They are of a version
+	// before records, and if another one comes, such a version makes it. An entry ends
+	// lastRound after its class.
+	retired map[string]retired
+}
+
+// retired is a class that was not wanted, and since when.
+type retired struct {
+	uid types.UID
+	at  time.Time
 }
 
 // New makes a Keeper; Run starts it. It acts where the owner leads.
@@ -73,7 +81,7 @@ func New(client kubernetes.Interface, store *config.Store, owner *shard.Owner, r
 		classes:  cached.NewInformer[*resourcev1.DeviceClass](resourceinformers.NewDeviceClassInformer(client, 0, nil), nil),
 		told:     map[string]string{},
 		asked:    map[string]time.Time{},
-		retired:  map[string]types.UID{},
+		retired:  map[string]retired{},
 		rounds:   flowcontrol.NewBackOff(firstRound, lastRound),
 	}
 	k.loop = loop.New("classes", k.reconcile)
@@ -140,12 +148,11 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 		}
 	}
 	existing := k.classes.Get(name)
+	k.forget(name, want, existing)
 	next := plan(k.owner.Installation(), want, existing, time.Since(k.asked[name]) >= askAgain)
 	switch {
 	case next.verb == remove && !k.mayRetire(existing):
 		return nil
-	case want == nil:
-		delete(k.told, name)
 	case next.verb == leave:
 		k.tell(ctx, want, name, v1alpha1.ReasonDeviceClassNotManaged, k.leftError(existing))
 	}
@@ -158,6 +165,23 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 		k.tell(ctx, want, name, v1alpha1.ReasonDeviceClassFailed, err)
 	}
 	return err
+}
+
+// forget drops what is remembered of a class that is not wanted, and of one that was not
+// before.
+func (k *Keeper) forget(name string, want *config.Class, existing *resourcev1.DeviceClass) {
+	if want == nil {
+		delete(k.told, name)
+		delete(k.asked, name)
+	}
+	before, known := k.retired[name]
+	switch left := lastRound - time.Since(before.at); {
+	case !known || existing != nil && want == nil:
+	case want == nil && left > 0:
+		k.loop.AddAfter(name, left)
+	default:
+		delete(k.retired, name)
+	}
 }
 
 // leftError says why a class that is wanted is left alone.
@@ -176,9 +200,9 @@ func (k *Keeper) mayRetire(existing *resourcev1.DeviceClass) bool {
 		return true
 	}
 	if _, known := k.retired[existing.Name]; !known {
-		k.retired[existing.Name] = existing.UID
+		k.retired[existing.Name] = retired{existing.UID, time.Now()}
 	}
-	return k.retired[existing.Name] == existing.UID
+	return k.retired[existing.Name].uid == existing.UID
 }
 
 // apply does one step.

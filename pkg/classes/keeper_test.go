@@ -3,6 +3,7 @@ package classes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,8 @@ type world struct {
 	*apitest.Server
 	t        *testing.T
 	recorder *record.FakeRecorder
+	// keeper is the last one that was started.
+	keeper *Keeper
 	// drops has the server drop names of extended resources.
 	drops bool
 	stop  func()
@@ -66,6 +69,7 @@ func (w *world) start(mapName types.NamespacedName, as installation.ID) {
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
 	keeper := New(w, store, shard.New(shard.Options{Mode: shard.None, Installation: as}), w.recorder)
+	w.keeper = keeper
 	configMap := config.NewAdaptedConfigMap(w, mapName, store, w.recorder)
 	var running sync.WaitGroup
 	running.Go(func() { configMap.Run(ctx) })
@@ -329,5 +333,30 @@ func TestPreviousVersionMakesAClass(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		require.Equal(t, 1, strings.Count(strings.Join(w.takeWrites(), " "), "delete"))
+	})
+}
+
+// TestNothingIsRememberedOfClassesThatAreGone: what was told of a class, asked about it, and
+// retired under its name ends with it.
+func TestNothingIsRememberedOfClassesThatAreGone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "")
+		w.configure("# nothing\n")
+		w.drops = true
+		for i := range 50 {
+			name := fmt.Sprintf("gpu%d.example.com", i)
+			w.configure(strings.Replace(mapping, "gpu.example.com", name, 1))
+			former := classOf("true", managedBy, "kwok-dra")
+			former.Name, former.UID = fmt.Sprintf("former%d.example.com", i), types.UID(strconv.Itoa(i))
+			_, err := w.ResourceV1().DeviceClasses().Create(t.Context(), former, metav1.CreateOptions{})
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		w.configure("# nothing\n")
+		time.Sleep(2 * lastRound)
+		synctest.Wait()
+		require.Empty(t, w.keeper.told)
+		require.Empty(t, w.keeper.asked)
+		require.Empty(t, w.keeper.retired)
 	})
 }

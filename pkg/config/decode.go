@@ -28,8 +28,8 @@ type Documents struct {
 	changes string
 	// carrier is the object that has the documents that are added, if there is one.
 	carrier *corev1.ObjectReference
-	// size is how many devices the templates make.
-	size int
+	// total is what the templates make.
+	total devices.Total
 }
 
 // sourced remembers where a document is from, for errors.
@@ -193,19 +193,16 @@ func (d *Documents) addTemplate(source string, document strict.Document) error {
 	return nil
 }
 
-// compile makes a template ready for use. It makes none once there are too many devices,
-// which NewSet refuses.
+// compile makes a template ready for use. It makes none once there are too many devices or
+// counter sets, which NewSet refuses.
 func (d *Documents) compile(template *v1alpha1.ResourcePoolTemplate) (*devices.Template, field.ErrorList) {
-	if d.size > devices.MaxDevices {
-		return nil, field.ErrorList{field.Forbidden(field.NewPath("spec", "devices"), tooManyDevices)}
+	if excess := d.total.Excess(); excess != "" {
+		return nil, field.ErrorList{field.Forbidden(field.NewPath("spec", "devices"), excess)}
 	}
 	compiled, errs := devices.Compile(template)
-	d.size += compiled.Size()
+	d.total.Add(compiled)
 	return compiled, errs
 }
-
-// tooManyDevices is why a template is refused that goes beyond what all may make.
-var tooManyDevices = fmt.Sprintf("all templates together may make at most %d devices: lower count, or remove templates", devices.MaxDevices)
 
 // instead are fields of ResourceSlices that have another form in a template.
 var instead = map[string]string{

@@ -32,8 +32,8 @@ type Set struct {
 
 	documents []*Documents
 	shared    []*devices.Template
-	// size is how many devices the templates make.
-	size int
+	// total is what the templates make.
+	total devices.Total
 	// published has publishWhen hold everywhere.
 	published bool
 	// named reports whether driver Pods say that a driver is called that. It is nil where
@@ -92,12 +92,13 @@ func NewSet(carriers ...*Documents) (*Set, error) {
 	return set, errors.Join(append(errs, invalid.ToAggregate())...)
 }
 
-// add adds a template. A pool that nodes share is one template's, and all make no more devices
-// than they may.
+// add adds a template. A pool that nodes share is one template's, and all make no more than they
+// may.
 func (s *Set) add(t sourced[*devices.Template]) error {
 	s.Templates = append(s.Templates, t.value)
-	if s.size += t.value.Size(); s.size > devices.MaxDevices {
-		return t.refuse("spec.devices", "Forbidden: the %d devices of the template make %d: %s", t.value.Size(), s.size, tooManyDevices)
+	s.total.Add(t.value)
+	if excess := s.total.Excess(); excess != "" {
+		return t.refuse("spec.devices", "Forbidden: %s", excess)
 	}
 	pool := t.value.SharedPool()
 	if pool == "" {

@@ -213,8 +213,19 @@ func TestSizeOfAllTemplates(t *testing.T) {
 	require.NoError(t, store.Replace("one", decode(t, many(0, 6))))
 	require.NoError(t, store.Replace("two", decode(t, many(6, 10))))
 	require.Len(t, store.Current().Templates, 10)
-	require.ErrorContains(t, store.Replace("two", decode(t, many(6, 11))), `file.yaml, document 5: ResourcePoolTemplate "t10": spec.devices: Forbidden: the 10000 devices of the template make 110000: all templates together may make at most 100000 devices`)
+	require.ErrorContains(t, store.Replace("two", decode(t, many(6, 11))), `file.yaml, document 5: ResourcePoolTemplate "t10": spec.devices: Forbidden: all templates together may make at most 100000 devices, and make 110000`)
 	require.Len(t, store.Current().Templates, 10)
 	_, err := Decode("file.yaml", []byte(many(0, 13)))
 	require.ErrorContains(t, err, `document 12: ResourcePoolTemplate "t11": spec.devices: Forbidden: all templates together may make at most 100000 devices`, "none is made in vain")
+}
+
+// TestCounterSetsOfAllTemplates count as devices do: a few documents cannot make any number of them.
+func TestCounterSetsOfAllTemplates(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&all, "---\napiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: ResourcePoolTemplate\nmetadata: {name: t%d}\nspec: {driver: d%d, devices: [{name: gpu}], sharedCounters: [{name: s, count: 10000, counters: {c: {value: 1}}}]}\n", i, i)
+	}
+	_, err := Decode("t.yaml", []byte(all.String()))
+	require.ErrorContains(t, err, "all templates together may make at most 100000 counter sets")
 }

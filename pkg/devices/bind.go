@@ -190,6 +190,9 @@ type Bound struct {
 	// known. Failed are those that cannot be rendered for a Pod, with the error.
 	Absent, Unknown []*Template
 	Failed          map[*Template]error
+
+	// total is what those with driverPod make: each Pod may have them make more.
+	total Total
 }
 
 // Down is a driver to which the kubelet has lost the connection.
@@ -237,6 +240,9 @@ func (b *Bound) add(t *Template, pods Pods) {
 			continue
 		}
 		made, err := t.bind(pod, data)
+		if err == nil && pod.Connected && !drivers[made.Driver] {
+			err = b.chargeTemplate(made, pod)
+		}
 		switch {
 		case err != nil:
 			b.Failed[t] = cmp.Or(b.Failed[t], err)
@@ -251,6 +257,17 @@ func (b *Bound) add(t *Template, pods Pods) {
 	if len(drivers) == 0 {
 		b.Absent = append(b.Absent, t)
 	}
+}
+
+// chargeTemplate refuses a template with which all would make too much.
+func (b *Bound) chargeTemplate(made *Template, pod *DriverPod) error {
+	all := b.total
+	all.Add(made)
+	if excess := all.Excess(); excess != "" {
+		return fmt.Errorf("template %s for pod %s/%s: on its node, %s", made.Name, pod.Namespace, pod.Name, excess)
+	}
+	b.total = all
+	return nil
 }
 
 // lose notes that the kubelet has lost the connection to a Pod.

@@ -13,10 +13,31 @@ const (
 	// maxTemplateDevices is how many devices a template makes, those of partitions too, and how
 	// many counter sets.
 	maxTemplateDevices = 10_000
-	// MaxDevices is how many devices all templates make together. It is what a single node
-	// has at most.
-	MaxDevices = 100_000
+	// maxTotal is how many devices all templates make together, and how many counter sets. It
+	// is what a single node has at most.
+	maxTotal = 100_000
 )
+
+// Total is what templates make together.
+type Total struct{ devices, counterSets int }
+
+// Add adds what a template makes.
+func (t *Total) Add(made *Template) {
+	t.devices += len(made.devices)
+	t.counterSets += len(made.counterSets)
+}
+
+// Excess is why templates that make so much are refused, or empty.
+func (t *Total) Excess() string {
+	number, of := t.devices, "devices"
+	if t.counterSets > maxTotal {
+		number, of = t.counterSets, "counter sets"
+	}
+	if number <= maxTotal {
+		return ""
+	}
+	return fmt.Sprintf("all templates together may make at most %d %s, and make %d: lower count, or remove templates", maxTotal, of, number)
+}
 
 // checkSize refuses a template that makes too much, before anything of that is made.
 func (t *Template) checkSize(path *field.Path) (errs field.ErrorList) {

@@ -31,9 +31,6 @@ func (u *Unseen[T]) Answered(answer T) { u.answer, u.since = answer, time.Now() 
 // Answer is the last answer, or zero where the cache has seen that write.
 func (u *Unseen[T]) Answer() T { return u.answer }
 
-// Expire ends the wait for the cache.
-func (u *Unseen[T]) Expire() { u.since = time.Time{} }
-
 // Freshness is how what a cache has of an object compares to the answer.
 type Freshness int
 

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,10 @@ import (
 // value is none: it records nothing, and nothing is another's to it.
 type ID string
 
+// Unknown stands for an installation that may be any. What is recorded to one, whichever it
+// is, is another's to it.
+const Unknown ID = "unknown"
+
 // New is the ID of an installation that has no name. Where it runs is the Lease of its
 // leader, whether there is one or not, and outside the cluster the kubeconfig's
 // namespace. Two in one namespace differ in the nodes that they act for.
@@ -29,10 +34,21 @@ func New(lease types.NamespacedName, inCluster bool, nodes string) ID {
 	if !inCluster {
 		id = "outside/" + id
 	}
-	if nodes != "" {
-		id += ID(" (" + nodes + ")")
+	return id + selectionSuffix(nodes)
+}
+
+// selectionSuffix is how an ID without a name says which nodes it acts for.
+func selectionSuffix(nodes string) ID {
+	if nodes == "" {
+		return ""
 	}
-	return id
+	return ID(" (" + nodes + ")")
+}
+
+// ActsFor reports whether the ID is one that New makes for the nodes.
+func (id ID) ActsFor(nodes string) bool {
+	lease, isSelection := strings.CutSuffix(string(id), string(selectionSuffix(nodes)))
+	return isSelection && strings.Contains(lease, "/") && !strings.Contains(lease, " ")
 }
 
 // Of is the installation that an object is recorded to, or none.

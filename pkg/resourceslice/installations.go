@@ -11,12 +11,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// ownSlices are the slices that are not recorded to another installation.
-func (p *Publisher) ownSlices(existing []*plan.Observed) []*plan.Observed {
-	as := p.owner.Installation()
-	return slices.DeleteFunc(slices.Clone(existing), func(o *plan.Observed) bool { return as.IsAnother(o.Installation) })
-}
-
 // ownsAny reports whether any of the slices is recorded to this installation.
 func (p *Publisher) ownsAny(existing []*plan.Observed) bool {
 	as := p.owner.Installation()
@@ -43,37 +37,21 @@ func (p *Publisher) ownerOf(driver *plan.DriverState) installation.ID {
 	return p.owner.Installation().Another(plan.InstallationsOf(driver.OfPools()))
 }
 
-// ownedError says whose the slices of a key are.
-func (p *Publisher) ownedError(key plan.Key, existing []*plan.Observed, owner installation.ID) *installation.OwnedError {
-	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: p.owner.Installation()}
-	for _, o := range existing {
-		if o.Installation == owner {
-			owned.Resource += " " + o.GetName()
-		}
-	}
-	return owned
-}
-
-// takenOver has the installation from which the slices of a node and a driver were
-// taken over, since the node is selected: it may be this one as it was called before
-// its selection changed. If that installation takes them back, it lives, and keeps them.
+// takenOver has, by node, the installations from which the slices of its drivers were taken
+// over, since the node is selected: one may be this one as it was called before its selection
+// changed. If that installation takes them back, it lives, and keeps them. The entry of a node
+// belongs to the worker that has its key.
 type takenOver struct{ sync.Map }
 
 func (t *takenOver) add(key plan.Key, driver string, from installation.ID) {
-	t.Store(plan.Key{Node: key.Node, Driver: driver}, from)
+	byDriver, _ := t.LoadOrStore(key.Node, map[string]installation.ID{})
+	byDriver.(map[string]installation.ID)[driver] = from
 }
 
 func (t *takenOver) has(key plan.Key, driver string, from installation.ID) bool {
-	known, _ := t.Load(plan.Key{Node: key.Node, Driver: driver})
-	return known == from
+	byDriver, known := t.Load(key.Node)
+	return known && byDriver.(map[string]installation.ID)[driver] == from
 }
 
 // forget forgets a node that is gone or not selected any more.
-func (t *takenOver) forget(key plan.Key) {
-	t.Range(func(known, _ any) bool {
-		if known.(plan.Key).Node == key.Node {
-			t.Delete(known)
-		}
-		return true
-	})
-}
+func (t *takenOver) forget(key plan.Key) { t.Delete(key.Node) }

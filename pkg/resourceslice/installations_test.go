@@ -12,6 +12,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -258,5 +259,27 @@ func TestNodesOfAPreviousVersion(t *testing.T) {
 		old.stop()
 		w.deleteNode("b")
 		w.wrote("delete 1")
+	})
+}
+
+// TestNothingIsRememberedOfNodesThatAreGone: what a previous version has left on a node is
+// retired once, as long as the Node is there.
+func TestNothingIsRememberedOfNodesThatAreGone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := fakeNode("b", true)
+		b.Annotations = map[string]string{"team": "b"}
+		w := &world{server: newServer(b), t: t, store: storeOf(t, template("a", "d", "{name: gpu}")), managed: lifecycle.ManagedNodes{Annotations: "team=b"}, owner: previousVersion()}
+		w.start()
+		w.wrote("create 1")
+		w.stop()
+		w.managed, w.owner = lifecycle.ManagedNodes{}, nil
+		w.start()
+		w.wrote("delete 1")
+		_, retired := w.publisher.unrecorded.Load(plan.NodeKey("b"))
+		require.True(t, retired)
+		w.deleteNode("b")
+		w.wrote("")
+		_, retired = w.publisher.unrecorded.Load(plan.NodeKey("b"))
+		require.False(t, retired)
 	})
 }

@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -19,11 +21,16 @@ import (
 // work.
 func (w *world) preview(t *testing.T) *preview.Preview {
 	t.Helper()
+	return w.previewAs(t, installation.New(types.NamespacedName{Namespace: "kube-system", Name: "kwok-dra"}, true, w.managed.Identity()))
+}
+
+func (w *world) previewAs(t *testing.T, as installation.ID) *preview.Preview {
+	t.Helper()
 	var options metav1.ListOptions
 	w.managed.Tweak(&options)
 	list, err := w.server.CoreV1().Nodes().List(t.Context(), options)
 	require.NoError(t, err)
-	state := preview.Cluster{Config: w.store.Current()}
+	state := preview.Cluster{Config: w.store.Current(), Installation: as}
 	for i := range list.Items {
 		state.Nodes = append(state.Nodes, &list.Items[i])
 	}
@@ -143,4 +150,41 @@ func TestPreviewTellsOfProblems(t *testing.T) {
 		require.Len(t, preview.Problems, 1)
 		require.ErrorContains(t, preview.Problems[0], "node n: driver e: ")
 	})
+}
+
+// TestPreviewBesideAnotherInstallation: a pool that nodes share is that of the installation
+// that it is recorded to, whether this one has a template for it or not.
+func TestPreviewBesideAnotherInstallation(t *testing.T) {
+	for name, test := range map[string]struct {
+		as      func(w *world) installation.ID
+		zone    string
+		want    string
+		problem string
+	}{
+		"no template of its own": {func(w *world) installation.ID { return "b/kwok-dra" }, "", "map[create:1]", ""},
+		"one for the same pool": {func(w *world) installation.ID { return "b/kwok-dra" }, inZone2, "map[create:1]",
+			`pool net of driver d belongs to installation "kube-system/kwok-dra (labels zone=z1)" of kwok-dra, and installation "b/kwok-dra" leaves it alone`},
+		"not known": {func(*world) installation.ID { return installation.Unknown }, "", "map[create:1]", ""},
+		"its own":   {func(w *world) installation.ID { return installation.Of(&w.list(w.t)[0]) }, "", "map[create:1 delete:1]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := zones(t, sharedTemplate("net", inZone, "{name: nic}"))
+				w.wrote("create 1")
+				w.stop()
+				documents := template("b", "e", "{name: gpu}")
+				if test.zone != "" {
+					documents += sharedTemplate("net", test.zone, "{name: gpu}")
+				}
+				second := &world{server: w.server, t: t, store: storeOf(t, documents), managed: zone2}
+				require.NoError(t, second.managed.Complete())
+				preview := second.previewAs(t, test.as(w))
+				require.Equal(t, test.want, fmt.Sprint(countsIn(preview)))
+				if test.problem != "" {
+					require.Len(t, preview.Problems, 1)
+					require.ErrorContains(t, preview.Problems[0], test.problem)
+				}
+			})
+		})
+	}
 }

@@ -118,7 +118,7 @@ func (p *Prober) Keeps(ctx context.Context, field *features.Field) (bool, error)
 	found, err := p.probe(ctx, field)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if v.answer, v.err, v.at = found, err, time.Now(); err == nil && field.Name == features.Counters {
+	if v.answer, v.err, v.at = found, err, time.Now(); err == nil && field.Name == features.Counters && p.verdicts[field] == v {
 		p.layout = found.layout
 	}
 	close(v.done)

@@ -47,7 +47,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	}
 	p.enqueueSharedPools(ctx, set, key.Node, node)
 	if node == nil { // another installation may act for it
-		existing = p.ownSlices(existing)
+		existing = plan.OwnSlices(p.owner.Installation(), existing)
 		p.taken.forget(key)
 	}
 	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
@@ -111,7 +111,8 @@ func (p *Publisher) isGone(ctx context.Context, t target, existing []*plan.Obser
 			p.loop.AddAfter(t.key, wait)
 		}
 	}
-	if t.standby || empty {
+	_, retired := p.unrecorded.Load(t.key)
+	if t.standby || empty && !retired { // what was retired of it is remembered as long as there is a Node
 		return true, nil
 	}
 	// The slices that another replica has just made for a node may be seen before it.
@@ -141,11 +142,8 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 		return nil
 	}
 	as := p.owner.Installation()
-	another := as.Another(plan.InstallationsOf(existing))
-	observed, existing := existing, p.ownSlices(existing)
-	if another != "" { // what has no record is its to take over
-		existing = slices.DeleteFunc(existing, func(o *plan.Observed) bool { return o.Installation != as })
-	}
+	observed := existing
+	existing, another := plan.OwnShared(as, existing)
 	template := set.SharedPool(key.Driver, key.Pool)
 	unknown := p.shared.setExists(key, template != nil, len(existing) > 0)
 	if unknown && len(set.Unsettled) > 0 {
@@ -158,7 +156,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 		node, err = p.findWitness(ctx, set, key, len(existing) > 0)
 		if node != nil && another != "" {
 			results := p.syncPools(ctx, target{key: key, node: node}, &plan.Desired{}, existing)
-			owned := p.ownedError(key, observed, another)
+			owned := plan.NewOwnedError(as, key, observed, another)
 			desired = plan.DesiredShared(template, false, owned)
 			p.reporter.reportOutcomes(key, &desired, &results)
 			p.reporter.reportOwned(ctx, target{key: key, node: node}, template, owned)
@@ -268,7 +266,7 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, driver plan.Driver
 		return result{behind: true}
 	}
 	if yields {
-		return result{err: p.ownedError(t.key, driver.Existing, owner)}
+		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, owner)}
 	}
 	if wait := p.writer.backoff.wait(t.key); wait > 0 {
 		klog.FromContext(ctx).Info("Others change the slices as well, waiting; look for another kwok-dra", "of", t.key, "wait", wait)

@@ -7,6 +7,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 )
 
 // action is what the sidecar would do with a slice.
@@ -32,6 +35,8 @@ type change struct {
 
 // shown are the parts of a slice that the sidecar writes.
 type shown struct {
+	// Annotations are the record of the installation only.
+	Annotations     map[string]string            `json:"annotations,omitempty"`
 	Labels          map[string]string            `json:"labels,omitempty"`
 	OwnerReferences []metav1.OwnerReference      `json:"ownerReferences,omitempty"`
 	Spec            resourcev1.ResourceSliceSpec `json:"spec"`
@@ -43,6 +48,9 @@ func newChange(does action, live, wanted *resourcev1.ResourceSlice) change {
 		of = live
 	}
 	made := change{Action: does, Name: of.Name, Driver: of.Spec.Driver, Pool: of.Spec.Pool.Name, Live: show(live), Wanted: show(wanted)}
+	if made.Live != nil && made.Wanted != nil && made.Wanted.Annotations == nil { // the record stays
+		made.Wanted.Annotations = made.Live.Annotations
+	}
 	if of.Spec.NodeName != nil {
 		made.Node = *of.Spec.NodeName
 	}
@@ -53,7 +61,11 @@ func show(slice *resourcev1.ResourceSlice) *shown {
 	if slice == nil {
 		return nil
 	}
-	return &shown{Labels: slice.Labels, OwnerReferences: slice.OwnerReferences, Spec: slice.Spec}
+	made := &shown{Labels: slice.Labels, OwnerReferences: slice.OwnerReferences, Spec: slice.Spec}
+	if owner := installation.Of(slice); owner != "" {
+		made.Annotations = map[string]string{v1alpha1.InstallationAnnotation: string(owner)}
+	}
+	return made
 }
 
 // text is the change as a unified diff.

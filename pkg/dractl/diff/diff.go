@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
@@ -27,7 +28,9 @@ type command struct {
 	reach     *cluster.Flags
 	templates fleet.Templates
 	managed   lifecycle.ManagedNodes
-	output    output.Flag
+	// installation is the one that the sidecar would be of, if it is given.
+	installation string
+	output       output.Flag
 }
 
 // New makes the command.
@@ -55,6 +58,8 @@ something would, or if a mistake keeps a pool from being updated.`,
 	}
 	c.templates.AddTo(made)
 	fleet.AddManaged(made, &c.managed)
+	made.Flags().StringVar(&c.installation, "installation", "",
+		"name of the installation of kwok-dra, as its log and the annotation "+v1alpha1.InstallationAnnotation+" have it; pools and slices of others are left alone; default: the one that has made the slices of these nodes, or whose name says that it selects them")
 	c.output.AddTo(made, text, output.Table, output.JSON, output.YAML, output.Name)
 	return made
 }
@@ -89,8 +94,9 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	fleet.TellWithoutPods(c.streams, set, nodes, pods)
+	as := c.installationOf(existing.all, nodes)
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	cluster := preview.Cluster{Config: set, Nodes: nodes, Pods: pods, Others: c.managed.Others(listed), Slices: existing.all}
+	cluster := preview.Cluster{Config: set, Installation: as, Nodes: nodes, Pods: pods, Others: c.managed.Others(listed), Slices: existing.all}
 	previewed, err := (&fleet.Server{}).Preview(ctx, c.streams, client, cluster)
 	progress.Done()
 	if err != nil {

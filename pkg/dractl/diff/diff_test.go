@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -67,4 +70,62 @@ func TestChanges(t *testing.T) {
 	require.Empty(t, out.String()+errOut.String())
 	require.ErrorIs(t, c.tell(nil, []error{errors.New("node n: a problem")}), cli.ErrNegative, "the sidecar would fail")
 	require.Equal(t, "node n: a problem\n", errOut.String())
+}
+
+// recorded is a slice that kwok-dra has made, on the node unless the pool is shared.
+func recorded(name string, to installation.ID, node string) *resourcev1.ResourceSlice {
+	made := slice(name, "a")
+	made.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
+	to.Record(&made.ObjectMeta)
+	if made.Spec.NodeName = &node; node == "" {
+		made.Spec.NodeName = nil
+	}
+	return made
+}
+
+func TestInstallationOf(t *testing.T) {
+	t.Parallel()
+	nodes := []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node"}}}
+	for name, test := range map[string]struct {
+		given  string
+		slices []*resourcev1.ResourceSlice
+		want   installation.ID
+		told   string
+	}{
+		"nothing is recorded": {"", []*resourcev1.ResourceSlice{slice("a", "a"), recorded("b", "", "node")}, "", ""},
+		"given":               {"mine", []*resourcev1.ResourceSlice{recorded("a", "yours", "node")}, "mine", ""},
+		"by the slices of its nodes": {
+			"", []*resourcev1.ResourceSlice{recorded("a", "mine", "node"), recorded("b", "yours", "other"), recorded("c", "ns/kwok-dra", "")}, "mine", "",
+		},
+		"by its selection": {
+			"", []*resourcev1.ResourceSlice{recorded("a", "", "node"), recorded("b", "ns/kwok-dra (labels zone=z1)", ""), recorded("c", "ns/kwok-dra", "")}, "ns/kwok-dra", "",
+		},
+		"unknown": {
+			"", []*resourcev1.ResourceSlice{recorded("a", "mine", "node"), recorded("b", "yours", "node")}, installation.Unknown,
+			`give --installation to say which one is meant, of "mine", "yours"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var errOut bytes.Buffer
+			c := &command{streams: cli.Streams{ErrOut: &errOut}, installation: test.given}
+			require.NoError(t, c.managed.Complete())
+			require.Equal(t, test.want, c.installationOf(test.slices, nodes))
+			require.Contains(t, errOut.String(), test.told)
+			require.Equal(t, test.told == "", errOut.Len() == 0)
+		})
+	}
+}
+
+// TestChangeShowsTheRecord: a record that alone changes is seen, and one that stays is no change.
+func TestChangeShowsTheRecord(t *testing.T) {
+	t.Parallel()
+	taken := newChange(update, recorded("a", "yours", "node"), recorded("a", "mine", "node"))
+	text, err := taken.text()
+	require.NoError(t, err)
+	require.Contains(t, text, "-  dra.kwok.x-k8s.io/installation: yours\n+  dra.kwok.x-k8s.io/installation: mine\n")
+	kept := newChange(update, recorded("a", "yours", "node"), recorded("a", "", "node"))
+	text, err = kept.text()
+	require.NoError(t, err)
+	require.Empty(t, text)
 }

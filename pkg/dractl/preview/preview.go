@@ -17,6 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -24,6 +25,8 @@ import (
 // Cluster is what the sidecar works from.
 type Cluster struct {
 	Config *config.Set
+	// Installation is what the sidecar is of. Without it, nothing is another's.
+	Installation installation.ID
 	// Nodes are the fake nodes.
 	Nodes []*corev1.Node
 	// Others reports whether a node that is not among them may be someone else's, whose
@@ -73,15 +76,26 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 	}
 	for _, t := range cluster.Config.Shared() {
 		key := plan.SharedKey(t)
-		required, unknown := p.required(ctx, t, len(existing[key]) > 0)
-		desired := plan.DesiredShared(t, required, unknown)
-		p.addProblems(key, maps.Values(desired.Held))
-		if err := p.addWrites(ctx, key, nil, &desired, existing[key]); err != nil {
+		if err := p.addShared(ctx, key, t, existing[key]); err != nil {
 			return nil, err
 		}
 		delete(existing, key)
 	}
 	return p, p.retire(ctx, existing)
+}
+
+// addShared adds what a pool that nodes share needs, unless it is another installation's.
+func (p *Preview) addShared(ctx context.Context, key plan.Key, t *devices.Template, existing []*plan.Observed) error {
+	as := p.cluster.Installation
+	own, another := plan.OwnShared(as, existing)
+	required, unknown := p.required(ctx, t, len(own) > 0)
+	if required && another != "" {
+		p.Problems = append(p.Problems, plan.NewOwnedError(as, key, existing, another))
+		return p.addWrites(ctx, key, nil, &plan.Desired{}, own)
+	}
+	desired := plan.DesiredShared(t, required, unknown)
+	p.addProblems(key, maps.Values(desired.Held))
+	return p.addWrites(ctx, key, nil, &desired, own)
 }
 
 // observe returns what a cache of kwok-dra's slices would have.
@@ -106,9 +120,12 @@ func (p *Preview) addProblems(key plan.Key, problems iter.Seq[error]) {
 
 // addWrites adds what one node or pool needs, as the sidecar would write it.
 func (p *Preview) addWrites(ctx context.Context, key plan.Key, node *corev1.Node, desired *plan.Desired, existing []*plan.Observed) error {
-	drivers := desired.ByDriver(existing)
+	as, drivers := p.cluster.Installation, desired.ByDriver(existing)
+	if as == installation.Unknown && !key.Shared() { // the slices of its nodes are its own
+		as = ""
+	}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		needs, err := plan.New(ctx, p.server, node, drivers[driver].Pools, drivers[driver].Existing)
+		needs, err := plan.NewAs(ctx, as, p.server, node, drivers[driver].Pools, drivers[driver].Existing)
 		if err == nil && p.exist(needs.Create) {
 			needs, err = needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return p.live[name], nil })
 		}
@@ -162,11 +179,13 @@ func (p *Preview) retire(ctx context.Context, existing map[plan.Key][]*plan.Obse
 	left := slices.SortedFunc(maps.Keys(existing), func(a, b plan.Key) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool))
 	})
+	as := p.cluster.Installation
 	for _, key := range left {
-		if !key.Shared() && p.cluster.Others != nil && p.cluster.Others(key.Node) {
+		isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing[key]), as)
+		if !key.Shared() && !isRecorded && p.cluster.Others != nil && p.cluster.Others(key.Node) {
 			continue
 		}
-		if err := p.addWrites(ctx, key, nil, &plan.Desired{}, existing[key]); err != nil {
+		if err := p.addWrites(ctx, key, nil, &plan.Desired{}, plan.OwnSlices(as, existing[key])); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,14 @@ func (s *Server) Add(object runtime.Object) {
 	must(s.objects.ObjectTracker.Create(resourceOf(object), object, metaOf(object).GetNamespace()))
 }
 
+// Restore puts an object back as it was, with the version of then, as a restore of etcd from a
+// backup does.
+func (s *Server) Restore(object runtime.Object) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	must(s.objects.ObjectTracker.Update(resourceOf(object), object.DeepCopyObject(), metaOf(object).GetNamespace()))
+}
+
 // Remove deletes an object.
 func (s *Server) Remove(object runtime.Object) {
 	s.Mu.Lock()

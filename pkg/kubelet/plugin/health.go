@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	healthv1alpha1 "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
@@ -34,6 +35,10 @@ const (
 	// as long as there are changes in each pause.
 	firstPause   = time.Second
 	longestPause = 10 * time.Second
+	// reportsPerSecond and reportsAtOnce are how many reports of a plugin are read. One that
+	// reports faster waits, and takes no time from other plugins.
+	reportsPerSecond = 10
+	reportsAtOnce    = 50
 )
 
 // Device names a device of a driver.
@@ -89,10 +94,14 @@ func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	}
 	ctx, none := context.WithCancel(ctx)
 	defer none()
+	reports := flowcontrol.NewTokenBucketRateLimiter(reportsPerSecond, reportsAtOnce)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		stream, err := client.NodeWatchResources(ctx, &healthv1.NodeWatchResourcesRequest{})
 		for err == nil {
 			var response *healthv1.NodeWatchResourcesResponse
+			if err = reports.Wait(ctx); err != nil {
+				break
+			}
 			if response, err = stream.Recv(); err == nil && p.health.update(response, changed) {
 				changed()
 			}
@@ -126,7 +135,7 @@ func (h *health) update(response *healthv1.NodeWatchResourcesResponse, changed f
 		}
 		device := Device{reported.GetDevice().GetPoolName(), reported.GetDevice().GetDeviceName()}
 		if len(device.Pool) <= validation.DNS1123SubdomainMaxLength && len(device.Name) <= validation.DNS1123LabelMaxLength { // or no claim can have it
-			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage()), now.Add(holds)}
+			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage(), corev1.ResourceHealthMessageMaxLength), now.Add(holds)}
 		}
 	}
 	h.limit()
@@ -228,12 +237,12 @@ func statusOf(reported healthv1.HealthStatus) corev1.ResourceHealthStatus {
 	}
 }
 
-// truncate shortens a message to what the API server takes (truncateHealthMessage in
-// pkg/kubelet/cm/dra), between two characters.
-func truncate(message string) string {
+// truncate shortens a text to so many bytes, between two characters (truncateHealthMessage in
+// pkg/kubelet/cm/dra).
+func truncate(text string, length int) string {
 	const more = "..."
-	if len(message) <= corev1.ResourceHealthMessageMaxLength {
-		return message
+	if len(text) <= length {
+		return text
 	}
-	return strings.ToValidUTF8(message[:corev1.ResourceHealthMessageMaxLength-len(more)], "") + more
+	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }

@@ -152,10 +152,10 @@ func TestDevicesAreForgotten(t *testing.T) {
 // TestMessageIsShortened to what the API server takes, between two characters.
 func TestMessageIsShortened(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "short", truncate("short"))
-	require.Len(t, truncate(strings.Repeat("x", 2000)), corev1.ResourceHealthMessageMaxLength)
+	require.Equal(t, "short", truncate("short", corev1.ResourceHealthMessageMaxLength))
+	require.Len(t, truncate(strings.Repeat("x", 2000), corev1.ResourceHealthMessageMaxLength), corev1.ResourceHealthMessageMaxLength)
 	for shift := range 4 {
-		cut := truncate(strings.Repeat("x", shift) + strings.Repeat("温", 2000))
+		cut := truncate(strings.Repeat("x", shift)+strings.Repeat("温", 2000), corev1.ResourceHealthMessageMaxLength)
 		require.True(t, utf8.ValidString(cut), "%q", cut)
 		require.LessOrEqual(t, len(cut), corev1.ResourceHealthMessageMaxLength)
 		require.Greater(t, len(cut), corev1.ResourceHealthMessageMaxLength-utf8.UTFMax)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
@@ -31,6 +32,10 @@ const CallTimeout = 45 * time.Second
 // reconnectInterval is the least time between two connections to a plugin (the base delay of
 // gRPC's backoff).
 const reconnectInterval = time.Second
+
+// longestFailure is how many bytes are kept of what a plugin says of a failure: each Pod that waits
+// has it, the log and the page show it, and a plugin may send megabytes.
+const longestFailure = 4 << 10
 
 // Plugin is one plugin of a driver that has registered.
 type Plugin struct {
@@ -124,14 +129,34 @@ func chooseService(offered []string) (string, error) {
 func (p *Plugin) Prepare(ctx context.Context, claims []*drav1.Claim) (*drav1.NodePrepareResourcesResponse, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, driverKey{}, p.Driver), CallTimeout)
 	defer cancel()
-	return p.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
+	response, err := p.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
+	for _, result := range response.GetClaims() {
+		if result != nil {
+			result.Error = truncate(result.Error, longestFailure)
+		}
+	}
+	return response, shortenError(err)
 }
 
 // Unprepare calls NodeUnprepareResources.
 func (p *Plugin) Unprepare(ctx context.Context, claims []*drav1.Claim) (*drav1.NodeUnprepareResourcesResponse, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, driverKey{}, p.Driver), CallTimeout)
 	defer cancel()
-	return p.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
+	response, err := p.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
+	for _, result := range response.GetClaims() {
+		if result != nil {
+			result.Error = truncate(result.Error, longestFailure)
+		}
+	}
+	return response, shortenError(err)
+}
+
+// shortenError cuts what a plugin says in the error of a call.
+func shortenError(err error) error {
+	if said := status.Convert(err); len(said.Message()) > longestFailure {
+		return status.Error(said.Code(), truncate(said.Message(), longestFailure))
+	}
+	return err
 }
 
 type driverKey struct{}

@@ -47,6 +47,9 @@ type fake struct {
 	streams  atomic.Int32
 	told     []*registrationv1.RegistrationStatus
 	prepared int
+	// failure is what it says of each claim that it is asked to prepare, and of a call to
+	// unprepare any.
+	failure string
 }
 
 func (f *fake) GetInfo(context.Context, *registrationv1.InfoRequest) (*registrationv1.PluginInfo, error) {
@@ -68,13 +71,15 @@ func (f *fake) NodePrepareResources(_ context.Context, request *drav1.NodePrepar
 	f.prepared++
 	response := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
 	for _, claim := range request.GetClaims() {
-		response.Claims[claim.GetUid()] = &drav1.NodePrepareResourceResponse{}
+		response.Claims[claim.GetUid()] = &drav1.NodePrepareResourceResponse{Error: f.failure}
 	}
 	return response, nil
 }
 
 func (f *fake) NodeUnprepareResources(context.Context, *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
-	return nil, errors.New("busy")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return nil, errors.New("busy" + f.failure)
 }
 
 func (f *fake) NodeWatchResources(_ *healthv1alpha1.NodeWatchResourcesRequest, stream healthv1alpha1.DRAResourceHealth_NodeWatchResourcesServer) error {

@@ -18,6 +18,33 @@ func InstallationsOf(slices []*Observed) []installation.ID {
 	return ids
 }
 
+// OwnSlices are the slices that are not recorded to another installation than this one.
+func OwnSlices(as installation.ID, existing []*Observed) []*Observed {
+	return slices.DeleteFunc(slices.Clone(existing), func(o *Observed) bool { return as.IsAnother(o.Installation) })
+}
+
+// OwnShared are the slices of a pool that nodes share that an installation may change, and
+// the other one to which the pool is recorded, or none.
+func OwnShared(as installation.ID, existing []*Observed) (own []*Observed, another installation.ID) {
+	own, another = OwnSlices(as, existing), as.Another(InstallationsOf(existing))
+	if another != "" { // what has no record is its to take over
+		own = slices.DeleteFunc(own, func(o *Observed) bool { return o.Installation != as })
+	}
+	return own, another
+}
+
+// NewOwnedError says that slices of a key are recorded to another installation than this
+// one.
+func NewOwnedError(as installation.ID, key Key, existing []*Observed, owner installation.ID) *installation.OwnedError {
+	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: as}
+	for _, o := range existing {
+		if o.Installation == owner {
+			owned.Resource += " " + o.GetName()
+		}
+	}
+	return owned
+}
+
 // OfPools are the slices that exist of the pools that should exist.
 func (s *DriverState) OfPools() []*Observed {
 	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *Observed) bool {
