@@ -148,7 +148,7 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 		}
 	}
 	existing := k.classes.Get(name)
-	k.forget(name, want, existing)
+	k.forgetUnwanted(name, want, existing)
 	next := plan(k.owner.Installation(), want, existing, time.Since(k.asked[name]) >= askAgain)
 	switch {
 	case next.verb == remove && !k.mayRetire(existing):
@@ -167,9 +167,9 @@ func (k *Keeper) reconcile(ctx context.Context, name string) error {
 	return err
 }
 
-// forget drops what is remembered of a class that is not wanted, and of one that was not
+// forgetUnwanted drops what is remembered of a class that is not wanted, and of one that was not
 // before.
-func (k *Keeper) forget(name string, want *config.Class, existing *resourcev1.DeviceClass) {
+func (k *Keeper) forgetUnwanted(name string, want *config.Class, existing *resourcev1.DeviceClass) {
 	if want == nil {
 		delete(k.told, name)
 		delete(k.asked, name)
