@@ -55,7 +55,7 @@ func TestCopySaysWhatItLeavesOut(t *testing.T) {
 		"a Node that is gone": {
 			objectsOf([]string{"here"}, here, gpu("gpu.example.com", "gone")), nil,
 			[]string{"gpu.example.com-0"}, []string{"here"},
-			"left out: 1 pool: there is no Node gone: gpu.example.com/gone\ncopied 1 of 1 nodes and 1 of 2 ResourceSlices\n",
+			"left out: 1 pool: its Node is not there: gpu.example.com/gone\ncopied 1 of 1 nodes and 1 of 2 ResourceSlices\n",
 		},
 		"nodes of shared pools": {
 			objectsOf([]string{"here", "there", "elsewhere"}, here,
@@ -94,6 +94,19 @@ func TestCopySaysWhatItLeavesOut(t *testing.T) {
 			objectsOf([]string{"here"}, here+", flavour: sweet"), nil,
 			[]string{"gpu.example.com-0"}, []string{"here"},
 			"left out: 1 field: this version does not know it: spec.flavour of s0\ncopied 1 of 1 nodes and 1 of 1 ResourceSlices\n",
+		},
+		"a slice that cannot be read": {
+			objectsOf([]string{"here"}, here, gpu("nic.example.com", "here")+", sharedCounters: x") + "---\n{apiVersion: resource.k8s.io/v1alpha3, kind: ResourceSlice, metadata: {name: old}}\n", nil,
+			[]string{"gpu.example.com-0"}, []string{"here"},
+			"left out: 1 ResourceSlice: spec.sharedCounters: must be of type []v1.CounterSet, not string: s1 in <stdin>:7\n" +
+				"left out: 1 ResourceSlice: apiVersion: resource.k8s.io/v1alpha3 is not read: write it as resource.k8s.io/v1: old in <stdin>:9\n" +
+				"copied 1 of 1 nodes and 1 of 3 ResourceSlices\n",
+		},
+		"a Node that cannot be read": {
+			objectsOf([]string{"here"}, here, gpu("gpu.example.com", "odd")) + "---\n{apiVersion: v1, kind: Node, metadata: {name: odd}, spec: {taints: x}}\n", nil,
+			[]string{"gpu.example.com-0"}, []string{"here"},
+			"left out: 1 Node: spec.taints: must be of type []v1.Taint, not string: odd in <stdin>:9\n" +
+				"left out: 1 pool: its Node is not there: gpu.example.com/odd\ncopied 1 of 2 nodes and 1 of 2 ResourceSlices\n",
 		},
 		"other objects, and one twice": {
 			objectsOf([]string{"here", "here"}, here) + "---\n{apiVersion: v1, kind: Pod, metadata: {name: p}}\n", nil,
@@ -141,8 +154,29 @@ func TestCopyNamesAll(t *testing.T) {
 	require.Contains(t, told, "left out: 11 pools: it has no device: gpu.example.com/node-01, ")
 	require.Contains(t, told, "gpu.example.com/node-10 and 1 more\n")
 	require.Contains(t, printed, "gpu.example.com/node-11\n# copied 12 of 12 nodes and 1 of 12 ResourceSlices\n")
+	_, told, err = runCopy(t, nil, objectsOf(names, slices...), "-o", "json")
+	require.NoError(t, err)
+	require.Contains(t, told, "gpu.example.com/node-11\n", "JSON has no comments")
 	_, _, err = runCopy(t, nil, objectsOf(nil, slices...))
 	require.EqualError(t, err, "there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
+}
+
+// TestCopyTellsFewReasons: standard error has the first few reasons, and the copy all.
+func TestCopyTellsFewReasons(t *testing.T) {
+	t.Parallel()
+	names, slices := []string{"here"}, []string{fmt.Sprintf(ofNode, "gpu.example.com", "here") + oneGPU}
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("node-%02d", i))
+		slices = append(slices, strings.Replace(fmt.Sprintf(ofNode, "gpu.example.com", names[i+1])+oneGPU, "name: node", "name: NODE", 1))
+	}
+	printed, told, err := runCopy(t, nil, objectsOf(names, slices...))
+	require.NoError(t, err)
+	require.NotContains(t, told, "gpu.example.com/NODE-10\n")
+	require.Contains(t, told, "gpu.example.com/NODE-09\nleft out: more for 2 other reasons, which the comment at the head of the copy has\ncopied 13 of 13 nodes and 1 of 13 ResourceSlices\n")
+	require.Contains(t, printed, "gpu.example.com/NODE-11\n# copied 13 of 13 nodes")
+	_, told, err = runCopy(t, nil, objectsOf(names[1:], slices[1:]...))
+	require.EqualError(t, err, "no ResourceSlice can be copied: the lines above say why")
+	require.Contains(t, told, "gpu.example.com/NODE-11\ncopied 0 of 12 nodes and 0 of 12 ResourceSlices\n")
 }
 
 // TestCopyWarnsOfTwoNames: which of the two values a selector sees is chance.

@@ -47,14 +47,21 @@ func (c *command) copy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range slices.Concat(account.lines(maxNamed), notes) {
+	most := maxNamed
+	if len(copied.templates) == 0 || c.output.Format != output.YAML {
+		most = 0 // no comment has the others
+	}
+	for _, line := range slices.Concat(account.lines(most), notes) {
 		c.streams.Tell("%s\n", line)
 	}
-	if len(copied.templates) == 0 {
-		if len(read.nodes) == 0 && len(read.slices) > 0 {
-			return errors.New("there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
-		}
+	switch {
+	case len(copied.templates) > 0:
+	case account.slices == 0:
 		return errors.New("there are no ResourceSlices to copy")
+	case account.nodes == 0:
+		return errors.New("there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
+	default:
+		return errors.New("no ResourceSlice can be copied: the lines above say why")
 	}
 	objects, err := copied.objects()
 	if err != nil {
@@ -70,9 +77,9 @@ func (c *command) copy(ctx context.Context) error {
 
 // copyFleet copies all that can be copied, and says what is left out and why.
 func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *account, []string, error) {
-	account := &account{nodes: len(read.nodes), slices: len(read.slices)}
+	account := newAccount(read)
 	pools, left := poolsOf(read.slices, drivers)
-	account.left = append(slices.Clone(read.left), left...)
+	account.left = append(account.left, left...)
 	for _, driver := range drivers {
 		if !slices.ContainsFunc(read.slices, func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Driver == driver }) {
 			account.left = append(account.left, leftOut{kind: "driver", name: driver, reason: "it has no ResourceSlice"})
@@ -95,7 +102,11 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	pools = slices.DeleteFunc(pools, func(p *pool) bool {
 		isGone := p.node() != "" && !names[p.node()]
 		if isGone {
-			account.left = append(account.left, leftOutPool(p, errors.New("there is no Node "+p.node())))
+			gone := leftOutPool(p, errors.New("its Node is not there"))
+			if p.node() != p.name {
+				gone.name += " on " + p.node()
+			}
+			account.left = append(account.left, gone)
 		}
 		return isGone
 	})
@@ -104,7 +115,9 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 		return nil, nil, nil, err
 	}
 	account.left = append(account.left, failed...)
-	account.copiedNodes = len(copied.nodes)
+	if len(copied.templates) > 0 {
+		account.copiedNodes = len(copied.nodes)
+	}
 	var published []*resourcev1.ResourceSlice
 	for _, p := range pools {
 		published = append(published, p.slices...)
