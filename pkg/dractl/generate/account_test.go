@@ -185,7 +185,7 @@ func TestCopyWarnsOfTwoNames(t *testing.T) {
 	devices := ", devices: [{name: gpu-0, attributes: {model: {string: a}, gpu.example.com/model: {string: b}, nic.example.com/model: {string: c}}}]"
 	printed, told, err := runCopy(t, nil, objectsOf([]string{"here"}, fmt.Sprintf(ofNode, "gpu.example.com", "here")+devices))
 	require.NoError(t, err)
-	require.Equal(t, "model of 1 devices of driver gpu.example.com: also there as gpu.example.com/model, and CEL takes both for one: which value it sees is chance; leave one out\n", told)
+	require.Equal(t, "model of 1 device of driver gpu.example.com: also there as gpu.example.com/model, and CEL takes both for one: which value it sees is chance; leave one out\n", told)
 	require.Contains(t, printed, "gpu.example.com/model: b\n")
 	require.Contains(t, printed, "model: a\n")
 }
