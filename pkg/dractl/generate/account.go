@@ -53,10 +53,10 @@ func newAccount(read *source) *account {
 // reasons. The comment at the head of the copy has all of them.
 const maxNamed = 10
 
-// lines say what is left out: for each kind and reason how many, and the names, of both
-// at most some unless most is 0. The last line has the totals. There are none for a copy
-// of everything.
-func (a *account) lines(most int) []string {
+// describeLeftOut says what is left out: for each kind and reason how many, and the names.
+// Most limits both reasons and names, unless it is 0. The last line has the totals. There
+// are no lines for a copy of everything.
+func (a *account) describeLeftOut(most int) []string {
 	type group struct{ kind, reason string }
 	names := map[group][]string{}
 	var order []group
@@ -89,10 +89,10 @@ func (a *account) lines(most int) []string {
 	return append(lines, fmt.Sprintf("copied %d of %d nodes and %d of %d ResourceSlices", a.copiedNodes, a.nodes, a.copiedSlices, a.slices))
 }
 
-// header is the account as a comment.
-func (a *account) header() string {
+// headComment is the account as a comment.
+func (a *account) headComment() string {
 	var text strings.Builder
-	for _, line := range a.lines(0) {
+	for _, line := range a.describeLeftOut(0) {
 		fmt.Fprintf(&text, "# %s\n", line)
 	}
 	return text.String()

@@ -51,7 +51,7 @@ func (c *command) copy(ctx context.Context) error {
 	if len(copied.templates) == 0 || c.output.Format != output.YAML {
 		most = 0 // no comment has the others
 	}
-	for _, line := range slices.Concat(account.lines(most), notes) {
+	for _, line := range slices.Concat(account.describeLeftOut(most), notes) {
 		c.streams.Tell("%s\n", line)
 	}
 	switch {
@@ -68,7 +68,7 @@ func (c *command) copy(ctx context.Context) error {
 		return err
 	}
 	if c.output.Format == output.YAML {
-		if _, err := io.WriteString(c.streams.Out, account.header()); err != nil {
+		if _, err := io.WriteString(c.streams.Out, account.headComment()); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	reached := newReach(chosen)
 	for _, node := range read.nodes {
 		names[node.Name] = true
-		if !reached.has(node) {
+		if !reached.hasDevicesFor(node) {
 			account.left = append(account.left, leftOut{kind: "Node", name: node.Name, reason: "no ResourceSlice is for it"})
 			continue
 		}
@@ -276,7 +276,7 @@ func (f *fleet) addShared(ctx context.Context, pools []*pool) {
 // addTemplate adds a template. It says which device is in which slice only where that is
 // not what comes of itself.
 func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
-	name = f.unused(name)
+	name = f.unusedName(name)
 	made := d.template(name, d.pools[0].driver)
 	same, err := d.dividedAlike(ctx, made)
 	if err != nil {
@@ -293,9 +293,9 @@ func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
 	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools[0])
 }
 
-// unused is a name that no template has. Drivers may differ in case alone, or in what
+// unusedName is a name that no template has. Drivers may differ in case alone, or in what
 // looks like the number of a group.
-func (f *fleet) unused(name string) string {
+func (f *fleet) unusedName(name string) string {
 	for try, i := name, 2; ; try, i = fmt.Sprintf("%s-v%d", name, i), i+1 {
 		if !slices.ContainsFunc(f.templates, func(t *v1alpha1.ResourcePoolTemplate) bool { return t.Name == try }) {
 			return try
