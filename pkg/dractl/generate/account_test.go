@@ -95,6 +95,11 @@ func TestCopySaysWhatItLeavesOut(t *testing.T) {
 			[]string{"gpu.example.com-0"}, []string{"here"},
 			"left out: 1 field: this version does not know it: spec.flavour of s0\ncopied 1 of 1 nodes and 1 of 1 ResourceSlices\n",
 		},
+		"a device in two slices": {
+			objectsOf([]string{"here", "there"}, here, strings.Replace(gpu("gpu.example.com", "there"), "Count: 1", "Count: 2", 1), strings.Replace(gpu("gpu.example.com", "there"), "Count: 1", "Count: 2", 1)), nil,
+			[]string{"gpu.example.com-0"}, []string{"here", "there"},
+			"left out: 1 pool: no template can have it: spec.devices[1].name: Duplicate value: \"gpu-0\": ",
+		},
 		"a slice that cannot be read": {
 			objectsOf([]string{"here"}, here, gpu("nic.example.com", "here")+", sharedCounters: x") + "---\n{apiVersion: resource.k8s.io/v1alpha3, kind: ResourceSlice, metadata: {name: old}}\n", nil,
 			[]string{"gpu.example.com-0"}, []string{"here"},

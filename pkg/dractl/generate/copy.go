@@ -279,15 +279,16 @@ func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
 	name = f.unusedName(name)
 	made := d.template(name, d.pools[0].driver)
 	same, err := d.dividedAlike(ctx, made)
+	if err == nil && !same {
+		d.divided = true
+		made = d.template(name, d.pools[0].driver)
+		_, err = d.dividedAlike(ctx, made) // it may be no valid template
+	}
 	if err != nil {
 		for _, p := range d.pools {
 			f.failed[p] = err
 		}
 		return
-	}
-	if !same {
-		d.divided = true
-		made = d.template(name, d.pools[0].driver)
 	}
 	made.Spec.NodeSelector = d.nodes
 	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools[0])
