@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
@@ -164,6 +166,27 @@ func TestCopyNamesAll(t *testing.T) {
 	require.Contains(t, told, "gpu.example.com/node-11\n", "JSON has no comments")
 	_, _, err = runCopy(t, nil, objectsOf(nil, slices...))
 	require.EqualError(t, err, "there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
+}
+
+// TestLimitOfAllTemplates: what goes beyond a limit on all templates together is left out, and does
+// not stop the rest.
+func TestLimitOfAllTemplates(t *testing.T) {
+	t.Parallel()
+	f := &fleet{}
+	var pools []*pool
+	for i := range 11 {
+		template := &v1alpha1.ResourcePoolTemplate{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ResourcePoolTemplateKind}}
+		template.Name = fmt.Sprintf("gpu-%02d", i)
+		template.Spec.Driver = "gpu.example.com"
+		template.Spec.Devices = []v1alpha1.DeviceTemplate{{Name: "gpu", Count: new(int32(10_000))}}
+		pools = append(pools, &pool{driver: template.Spec.Driver, name: template.Name})
+		f.templates, f.sources = append(f.templates, template), append(f.sources, []*pool{pools[i]})
+	}
+	refused, notes, err := f.compare(t.Context(), pools)
+	require.NoError(t, err)
+	require.Empty(t, notes)
+	require.Len(t, refused, 1)
+	require.ErrorContains(t, refused[pools[10]], "all templates together may make at most 100000 devices")
 }
 
 // TestCopyTellsFewReasons: standard error has the first few reasons, and the copy all.

@@ -93,6 +93,10 @@ func (f *fleet) compare(ctx context.Context, pools []*pool) (differ map[*pool]er
 	}
 	made, problems, err := render(ctx, f.templates, nodes, pools)
 	if err != nil {
+		refusals, rest := config.Refusals(err)
+		if refused := f.refusedPools(refusals); rest == nil && len(refused) > 0 {
+			return refused, nil, nil
+		}
 		return nil, nil, fmt.Errorf("render the copy: %w", err)
 	}
 	byName := map[string]*pool{}
