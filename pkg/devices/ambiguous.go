@@ -76,7 +76,11 @@ func AmbiguousIn(published []*resourcev1.ResourceSlice) []string {
 	}
 	var warnings []string
 	for one, count := range devices {
-		warnings = append(warnings, fmt.Sprintf("%s of %d devices of driver %s: %s", one.name, count, one.driver, ambiguous(one.driver, one.name)))
+		of := fmt.Sprintf("%d devices", count)
+		if count == 1 {
+			of = "1 device"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s of %s of driver %s: %s", one.name, of, one.driver, ambiguous(one.driver, one.name)))
 	}
 	slices.Sort(warnings)
 	return warnings

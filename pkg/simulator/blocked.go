@@ -23,7 +23,9 @@ type blocked struct {
 	// by names what there is too little of.
 	by string
 	// capacity says that this is a capacity, of which the request wants more than it can have.
-	capacity     bool
+	capacity bool
+	// exceeded says that the request wants more than the device has, even if nobody takes any.
+	exceeded     bool
 	wanted, left resource.Quantity
 }
 
@@ -64,11 +66,8 @@ func (s *searcher) lacksCapacity(d device) *blocked {
 	}
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		if _, offered := d.Capacity[name]; !offered {
-			return &blocked{device: d, by: "capacity " + string(name), capacity: true, wanted: requests[name]}
+			return &blocked{device: d, by: "capacity " + string(name), capacity: true, exceeded: true, wanted: requests[name]}
 		}
-	}
-	if !isTrue(d.AllowMultipleAllocations) {
-		return nil // it is given as a whole, and the step of the allocator tells the rest
 	}
 	consumed := s.allocated.AggregatedCapacity[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
 	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
@@ -81,11 +80,13 @@ func (s *searcher) lacksCapacity(d device) *blocked {
 		if amount, found := requests[name]; found {
 			asked = &amount
 		}
-		if most := mostOf(&offered); most.Cmp(left) < 0 {
+		most, wanted := mostOf(&offered), consumptionOf(asked, &offered)
+		exceeded := wanted.Cmp(most) > 0
+		if exceeded || most.Cmp(left) < 0 {
 			left = most
 		}
-		if wanted := consumptionOf(asked, &offered); wanted.Cmp(left) > 0 {
-			return &blocked{device: d, by: "capacity " + string(name), capacity: true, wanted: wanted, left: left}
+		if wanted.Cmp(left) > 0 {
+			return &blocked{device: d, by: "capacity " + string(name), capacity: true, exceeded: exceeded, wanted: wanted, left: left}
 		}
 	}
 	return nil
@@ -113,16 +114,20 @@ func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity)
 	return *asked
 }
 
-// mostOf is the most that the policy permits to take of a capacity.
+// mostOf is the most that the policy permits to take of a capacity, and that there is.
 func mostOf(offered *resourcev1.DeviceCapacity) resource.Quantity {
+	most := offered.Value
 	switch policy := offered.RequestPolicy; {
 	case policy == nil:
 	case policy.ValidRange != nil && policy.ValidRange.Max != nil:
-		return *policy.ValidRange.Max
+		most = *policy.ValidRange.Max
 	case len(policy.ValidValues) > 0:
-		return policy.ValidValues[len(policy.ValidValues)-1]
+		most = policy.ValidValues[len(policy.ValidValues)-1]
 	}
-	return offered.Value
+	if offered.Value.Cmp(most) < 0 {
+		return offered.Value
+	}
+	return most
 }
 
 // roundUp rounds an amount up to the next step of a range.
@@ -185,6 +190,7 @@ func (s *Scheduler) takeInventory() *inventory.Inventory {
 
 // takersOf counts the devices of those who have taken what blocked devices lack: of shared
 // devices themselves, and else of devices in their pools that draw on the same counter sets.
+// Nobody has taken what a device never had.
 func (s *Scheduler) takersOf(dropped []blocked) []Share {
 	type set struct {
 		pool poolID
@@ -194,6 +200,9 @@ func (s *Scheduler) takersOf(dropped []blocked) []Share {
 	var taken []device
 	for i := range dropped {
 		b := &dropped[i]
+		if b.exceeded {
+			continue
+		}
 		taken = append(taken, b.device)
 		for j := range b.ConsumesCounters {
 			sets[set{poolID{b.driver, b.pool}, b.ConsumesCounters[j].CounterSet}] = true

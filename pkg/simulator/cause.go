@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Failing is the first request for which the scheduler fails, or nil. That keeps the Pod even
@@ -60,15 +58,25 @@ func (s *Supply) Cause() string {
 // blockedCause names what there is too little of, and who has taken it.
 func (s *Supply) blockedCause() string {
 	first := s.Blocked[0].Name
-	text := fmt.Sprintf("%s has too little left", first)
-	var wanted, most *resource.Quantity
+	var best *blocked // the device that comes the closest
 	for i := range s.dropped {
-		if b := &s.dropped[i]; b.by == first && b.capacity && (most == nil || b.left.Cmp(*most) > 0) {
-			wanted, most = &b.wanted, &b.left
+		b := &s.dropped[i]
+		if b.by != first || !b.capacity {
+			continue
+		}
+		if best == nil || best.exceeded && !b.exceeded || best.exceeded == b.exceeded && b.left.Cmp(best.left) > 0 {
+			best = b
 		}
 	}
-	if wanted != nil {
-		text += fmt.Sprintf(", %s wanted and at most %s to be had", wanted, most)
+	text := first + " has too little left"
+	switch {
+	case best == nil:
+	case best.exceeded && best.left.IsZero():
+		return fmt.Sprintf("no free device has %s, %s wanted", first, &best.wanted)
+	case best.exceeded:
+		return fmt.Sprintf("%s of the free devices is too small, %s wanted and at most %s to be had", first, &best.wanted, &best.left)
+	default:
+		text += fmt.Sprintf(", %s wanted and at most %s to be had", &best.wanted, &best.left)
 	}
 	if len(s.Takers) > 0 {
 		text += ", taken by " + listed(s.Takers)

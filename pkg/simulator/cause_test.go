@@ -93,6 +93,8 @@ func TestCause(t *testing.T) {
 		}
 		return device
 	}
+	whole := sharable("gpu-0")
+	whole.AllowMultipleAllocations = nil
 	for name, test := range map[string]struct {
 		world    *World
 		hold     func(t *testing.T, w *World)
@@ -129,7 +131,19 @@ func TestCause(t *testing.T) {
 		"a capacity that no device has": {
 			world: fitted(typed("gpu-0", "gpu")), count: 1, memory: "40Gi",
 			hold:    func(*testing.T, *World) {},
-			cause:   "capacity memory has too little left, 40Gi wanted and at most 0 to be had",
+			cause:   "no free device has capacity memory, 40Gi wanted",
+			numbers: "1 blocked (capacity memory 1), 0 left; nearest: node z-gpu lacks 1 (counters and capacity leave too few)",
+		},
+		"more capacity than a shared device has": {
+			world: fitted(sharable("nic-0")), count: 1, memory: "100Gi",
+			hold:    func(t *testing.T, w *World) { t.Helper(); w.hold(t, "small", 1, "1Gi") },
+			cause:   "capacity memory of the free devices is too small, 100Gi wanted and at most 80Gi to be had",
+			numbers: "1 blocked (capacity memory 1), 0 left; nearest: node z-gpu lacks 1 (counters and capacity leave too few)",
+		},
+		"more capacity than a device has": {
+			world: fitted(whole), count: 1, memory: "100Gi",
+			hold:    func(*testing.T, *World) {},
+			cause:   "capacity memory of the free devices is too small, 100Gi wanted and at most 80Gi to be had",
 			numbers: "1 blocked (capacity memory 1), 0 left; nearest: node z-gpu lacks 1 (counters and capacity leave too few)",
 		},
 		"allocated": {
@@ -159,6 +173,7 @@ func TestCause(t *testing.T) {
 			require.False(t, outlook.Fits())
 			binding := outlook.Binding()
 			require.True(t, strings.HasPrefix(binding.Cause(), test.cause), binding.Cause())
+			require.Equal(t, strings.Contains(test.cause, "taken by"), strings.Contains(binding.Cause(), "taken by"))
 			require.Equal(t, test.cause == "", binding.Cause() == "", binding.Cause())
 			require.Contains(t, binding.String(), test.numbers)
 			require.NotContains(t, binding.String(), "a-other")
@@ -197,6 +212,19 @@ func TestFailingSelector(t *testing.T) {
 	require.NotNil(t, outlook.Failing())
 	require.Contains(t, outlook.Failing().Error, "it has no attribute "+driver+"/model")
 	require.Empty(t, scheduler.Schedule(t.Context(), pod).Node, "so says the scheduler")
+}
+
+// TestLinesOfRefusals have no line breaks, though an expression may have some.
+func TestLinesOfRefusals(t *testing.T) {
+	t.Parallel()
+	world := fitted(resourcev1.Device{Name: "gpu-0"})
+	pod, claim := pending("waits", 1, selecting("device.driver != \"\" &&\n  device.driver == \"other\"\n"))
+	world.Claims = []*resourcev1.ResourceClaim{claim}
+	var lines []string
+	for _, refusal := range NewScheduler(world).Explain(t.Context(), pod) {
+		lines = append(lines, refusal.Line())
+	}
+	require.Contains(t, lines, `node z-gpu: claim waits, request gpus wants 1: devices 1, device.driver != "" && device.driver == "other" 0`)
 }
 
 // TestTaintsOfRules name the rule.

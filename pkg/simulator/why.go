@@ -201,7 +201,7 @@ func (r *Refusal) String() string {
 			if j > 0 {
 				text.WriteString(", ")
 			}
-			text.WriteString(step.By + " " + strconv.Itoa(step.Devices))
+			text.WriteString(oneLine(step.By) + " " + strconv.Itoa(step.Devices))
 		}
 	}
 	return text.String()

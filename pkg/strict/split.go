@@ -36,7 +36,7 @@ func Split(text []byte) []Text {
 	for line := range bytes.Lines(asUTF8(text)) {
 		number++
 		line = bytes.TrimPrefix(line, byteOrderMark)
-		isSeparator, isBegin := marks(line)
+		isSeparator, isBegin := parseMarker(line)
 		if isSeparator || isBegin {
 			all, current = appendValues(all, current), Text{Line: number}
 		}
@@ -49,9 +49,9 @@ func Split(text []byte) []Text {
 	return appendValues(all, current)
 }
 
-// marks reports whether a line is what kubectl takes for the end of a document, or
+// parseMarker reports whether a line is what kubectl takes for the end of a document, or
 // the first line of a document as YAML also has it, as in "--- {kind: Node}".
-func marks(line []byte) (isSeparator, isBegin bool) {
+func parseMarker(line []byte) (isSeparator, isBegin bool) {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	trimmed := bytes.TrimSpace(rest)
 	isSeparator = ok && (len(trimmed) == 0 || trimmed[0] == '#')
@@ -65,7 +65,7 @@ func appendValues(all []Text, document Text) []Text {
 		return all
 	}
 	for {
-		value := document.from(commentedLines(document.Data))
+		value := document.startingAt(commentedLines(document.Data))
 		if len(value.Data) == 0 || value.Data[0] != '{' && value.Data[0] != '[' {
 			return append(all, document)
 		}
@@ -76,12 +76,12 @@ func appendValues(all []Text, document Text) []Text {
 		}
 		end := int(decoder.InputOffset())
 		all = append(all, Text{Line: value.Line, Data: value.Data[:end]})
-		document = value.from(end + len(value.Data[end:]) - len(bytes.TrimLeft(value.Data[end:], " \t\r\n")))
+		document = value.startingAt(end + len(value.Data[end:]) - len(bytes.TrimLeft(value.Data[end:], " \t\r\n")))
 	}
 }
 
-// from is the document without what is before the offset.
-func (t Text) from(offset int) Text {
+// startingAt is the document without what is before the offset.
+func (t Text) startingAt(offset int) Text {
 	return Text{Line: t.Line + bytes.Count(t.Data[:offset], []byte("\n")), Data: t.Data[offset:]}
 }
 

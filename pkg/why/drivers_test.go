@@ -49,3 +49,27 @@ func TestRealDrivers(t *testing.T) {
 		})
 	}
 }
+
+// TestRealDriverIsAskedLast: a claim that is not reserved is prepared by no driver, whether or not it is
+// registered.
+func TestRealDriverIsAskedLast(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.configuration = strings.ReplaceAll(s.configuration, "driver: gpu.example.com", "driver: other.example.com")
+	s.bind()
+	s.claim.Status.ReservedFor = nil
+	known, _ := s.cluster(t)
+	known.Sidecar.Registered = func(context.Context, *corev1.Node, string) (bool, error) { return false, nil }
+	require.Equal(t, "claim c is not reserved for the Pod", known.Answer(t.Context(), s.pod).Reason)
+}
+
+// TestFailedOnce says when, and counts nothing.
+func TestFailedOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.bind()
+	s.fail("disk is full")
+	known, _ := s.cluster(t)
+	known.Failures[s.pod.UID].Count = 1
+	require.Contains(t, known.Answer(t.Context(), s.pod).Details, "it has failed once, at 2026-01-02T03:05:09Z")
+}

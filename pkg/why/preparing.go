@@ -82,7 +82,10 @@ func (c *Cluster) tries(pod *corev1.Pod) []string {
 	if first.IsZero() {
 		first = last
 	}
-	lines := []string{fmt.Sprintf("it has failed %d times since %s, the last time at %s", max(event.Count, 1), written(first), written(last))}
+	lines := []string{fmt.Sprintf("it has failed once, at %s", written(last))}
+	if event.Count > 1 {
+		lines[0] = fmt.Sprintf("it has failed %d times since %s, the last time at %s", event.Count, written(first), written(last))
+	}
 	if c.Sidecar == nil {
 		return lines
 	}

@@ -87,15 +87,15 @@ const (
 
 // attempt plans as kwok-dra does.
 func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now string, causes []string) {
-	missing, known := c.Sidecar.realDrivers(ctx, v)
-	if missing != "" {
-		return missing, known
-	}
 	next, err := plan.ForPod(ctx, v, c.Now)
 	if err != nil {
 		return err.Error(), nil
 	}
-	if next.Failure == nil {
+	if next.Failure == nil { // drivers that no template names are asked last
+		missing, known := c.Sidecar.realDrivers(ctx, v)
+		if missing != "" {
+			return missing, known
+		}
 		return "", append(known, "nothing keeps kwok-dra from preparing them now: does it run, and act for node "+v.Node.Name+"?")
 	}
 	switch next.Failure.Reason {

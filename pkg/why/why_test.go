@@ -176,7 +176,7 @@ func TestAnswer(t *testing.T) {
 				}}
 			},
 			Unscheduled,
-			"no node has the devices: capacity bandwidth has too little left, 12G wanted and at most 10G to be had: " +
+			"no node has the devices: capacity bandwidth of the free devices is too small, 12G wanted and at most 10G to be had: " +
 				"claim c, request gpus wants 1 of class gpu: 1 device of the class on 1 node, 1 blocked (capacity bandwidth 1), 0 left; nearest: node n lacks 1 (counters and capacity leave too few)",
 			[]string{"node n: claim c, request gpus wants 1: devices 1, counters and capacity leave 0"},
 		},

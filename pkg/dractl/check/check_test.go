@@ -109,6 +109,20 @@ func TestNothingToCheck(t *testing.T) {
 	}
 }
 
+// TestConfigMapOfJSON: a template in JSON, or with quotes, is checked like one in YAML.
+func TestConfigMapOfJSON(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"apiVersion":"dra.kwok.x-k8s.io/v1alpha1","kind":"ResourcePoolTemplate","metadata":{"name":"a_"},"spec":{"driver":"d","devices":[{"name":"a"}]}}`,
+		`{"apiVersion" : "dra.kwok.x-k8s.io/v1alpha1", "kind": "ResourcePoolTemplate", "metadata": {"name": "a_"}, "spec": {"driver": "d", "devices": [{"name": "a"}]}}`,
+		"\"apiVersion\": \"dra.kwok.x-k8s.io/v1alpha1\"\n    kind: ResourcePoolTemplate\n    metadata: {name: a_}\n    spec: {driver: d, devices: [{name: a}]}",
+	} {
+		result := checked(t, "f", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  a.json: |\n    "+text+"\n")
+		require.Len(t, result.Problems, 1, text)
+		require.Contains(t, result.Problems[0].String(), "metadata.name: Invalid value")
+	}
+}
+
 // TestBinaryData: what a ConfigMap has under binaryData is checked like its data.
 func TestBinaryData(t *testing.T) {
 	t.Parallel()

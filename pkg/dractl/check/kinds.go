@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -187,7 +188,11 @@ func textsOf(p *place) map[string]*place {
 	return texts
 }
 
+// ownVersion finds the apiVersion of a document of kwok-dra, in YAML or JSON, even if the text
+// is no valid one.
+var ownVersion = regexp.MustCompile(`\bapiVersion["']?\s*:\s*["']?` + regexp.QuoteMeta(v1alpha1.GroupName) + `/`)
+
 // carries reports whether a text of a ConfigMap is of kwok-dra, in UTF-16 too.
 func carries(text *place) bool {
-	return strings.Contains(strings.ReplaceAll(string(text.data), "\x00", ""), "apiVersion: "+v1alpha1.GroupName)
+	return ownVersion.Match(bytes.ReplaceAll(text.data, []byte{0}, nil))
 }

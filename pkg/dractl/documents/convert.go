@@ -66,8 +66,14 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 
 // errorf is an error of the object, with its place.
 func (o Object) errorf(format string, arguments ...any) error {
-	return fmt.Errorf("%s: %s %q: "+format, append([]any{o.Where, o.GetKind(), o.GetName()}, arguments...)...)
+	return fmt.Errorf("%s"+format, append([]any{o.place()}, arguments...)...)
 }
+
+// place begins the errors of the object.
+func (o Object) place() string { return fmt.Sprintf("%s: %s %q: ", o.Where, o.GetKind(), o.GetName()) }
+
+// Problem is an error of Into or Convert without the place of the object.
+func (o Object) Problem(err error) string { return strings.TrimPrefix(err.Error(), o.place()) }
 
 var (
 	quotedField = regexp.MustCompile(`"(.*)"`)

@@ -131,6 +131,7 @@ func TestRecursiveSkipsWhatIsForeign(t *testing.T) {
 		"template.yaml": ours, "broken.yaml": ours + "spec: {{ .Values.spec }}\n", "node.yaml": "{apiVersion: v1, kind: Node}\n---\nonly: text\n",
 		"chart/values.yaml": "image: x\n", "chart/templates/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nspec: {{ .Values.spec }}\n",
 		"package.json": "{}", "patch.json": "[]", "kindless.yaml": "kind: ResourcePoolTemplate\n", "slice.json": `{"apiVersion": "resource.k8s.io/v1", `,
+		"spaced.json": `{"kind" : "ResourcePoolTemplate", `,
 	} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -144,7 +145,7 @@ func TestRecursiveSkipsWhatIsForeign(t *testing.T) {
 	for _, document := range all {
 		names = append(names, filepath.Base(document.File))
 	}
-	require.Equal(t, []string{"broken.yaml", "kindless.yaml", "node.yaml", "slice.json", "template.yaml"}, names)
+	require.Equal(t, []string{"broken.yaml", "kindless.yaml", "node.yaml", "slice.json", "spaced.json", "template.yaml"}, names)
 	require.Equal(t, "skipped what is not for Kubernetes: 5 documents in DIR/chart/templates/deployment.yaml, DIR/chart/values.yaml, DIR/node.yaml and 2 more\n",
 		strings.ReplaceAll(told.String(), dir, "DIR"))
 
@@ -152,6 +153,10 @@ func TestRecursiveSkipsWhatIsForeign(t *testing.T) {
 	all, err = (&Files{Paths: []string{values}, Recursive: true}).Read(cli.Streams{})
 	require.NoError(t, err)
 	require.Len(t, all, 1, "a file that is named is meant")
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.Mkdir(empty, 0o700))
+	_, err = (&Files{Paths: []string{empty}, Recursive: true}).Read(cli.Streams{})
+	require.EqualError(t, err, "read "+empty+": the directory has no file named *.yaml, *.yml or *.json, nor has any below it")
 }
 
 // TestOlderVersions: what clusters of Kubernetes 1.32 and 1.33 print is read as v1.

@@ -78,7 +78,7 @@ func firstFew(names []string) string {
 
 // meant finds what a document has that was meant for a command, even if it is no valid
 // YAML.
-var meant = regexp.MustCompile(`(?m)\bapiVersion"?:\s*["']?[\w.-]*\b(kwok\.x-k8s\.io|karpenter\.sh|resource\.k8s\.io)/|\bkind"?:\s*["']?(` +
+var meant = regexp.MustCompile(`(?m)\bapiVersion["']?\s*:\s*["']?[\w.-]*\b(kwok\.x-k8s\.io|karpenter\.sh|resource\.k8s\.io)/|\bkind["']?\s*:\s*["']?(` +
 	v1alpha1.ResourcePoolTemplateKind + "|" + v1alpha1.KwokDRAConfigurationKind + `)\b`)
 
 // isForeign reports whether a document is no object of Kubernetes, such as the values
@@ -148,7 +148,11 @@ func (f *Files) expand(root string) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("read %s: the directory has no file named *.yaml, *.yml or *.json; use -R to read the directories below it", root)
+		advice := "; use -R to read the directories below it"
+		if f.Recursive {
+			advice = ", nor has any below it"
+		}
+		err = fmt.Errorf("read %s: the directory has no file named *.yaml, *.yml or *.json%s", root, advice)
 	}
 	return paths, err
 }

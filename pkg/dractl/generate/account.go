@@ -2,6 +2,7 @@ package generate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
@@ -34,13 +35,28 @@ type account struct {
 	nodes, copiedNodes, slices, copiedSlices int
 }
 
-// maxNamed is how many names of things left out for one reason are told. The comment at
-// the head of the copy has all of them.
+// newAccount counts what was read, and what of that was left out at once.
+func newAccount(read *source) *account {
+	a := &account{left: slices.Clone(read.left), nodes: len(read.nodes), slices: len(read.slices)}
+	for _, one := range read.left {
+		switch one.kind {
+		case "Node":
+			a.nodes++
+		case "ResourceSlice":
+			a.slices++
+		}
+	}
+	return a
+}
+
+// maxNamed is how many names of things left out for one reason are told, and how many
+// reasons. The comment at the head of the copy has all of them.
 const maxNamed = 10
 
-// lines say what is left out: for each kind and reason how many, and the names. The
-// last line has the totals. There are none for a copy of everything.
-func (a *account) lines(most int) []string {
+// describeLeftOut says what is left out: for each kind and reason how many, and the names.
+// Most limits both reasons and names, unless it is 0. The last line has the totals. There
+// are no lines for a copy of everything.
+func (a *account) describeLeftOut(most int) []string {
 	type group struct{ kind, reason string }
 	names := map[group][]string{}
 	var order []group
@@ -55,7 +71,11 @@ func (a *account) lines(most int) []string {
 		return nil
 	}
 	var lines []string
-	for _, g := range order {
+	for i, g := range order {
+		if most > 0 && i == most && len(order) > most+1 {
+			lines = append(lines, fmt.Sprintf("left out: more for %d other reasons, which the comment at the head of the copy has", len(order)-most))
+			break
+		}
 		shown, more := names[g], ""
 		if most > 0 && len(shown) > most {
 			shown, more = shown[:most], fmt.Sprintf(" and %d more", len(shown)-most)
@@ -69,10 +89,10 @@ func (a *account) lines(most int) []string {
 	return append(lines, fmt.Sprintf("copied %d of %d nodes and %d of %d ResourceSlices", a.copiedNodes, a.nodes, a.copiedSlices, a.slices))
 }
 
-// header is the account as a comment.
-func (a *account) header() string {
+// headComment is the account as a comment.
+func (a *account) headComment() string {
 	var text strings.Builder
-	for _, line := range a.lines(0) {
+	for _, line := range a.describeLeftOut(0) {
 		fmt.Fprintf(&text, "# %s\n", line)
 	}
 	return text.String()

@@ -93,6 +93,10 @@ func (f *fleet) compare(ctx context.Context, pools []*pool) (differ map[*pool]er
 	}
 	made, problems, err := render(ctx, f.templates, nodes, pools)
 	if err != nil {
+		refusals, rest := config.Refusals(err)
+		if refused := f.refusedPools(refusals); rest == nil && len(refused) > 0 {
+			return refused, nil, nil
+		}
 		return nil, nil, fmt.Errorf("render the copy: %w", err)
 	}
 	byName := map[string]*pool{}
@@ -132,9 +136,9 @@ type content struct {
 	set    resourcev1.CounterSet
 }
 
-// contents are the counter sets and devices of a pool in their order, with what their
+// listContents returns the counter sets and devices of a pool in their order, with what their
 // slices say of them.
-func (p *pool) contents() (sets, devices []content) {
+func (p *pool) listContents() (sets, devices []content) {
 	for _, slice := range p.slices {
 		frame := resourcev1.ResourceSliceSpec{
 			Driver: p.driver, NodeName: unlessZero(slice.Spec.NodeName), NodeSelector: slice.Spec.NodeSelector,
@@ -166,8 +170,8 @@ func unlessZero[T comparable](field *T) *T {
 // sameContent reports whether two pools have the same devices and counter sets, in
 // the same order, for the same nodes.
 func (p *pool) sameContent(other *pool) bool {
-	sets, devices := p.contents()
-	otherSets, otherDevices := other.contents()
+	sets, devices := p.listContents()
+	otherSets, otherDevices := other.listContents()
 	same := func(a, b content) bool {
 		return apiequality.Semantic.DeepEqual(a.slice, b.slice) && apiequality.Semantic.DeepEqual(a.device, b.device) && apiequality.Semantic.DeepEqual(a.set, b.set)
 	}

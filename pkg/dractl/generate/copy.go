@@ -24,18 +24,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// fleet is a copy of real nodes.
-type fleet struct {
-	templates []*v1alpha1.ResourcePoolTemplate
-	// sources has for each template a pool that it yields.
-	sources []*pool
-	nodes   []*corev1.Node
-	// failed are the pools of which no template could be made.
-	failed map[*pool]error
-	// model is set where templates of one node are for others.
-	model *model
-}
-
 func (c *command) copy(ctx context.Context) error {
 	read, err := c.read(ctx)
 	if err != nil {
@@ -47,21 +35,28 @@ func (c *command) copy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range slices.Concat(account.lines(maxNamed), notes) {
+	most := maxNamed
+	if len(copied.templates) == 0 || c.output.Format != output.YAML {
+		most = 0 // no comment has the others
+	}
+	for _, line := range slices.Concat(account.describeLeftOut(most), notes) {
 		c.streams.Tell("%s\n", line)
 	}
-	if len(copied.templates) == 0 {
-		if len(read.nodes) == 0 && len(read.slices) > 0 {
-			return errors.New("there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
-		}
+	switch {
+	case len(copied.templates) > 0:
+	case account.slices == 0:
 		return errors.New("there are no ResourceSlices to copy")
+	case account.nodes == 0:
+		return errors.New("there are ResourceSlices and no Nodes: give both, as kubectl get nodes,resourceslices -o yaml prints them")
+	default:
+		return errors.New("no ResourceSlice can be copied: the lines above say why")
 	}
 	objects, err := copied.objects()
 	if err != nil {
 		return err
 	}
 	if c.output.Format == output.YAML {
-		if _, err := io.WriteString(c.streams.Out, account.header()); err != nil {
+		if _, err := io.WriteString(c.streams.Out, account.headComment()); err != nil {
 			return err
 		}
 	}
@@ -70,9 +65,9 @@ func (c *command) copy(ctx context.Context) error {
 
 // copyFleet copies all that can be copied, and says what is left out and why.
 func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *account, []string, error) {
-	account := &account{nodes: len(read.nodes), slices: len(read.slices)}
+	account := newAccount(read)
 	pools, left := poolsOf(read.slices, drivers)
-	account.left = append(slices.Clone(read.left), left...)
+	account.left = append(account.left, left...)
 	for _, driver := range drivers {
 		if !slices.ContainsFunc(read.slices, func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Driver == driver }) {
 			account.left = append(account.left, leftOut{kind: "driver", name: driver, reason: "it has no ResourceSlice"})
@@ -86,7 +81,7 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	reached := newReach(chosen)
 	for _, node := range read.nodes {
 		names[node.Name] = true
-		if !reached.has(node) {
+		if !reached.hasDevicesFor(node) {
 			account.left = append(account.left, leftOut{kind: "Node", name: node.Name, reason: "no ResourceSlice is for it"})
 			continue
 		}
@@ -95,7 +90,11 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	pools = slices.DeleteFunc(pools, func(p *pool) bool {
 		isGone := p.node() != "" && !names[p.node()]
 		if isGone {
-			account.left = append(account.left, leftOutPool(p, errors.New("there is no Node "+p.node())))
+			gone := leftOutPool(p, errors.New("its Node is not there"))
+			if p.node() != p.name {
+				gone.name += " on " + p.node()
+			}
+			account.left = append(account.left, gone)
 		}
 		return isGone
 	})
@@ -104,66 +103,15 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 		return nil, nil, nil, err
 	}
 	account.left = append(account.left, failed...)
-	account.copiedNodes = len(copied.nodes)
+	if len(copied.templates) > 0 {
+		account.copiedNodes = len(copied.nodes)
+	}
 	var published []*resourcev1.ResourceSlice
 	for _, p := range pools {
 		published = append(published, p.slices...)
 	}
 	account.copiedSlices = len(published)
 	return copied, account, append(notes, devices.AmbiguousIn(published)...), nil
-}
-
-// newFleet copies pools and their nodes. A pool that cannot be copied does not stop the
-// others: it is left out, and the rest is copied without it.
-func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool) (copied *fleet, kept []*pool, left []leftOut, notes []string, err error) {
-	for {
-		f := &fleet{model: m, failed: map[*pool]error{}}
-		if err := f.add(ctx, nodes, pools); err != nil {
-			return nil, nil, nil, nil, err
-		}
-		kept = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool { return f.failed[p] != nil })
-		differ, notes, err := f.compare(ctx, kept)
-		if err = cmp.Or(ctx.Err(), err); err != nil {
-			return nil, nil, nil, nil, err
-		}
-		maps.Copy(differ, f.failed)
-		if len(differ) == 0 {
-			return f, kept, left, notes, nil
-		}
-		if len(pools) > 1 {
-			differ, err = failAlone(ctx, m, nodes, differ)
-		}
-		if err != nil {
-			return nil, nil, nil, nil, err
-		}
-		pools = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool {
-			reason, isLeft := differ[p]
-			if isLeft {
-				left = append(left, leftOutPool(p, reason))
-			}
-			return isLeft
-		})
-	}
-}
-
-// failAlone returns the pools that cannot be copied even by themselves. The others may
-// have failed only because they had a template or a node in common with those. If all can
-// be, they get in the way of each other, and all are returned.
-func failAlone(ctx context.Context, m *model, nodes []*corev1.Node, differ map[*pool]error) (map[*pool]error, error) {
-	alone := map[*pool]error{}
-	for p := range differ {
-		_, _, left, _, err := newFleet(ctx, m, nodes, []*pool{p})
-		if err != nil {
-			return nil, err
-		}
-		if len(left) > 0 {
-			alone[p] = errors.New(left[0].reason)
-		}
-	}
-	if len(alone) == 0 {
-		return differ, nil
-	}
-	return alone, nil
 }
 
 // add adds the nodes, and templates that yield the pools on them.
@@ -265,26 +213,27 @@ func (f *fleet) addShared(ctx context.Context, pools []*pool) {
 // addTemplate adds a template. It says which device is in which slice only where that is
 // not what comes of itself.
 func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
-	name = f.unused(name)
+	name = f.unusedName(name)
 	made := d.template(name, d.pools[0].driver)
 	same, err := d.dividedAlike(ctx, made)
+	if err == nil && !same {
+		d.divided = true
+		made = d.template(name, d.pools[0].driver)
+		_, err = d.dividedAlike(ctx, made) // it may be no valid template
+	}
 	if err != nil {
 		for _, p := range d.pools {
 			f.failed[p] = err
 		}
 		return
 	}
-	if !same {
-		d.divided = true
-		made = d.template(name, d.pools[0].driver)
-	}
 	made.Spec.NodeSelector = d.nodes
-	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools[0])
+	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools)
 }
 
-// unused is a name that no template has. Drivers may differ in case alone, or in what
+// unusedName is a name that no template has. Drivers may differ in case alone, or in what
 // looks like the number of a group.
-func (f *fleet) unused(name string) string {
+func (f *fleet) unusedName(name string) string {
 	for try, i := name, 2; ; try, i = fmt.Sprintf("%s-v%d", name, i), i+1 {
 		if !slices.ContainsFunc(f.templates, func(t *v1alpha1.ResourcePoolTemplate) bool { return t.Name == try }) {
 			return try

@@ -236,6 +236,6 @@ func TestCopyLeavesOutWhatIsIncomplete(t *testing.T) {
 	var in bytes.Buffer
 	require.NoError(t, output.Objects(&in, output.JSON, made[:2]))
 	_, told, err := runCopy(t, nodes, in.String())
-	require.ErrorContains(t, err, "there are no ResourceSlices to copy")
+	require.ErrorContains(t, err, "no ResourceSlice can be copied")
 	require.Contains(t, told, "left out: 1 pool: it has 2 of 3 slices: third.example.com/node-0-devices\n")
 }

@@ -43,7 +43,7 @@ func Model(ctx context.Context, node *corev1.Node, published []*resourcev1.Resou
 	}
 	objects, err := f.objects()
 	for i, object := range objects {
-		made = append(made, Modelled{f.templates[i], m.pools[f.sources[i].name], object})
+		made = append(made, Modelled{f.templates[i], m.pools[f.sources[i][0].name], object})
 	}
 	for _, one := range append(left, failed...) {
 		notes = append(notes, fmt.Sprintf("%s %s is left out: %s", one.kind, one.name, one.reason))

@@ -248,7 +248,7 @@ func FuzzCopyOfOddFleets(f *testing.F) {
 		var again []*resourcev1.ResourceSlice
 		var copied []*corev1.Node
 		if err != nil {
-			require.ErrorContains(t, err, "there are no ResourceSlices to copy")
+			require.True(t, len(fleet.slices) == 0 || strings.Contains(err.Error(), "no ResourceSlice can be copied"), err)
 		} else {
 			copied = nodesIn(t, printed, fleet.nodes)
 			again = slicesOfCopy(t, printed, copied)

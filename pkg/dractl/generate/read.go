@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -37,37 +38,43 @@ func (c *command) read(ctx context.Context) (*source, error) {
 	for _, object := range objects {
 		kind := object.GroupVersionKind().GroupKind().String()
 		if err := once.Add(object, ""); err != nil && (kind == "Node" || kind == "ResourceSlice.resource.k8s.io") {
-			read.left = append(read.left, leftOut{kind: object.GetKind(), name: object.GetName() + " in " + object.Where, reason: "one of this name was there before"})
+			read.leaveOut(object, "one of this name was there before")
 			continue
 		}
 		switch kind {
 		case "Node":
-			read.nodes = append(read.nodes, &corev1.Node{})
-			err = object.Into(read.nodes[len(read.nodes)-1])
+			node := &corev1.Node{}
+			if err := object.Into(node); err != nil {
+				read.leaveOut(object, object.Problem(err))
+				continue
+			}
+			read.nodes = append(read.nodes, node)
 		case "ResourceSlice.resource.k8s.io":
-			err = read.addSlice(object)
+			read.addSlice(object)
 		default:
 			read.left = append(read.left, leftOut{kind: object.GetKind(), name: object.GetName(), reason: "only Nodes and ResourceSlices are copied"})
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return read, nil
 }
 
+// leaveOut leaves out an object of a file.
+func (s *source) leaveOut(object documents.Object, reason string) {
+	s.left = append(s.left, leftOut{kind: object.GetKind(), name: strings.TrimSpace(object.GetName() + " in " + object.Where), reason: reason})
+}
+
 // addSlice adds a slice, and what of it this version does not know.
-func (s *source) addSlice(object documents.Object) error {
+func (s *source) addSlice(object documents.Object) {
 	slice := &resourcev1.ResourceSlice{}
 	unknown, err := object.Convert(slice)
 	if err != nil {
-		return err
+		s.leaveOut(object, object.Problem(err))
+		return
 	}
 	s.slices = append(s.slices, slice)
 	for _, field := range unknown {
 		s.left = append(s.left, leftOut{kind: "field", name: field + " of " + slice.Name, reason: "this version does not know it"})
 	}
-	return nil
 }
 
 func (c *command) readCluster(ctx context.Context) (*source, error) {

@@ -53,22 +53,22 @@ func newReach(all []*resourcev1.ResourceSlice) *reach {
 	return r
 }
 
-func (r *reach) has(node *corev1.Node) bool {
-	return r.named[node.Name] || slices.ContainsFunc(r.shared, func(slice *resourcev1.ResourceSlice) bool { return reaches(slice, node) })
+func (r *reach) hasDevicesFor(node *corev1.Node) bool {
+	return r.named[node.Name] || slices.ContainsFunc(r.shared, func(slice *resourcev1.ResourceSlice) bool { return reachesNode(slice, node) })
 }
 
-// reaches reports whether a node has devices of a slice.
-func reaches(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
+// reachesNode reports whether a node has devices of a slice.
+func reachesNode(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
 	spec := &slice.Spec
 	if spec.PerDeviceNodeSelection == nil || !*spec.PerDeviceNodeSelection {
-		return selects(spec.NodeName, spec.NodeSelector, spec.AllNodes, node)
+		return selectsNode(spec.NodeName, spec.NodeSelector, spec.AllNodes, node)
 	}
 	return slices.ContainsFunc(spec.Devices, func(device resourcev1.Device) bool {
-		return selects(device.NodeName, device.NodeSelector, device.AllNodes, node)
+		return selectsNode(device.NodeName, device.NodeSelector, device.AllNodes, node)
 	})
 }
 
-func selects(name *string, selector *corev1.NodeSelector, all *bool, node *corev1.Node) bool {
+func selectsNode(name *string, selector *corev1.NodeSelector, all *bool, node *corev1.Node) bool {
 	if selector != nil {
 		matches, err := corev1helpers.MatchNodeSelectorTerms(node, selector)
 		return err == nil && matches
@@ -118,7 +118,7 @@ func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, 
 		for _, slice := range p.withoutOlder() {
 			left = append(left, leftOutSlice(slice.Name, "its pool has a newer generation"))
 		}
-		if reason := p.unusable(); reason != "" {
+		if reason := p.unusableReason(); reason != "" {
 			left = append(left, leftOutPool(p, errors.New(reason)))
 			continue
 		}
@@ -151,8 +151,8 @@ func (p *pool) withoutOlder() (older []*resourcev1.ResourceSlice) {
 	return older
 }
 
-// unusable says why no template can have the pool, or is empty.
-func (p *pool) unusable() string {
+// unusableReason says why no template can have the pool, or is empty.
+func (p *pool) unusableReason() string {
 	nodes := map[string]bool{}
 	for _, slice := range p.slices {
 		if name := slice.Spec.NodeName; name != nil {

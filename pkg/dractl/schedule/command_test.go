@@ -181,6 +181,6 @@ func TestSlicesOfOlderVersions(t *testing.T) {
 	require.Contains(t, out, "p     0\n", "one device, and none on a node that is gone")
 	require.Equal(t, `not considered: <stdin>:1: ResourceSlice "s2": fields not known: spec.devices[].flavour
 not considered: ResourceSlice "s2": there is no Node gone
-type of 1 devices of driver gpu.nvidia.com: also there as gpu.nvidia.com/type, and CEL takes both for one: which value it sees is chance; leave one out
+type of 1 device of driver gpu.nvidia.com: also there as gpu.nvidia.com/type, and CEL takes both for one: which value it sees is chance; leave one out
 `, told)
 }

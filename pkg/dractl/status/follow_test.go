@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
@@ -205,6 +207,29 @@ func TestFollowForbidden(t *testing.T) {
 		c := &command{streams: cli.Streams{Out: &transcript{}}, output: output.Flag{Format: output.Table}}
 		l, look := ofCluster(c, client)
 		require.ErrorContains(t, c.follow(t.Context(), l, look), "forbidden")
+	})
+}
+
+// TestFollowLogsNothing: a line of a log amid the tables would be in their way. The view says what
+// cannot be read.
+func TestFollowLogsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(fleet()...)
+		client.PrependReactor("list", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "devicetaintrules"}, "", nil)
+		})
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+		told, ended := &transcript{}, make(chan error, 1)
+		c := &command{streams: cli.Streams{Out: &transcript{}, ErrOut: told}, output: output.Flag{Format: output.Table}}
+		l, look := ofCluster(c, client)
+		go func() { ended <- c.follow(ctx, l, look) }()
+		afterTicks()
+		cancel()
+		require.NoError(t, <-ended)
+		require.Contains(t, told.String(), "DeviceTaintRules are not seen")
+		require.NotContains(t, logger.GetSink().(ktesting.Underlier).GetBuffer().String(), "DeviceTaintRules")
 	})
 }
 

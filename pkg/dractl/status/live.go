@@ -15,6 +15,7 @@ import (
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 )
@@ -100,7 +101,9 @@ func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
 		l.running.Go(func() { informer.RunWithContext(ctx) })
 	}
 	if l.rules != nil {
-		l.running.Go(func() { l.rules.Run(ctx) })
+		// The view says what cannot be read. A line of a log would be amid the tables.
+		quiet := klog.NewContext(ctx, klog.Logger{})
+		l.running.Go(func() { l.rules.Run(quiet) })
 	}
 }
 

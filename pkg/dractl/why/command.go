@@ -52,9 +52,9 @@ the cluster: the ConfigMap kube-system/kwok-dra and custom resources, unless -f 
 line. The exit code is 0 whenever there is an answer.
 
 The command reads nodes, slices, classes, claims, their templates, DeviceTaintRules,
-Pods and events. With --plugins-dir it also asks the plugins of real drivers, by their
-sockets there, which drivers they are of. Without the right to read the configuration of kwok-dra it says less of Pods that
-have a node.`
+Pods and events. With --plugins-dir it also asks the plugins of real drivers, by
+their sockets there, which drivers they are of. Without the right to read the
+configuration of kwok-dra it says less of Pods that have a node.`
 
 const example = `  # Why does this Pod wait?
   kwok-dractl why training-0

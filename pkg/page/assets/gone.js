@@ -16,10 +16,10 @@ export class Gone {
   // show draws what an answer says, unless it is there already. The drivers count all
   // devices, the answer has the first.
   show({ drivers, gone, unseen }) {
-    const told = JSON.stringify([gone, unseen]);
+    const count = drivers.reduce((n, driver) => n + (driver.gone ?? 0), 0);
+    const told = JSON.stringify([count, gone, unseen]);
     if (told === this.#told) return;
     this.#told = told;
-    const count = drivers.reduce((n, driver) => n + (driver.gone ?? 0), 0);
     this.section.hidden = count === 0 && unseen === "";
     this.section.querySelector("details").hidden = count === 0;
     this.summary.textContent = `${plural(count, "device")} of claims that no slice publishes any more`;
