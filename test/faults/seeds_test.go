@@ -36,6 +36,9 @@ func TestSeeds(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		t.Log(summary(all.results))
+		if *onlyFeatures != "" && !all.haveFeatures() {
+			t.Errorf("no seed that was run has a feature that matches -features %s", *onlyFeatures)
+		}
 	})
 	seeds := handOut(ctx, chosenSeeds())
 	for i := range *clusters {
@@ -59,6 +62,11 @@ func TestSeeds(t *testing.T) {
 type ran struct {
 	mu      sync.Mutex
 	results []result
+}
+
+// haveFeatures reports whether any seed had a feature.
+func (r *ran) haveFeatures() bool {
+	return slices.ContainsFunc(r.results, func(one result) bool { return len(one.disruptions) > 0 })
 }
 
 func (r *ran) add(one *result) {

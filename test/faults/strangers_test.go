@@ -53,6 +53,8 @@ func newStrangers(random *rand.Rand) feature {
 	}}
 }
 
+func (f *strangers) String() string { return f.name }
+
 func (f *strangers) arguments(s *site) []string {
 	arguments := []string{"--config", s.timing, "--config-map", namespace + "/" + configMap}
 	if f.viewed {
