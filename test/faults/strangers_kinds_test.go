@@ -47,7 +47,7 @@ func allStrangers() []stranger {
 		{name: "a template of a million devices", do: addMillion, edits: true},
 		{name: "a plugin that does not register", do: withPlugin(failRegistration), hasPod: true},
 		{name: "a plugin that hangs", do: withPlugin(hang), hasPod: true, untold: true},
-		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, untold: true},
+		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, showsHealth: true, untold: true},
 	}
 }
 

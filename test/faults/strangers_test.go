@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // strangers is a node, a plugin or a document that does what nobody should. It costs its
@@ -31,6 +34,8 @@ type stranger struct {
 	untold bool
 	// hasPod says that it brings the Pod of its node.
 	hasPod bool
+	// showsHealth says that the Pod is to show the health of its device.
+	showsHealth bool
 	// viewed says that a folder shows what the containers of Pods see, which one worker writes.
 	viewed bool
 	// edits says that it is in the configuration, which is not edited then.
@@ -155,6 +160,7 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 	}
 	v.wrong = append(v.wrong, s.wrongStart(ctx, true, laterPod)...)
 	v.wrong = append(v.wrong, f.wrongView(there)...)
+	v.wrong = append(v.wrong, f.wrongHealth(there)...)
 	v.wrong = append(v.wrong, s.wrongStart(ctx, false, formerPod)...)
 	if told, err := s.told(ctx, strangeNode, healthyNode, newcomer, strangePod, configMap); err != nil || !told && !f.untold {
 		v.wrong = append(v.wrong, fmt.Sprintf("events: none tells of it: %v", err))
@@ -170,6 +176,17 @@ func (f *strangers) wrongView(there found) []string {
 	for uid, pod := range there.pods {
 		if _, err := os.Stat(filepath.Join(f.view, "pods", string(uid))); f.viewed && pod.Name == laterPod && err != nil {
 			return []string{"view: nothing shows what pod " + laterPod + " sees"}
+		}
+	}
+	return nil
+}
+
+// wrongHealth says whether the strange Pod shows the health of its device.
+func (f *strangers) wrongHealth(there found) []string {
+	shows := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
+	for _, pod := range there.pods {
+		if pod.Name == strangePod && f.showsHealth && !slices.ContainsFunc(pod.Status.ContainerStatuses, shows) {
+			return []string{"health: pod " + strangePod + " shows none"}
 		}
 	}
 	return nil
