@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -183,13 +182,22 @@ func (f *strangers) wrongView(there found) []string {
 
 // wrongHealth says whether the strange Pod shows the health of its device.
 func (f *strangers) wrongHealth(there found) []string {
-	shows := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
+	if !f.showsHealth {
+		return nil
+	}
 	for _, pod := range there.pods {
-		if pod.Name == strangePod && f.showsHealth && !slices.ContainsFunc(pod.Status.ContainerStatuses, shows) {
-			return []string{"health: pod " + strangePod + " shows none"}
+		if pod.Name != strangePod {
+			continue
+		}
+		for _, container := range pod.Status.ContainerStatuses {
+			for _, status := range container.AllocatedResourcesStatus {
+				if status.Resources[0].Health != corev1.ResourceHealthStatusUnknown {
+					return nil
+				}
+			}
 		}
 	}
-	return nil
+	return []string{"health: pod " + strangePod + " shows nothing of what its driver reports"}
 }
 
 // folder is the folder of the strange node, below which its files are.
