@@ -136,7 +136,7 @@ func (f *copies) disturb(ctx context.Context, s *site) error {
 	var copied, said bytes.Buffer
 	generate.Stdout, generate.Stderr = &copied, &said
 	if err := generate.Run(); err != nil {
-		return fmt.Errorf("copy a fleet with %s: %w: %s", f.oddNames(), err, said.String())
+		return fmt.Errorf("copy a fleet with %s: %w: %s", f, err, said.String())
 	}
 	f.said = said.String()
 	for _, line := range strings.Split(copied.String(), "\n") { // what is left out may be said in the copy itself
@@ -155,7 +155,8 @@ func (f *copies) disturb(ctx context.Context, s *site) error {
 	return err
 }
 
-func (f *copies) oddNames() string {
+// String says what is odd.
+func (f *copies) String() string {
 	var names []string
 	for _, odd := range f.odd {
 		names = append(names, odd.name)
@@ -203,12 +204,12 @@ func (f *copies) judge(ctx context.Context, s *site) verdict {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
 		if !nodes[name] && !strings.Contains(f.said, name) {
-			wrong = append(wrong, fmt.Sprintf("copy: node %s is not copied, and nothing says so; it has %s", name, f.oddNames()))
+			wrong = append(wrong, fmt.Sprintf("copy: node %s is not copied, and nothing says so; it has %s", name, f))
 		}
 	}
 	for key, want := range f.pools {
 		if got, ok := pools[key]; (!ok && want != "" || got != want) && !strings.Contains(f.said, key.name) {
-			wrong = append(wrong, fmt.Sprintf("copy: pool %+v has %q, want %q, and nothing says so; it has %s", key, got, want, f.oddNames()))
+			wrong = append(wrong, fmt.Sprintf("copy: pool %+v has %q, want %q, and nothing says so; it has %s", key, got, want, f))
 		}
 	}
 	slices.Sort(wrong)

@@ -65,6 +65,11 @@
 //
 //	go test ./faults -run TestSeeds -seed 123 -features restore
 //
+// What a seed draws of a feature is matched too, so this runs the seeds that draw a FIFO, and
+// passes over all others:
+//
+//	go test ./faults -run TestSeeds -seeds 50 -features 'strangers/.*FIFO'
+//
 // Package mutants proves that the seeds find what they are for: it puts faults that
 // kwok-dra once had back, one at a time, and a seed must fail.
 //

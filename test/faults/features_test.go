@@ -12,11 +12,13 @@ import (
 	"time"
 )
 
-var onlyFeatures = flag.String("features", "", "run those features whose names match this regular expression in each seed, and nothing else; all are "+strings.Join(featureNames(), ", "))
+var onlyFeatures = flag.String("features", "", "run in each seed those features that match this regular expression, and nothing else; each is NAME/WHAT, with what the seed has drawn, as in \"strangers/a FIFO\"; all names are "+strings.Join(featureNames(), ", "))
 
 // feature is something that the worlds of some seeds have besides: a file of its own
 // makes it, has it go wrong, and judges what becomes of it.
 type feature interface {
+	// String says what was drawn.
+	fmt.Stringer
 	// build makes what is there before anything goes wrong, and starts the sidecars.
 	build(ctx context.Context, s *site) error
 	// disturb has go wrong what the feature is for. It returns when that is over.
@@ -60,7 +62,9 @@ func featureNames() []string {
 func chosenKinds(seed uint64) []featureKind {
 	if *onlyFeatures != "" {
 		only := regexp.MustCompile(*onlyFeatures)
-		return slices.DeleteFunc(featureKinds(), func(k featureKind) bool { return !only.MatchString(k.name) })
+		return slices.DeleteFunc(featureKinds(), func(k featureKind) bool {
+			return !only.MatchString(k.name + "/" + k.draw(chanceOf(seed, k.name)).String())
+		})
 	}
 	return slices.DeleteFunc(featureKinds(), func(k featureKind) bool { return chanceOf(seed, "whether "+k.name).IntN(k.rare) > 0 })
 }

@@ -46,6 +46,9 @@ func newReplacements(random *rand.Rand) feature {
 	return f
 }
 
+// String says what becomes of the Pods.
+func (f *replacements) String() string { return fmt.Sprint(f.by) }
+
 func (f *replacements) pod(i int) string { return fmt.Sprint("replaced-", i) }
 
 func (f *replacements) build(ctx context.Context, s *site) error {

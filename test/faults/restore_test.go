@@ -25,6 +25,14 @@ func newRestore(random *rand.Rand) feature {
 	return &restore{again: random.IntN(3) == 0, all: templates{"gpu": {name: "gpu", driver: gpuDriver, kinds: []string{"a"}, device: "gpu", count: 8, revision: 1}}}
 }
 
+// String says whether there is a restart.
+func (f *restore) String() string {
+	if f.again {
+		return "a restart"
+	}
+	return "no restart"
+}
+
 func (f *restore) arguments(s *site) []string {
 	return []string{"--config", s.timing, "--config-map", namespace + "/" + configMap}
 }

@@ -36,6 +36,9 @@ func TestSeeds(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		t.Log(summary(all.results))
+		if *onlyFeatures != "" && !all.haveFeatures() {
+			t.Errorf("no seed that was run has a feature that matches -features %s", *onlyFeatures)
+		}
 	})
 	seeds := handOut(ctx, chosenSeeds())
 	for i := range *clusters {
@@ -59,6 +62,11 @@ func TestSeeds(t *testing.T) {
 type ran struct {
 	mu      sync.Mutex
 	results []result
+}
+
+// haveFeatures reports whether any seed had a feature.
+func (r *ran) haveFeatures() bool {
+	return slices.ContainsFunc(r.results, func(one result) bool { return len(one.disruptions) > 0 })
 }
 
 func (r *ran) add(one *result) {
@@ -103,7 +111,11 @@ func (r *result) tell(t *testing.T) {
 	t.Logf("seed %d: %d operations, %d changes, %d reads, %d writes, %d faults, %d sidecars, %s; %s; right after %.1f s; took %s",
 		r.seed, r.operations, r.touched, r.requests-r.writes, r.writes, r.faults, r.launched, r.disrupted(), strings.Join(r.edits, ", "), r.settled.Seconds(), r.took())
 	if r.err != nil {
-		t.Errorf("seed %d failed; again: go test ./faults -run TestSeeds -seed %d\n%v", r.seed, r.seed, r.err)
+		again := fmt.Sprintf("go test ./faults -run TestSeeds -seed %d", r.seed)
+		if *onlyFeatures != "" {
+			again += fmt.Sprintf(" -features %q", *onlyFeatures)
+		}
+		t.Errorf("seed %d failed; again: %s\n%v", r.seed, again, r.err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,14 +161,16 @@ func (s *site) wrongStart(ctx context.Context, want bool, names ...string) []str
 	return wrong
 }
 
-// told reports whether an event of a sidecar is about any of some objects.
+// told reports whether an event of a sidecar is about any of some objects. About Pods it speaks as
+// the kubelet, of which there is no other one.
 func (s *site) told(ctx context.Context, objects ...string) (bool, error) {
 	list, err := s.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
 		return false, fmt.Errorf("list events: %w", err)
 	}
 	return slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
-		return (e.ReportingController == "kwok-dra" || e.Source.Component == "kwok-dra") && slices.Contains(objects, e.InvolvedObject.Name)
+		isOurs := slices.Contains([]string{"kwok-dra", "kubelet"}, cmp.Or(e.ReportingController, e.Source.Component))
+		return isOurs && slices.Contains(objects, e.InvolvedObject.Name)
 	}), nil
 }
 

@@ -32,7 +32,7 @@ func allStrangers() []stranger {
 		return errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Truncate(path, 4<<30))
 	}
 	return []stranger{
-		{name: "a FIFO for the name of a node", do: putFile("node", fifo)},
+		{name: "a FIFO for the name of a node", do: putFile("node", fifo), again: true},
 		{name: "a FIFO for a checkpoint", do: putFile(checkpointFile, fifo), again: true},
 		{name: "a checkpoint without an end", do: putFile(checkpointFile, endless), again: true},
 		{name: "a FIFO for a CDI spec", do: putSpec(fifo), hasPod: true, viewed: true, untold: true},
@@ -40,14 +40,14 @@ func allStrangers() []stranger {
 		{name: "a huge checkpoint", do: putFile(checkpointFile, huge), again: true},
 		{name: "a checkpoint with null", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [null], "ClaimInfoStateList": [null]}`)), again: true},
 		{name: "a checkpoint without maps", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [{"ClaimUID": "x"}], "ClaimInfoStateList": [{"ClaimUID": "x", "ClaimName": "x", "Namespace": "y"}]}`)), again: true, untold: true},
-		{name: "plugins below a file", do: movePlugins(func(s *site) string { return filepath.Join(s.timing, "plugins") }), edits: true},
-		{name: "plugins with a long path", do: movePlugins(func(s *site) string { return filepath.Join(filepath.Dir(s.timing), strings.Repeat("long", 12)) }), edits: true},
+		{name: "plugins below a file", do: movePlugins(belowAFile), edits: true, untold: true},
+		{name: "plugins with a long path", do: movePlugins(withALongPath), edits: true},
 		{name: "a ConfigMap with binaryData", do: writeBinaryData, edits: true},
 		{name: "a template that indents", do: addTemplate(`{{ indent 400000000 \"\" }}`), edits: true},
 		{name: "a template of a million devices", do: addMillion, edits: true},
 		{name: "a plugin that does not register", do: withPlugin(failRegistration), hasPod: true},
 		{name: "a plugin that hangs", do: withPlugin(hang), hasPod: true, untold: true},
-		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, untold: true},
+		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, showsHealth: true, untold: true},
 	}
 }
 
@@ -93,11 +93,25 @@ func writeCheckpoint(data string) func(path string) error {
 }
 
 // movePlugins has the folders of nodes be somewhere where there can be none.
-func movePlugins(to func(s *site) string) func(ctx context.Context, s *site, f *strangers) error {
+func movePlugins(to func(s *site) (string, error)) func(ctx context.Context, s *site, f *strangers) error {
 	return func(ctx context.Context, s *site, f *strangers) error {
-		f.plugins = to(s)
+		var err error
+		if f.plugins, err = to(s); err != nil {
+			return err
+		}
 		return f.write(ctx, s, "")
 	}
+}
+
+// belowAFile is a path that is short enough, so that it is only found out when a node's folder is made.
+func belowAFile(s *site) (string, error) {
+	dir, err := s.makeDir()
+	file := filepath.Join(dir, "f")
+	return filepath.Join(file, "p"), errors.Join(err, os.WriteFile(file, nil, 0o600))
+}
+
+func withALongPath(s *site) (string, error) {
+	return filepath.Join(filepath.Dir(s.timing), strings.Repeat("long", 12)), nil
 }
 
 // writeBinaryData has the ConfigMap be what kubectl makes of a file that is not UTF-8.

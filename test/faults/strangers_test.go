@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // strangers is a node, a plugin or a document that does what nobody should. It costs its
@@ -31,6 +33,8 @@ type stranger struct {
 	untold bool
 	// hasPod says that it brings the Pod of its node.
 	hasPod bool
+	// showsHealth says that the Pod is to show the health of its device.
+	showsHealth bool
 	// viewed says that a folder shows what the containers of Pods see, which one worker writes.
 	viewed bool
 	// edits says that it is in the configuration, which is not edited then.
@@ -52,6 +56,8 @@ func newStrangers(random *rand.Rand) feature {
 		"gpu": {name: "gpu", driver: gpuDriver, kinds: []string{"a", strangerKind}, device: "gpu", count: 4, revision: 1},
 	}}
 }
+
+func (f *strangers) String() string { return f.name }
 
 func (f *strangers) arguments(s *site) []string {
 	arguments := []string{"--config", s.timing, "--config-map", namespace + "/" + configMap}
@@ -153,6 +159,7 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 	}
 	v.wrong = append(v.wrong, s.wrongStart(ctx, true, laterPod)...)
 	v.wrong = append(v.wrong, f.wrongView(there)...)
+	v.wrong = append(v.wrong, f.wrongHealth(there)...)
 	v.wrong = append(v.wrong, s.wrongStart(ctx, false, formerPod)...)
 	if told, err := s.told(ctx, strangeNode, healthyNode, newcomer, strangePod, configMap); err != nil || !told && !f.untold {
 		v.wrong = append(v.wrong, fmt.Sprintf("events: none tells of it: %v", err))
@@ -171,6 +178,26 @@ func (f *strangers) wrongView(there found) []string {
 		}
 	}
 	return nil
+}
+
+// wrongHealth says whether the strange Pod shows the health of its device.
+func (f *strangers) wrongHealth(there found) []string {
+	if !f.showsHealth {
+		return nil
+	}
+	for _, pod := range there.pods {
+		if pod.Name != strangePod {
+			continue
+		}
+		for _, container := range pod.Status.ContainerStatuses {
+			for _, status := range container.AllocatedResourcesStatus {
+				if status.Resources[0].Health != corev1.ResourceHealthStatusUnknown {
+					return nil
+				}
+			}
+		}
+	}
+	return []string{"health: pod " + strangePod + " shows nothing of what its driver reports"}
 }
 
 // folder is the folder of the strange node, below which its files are.

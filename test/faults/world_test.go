@@ -123,7 +123,7 @@ func worldOptions(stages []string) (cluster.Options, error) {
 		return options, err
 	}
 	if strings.HasPrefix(versions.Kubernetes, "v1.34.") || strings.HasPrefix(versions.Kubernetes, "v1.35.") {
-		options.FeatureGates = map[string]bool{"DRADeviceTaints": true} // which later releases have on
+		options.FeatureGates = map[string]bool{"DRADeviceTaints": true, "ResourceHealthStatus": true} // which later releases have on
 		options.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
 	}
 	return options, nil

@@ -85,11 +85,11 @@ func (s *suite) find(ctx context.Context, o *outcome, step *progress.Step) error
 }
 
 func (s *suite) failUnitTest(ctx context.Context, m mutant) error {
-	out, err := s.checkout.command(ctx, ".", "go", "test", "-count", "1", "-run", "^"+m.test+"$", m.unit).CombinedOutput()
-	switch {
+	out, err := s.checkout.command(ctx, ".", "go", "test", "-count", "1", "-timeout", "1m", "-run", "^"+m.test+"$", m.unit).CombinedOutput()
+	switch hangs := []byte("running tests:\n\t\t" + m.test); {
 	case err == nil:
 		return fmt.Errorf("%s of %s passes with the fault", m.test, m.unit)
-	case !bytes.Contains(out, []byte("--- FAIL: "+m.test)):
+	case !bytes.Contains(out, []byte("--- FAIL: "+m.test)) && !bytes.Contains(out, hangs):
 		return fmt.Errorf("run %s of %s: %w\n%s", m.test, m.unit, err, out)
 	}
 	return nil

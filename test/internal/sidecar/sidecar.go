@@ -125,18 +125,18 @@ func AddressIn(log string) string {
 }
 
 func (p *Process) ready(ctx context.Context) bool {
-	if p.URL == "" {
-		address := AddressIn(p.Log)
-		if address == "" {
-			return false
-		}
-		p.URL = "http://" + address
-	}
 	_, err := p.get(ctx, "/readyz")
 	return err == nil
 }
 
 func (p *Process) get(ctx context.Context, path string) ([]byte, error) {
+	if p.URL == "" {
+		address := AddressIn(p.Log)
+		if address == "" {
+			return nil, fmt.Errorf("ask %s for %s: it does not serve yet", p.name, path)
+		}
+		p.URL = "http://" + address
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for %s: %w", p.name, path, err)
