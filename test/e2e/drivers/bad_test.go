@@ -130,20 +130,28 @@ func hangsForDeletedPod(s *scene) {
 	}
 }
 
-// hangsForDeletedNode has a node go, and its folder with it, while its driver is asked.
+// hangsForDeletedNode has a node go while its driver is asked. The folder of the node stays as long as a
+// plugin listens there, and goes with the last one.
 func hangsForDeletedNode(s *scene) {
-	p := s.newPair("hangs-node")
-	p.bad.blocks(prepare)
-	p.createPod("bad", p.node, p.class)
-	p.bad.eventually(prepare, 1)
-	p.DeleteNode(p.node)
-	p.Eventually(harness.Patience, func() string {
-		if _, err := os.Stat(filepath.Join(p.plugins, p.node)); !os.IsNotExist(err) {
+	const node = "hangs-node"
+	good := s.newDriver(node)
+	bad, class := s.second(node)
+	bad.blocks(prepare)
+	s.createPod("bad", node, class)
+	bad.eventually(prepare, 1)
+	s.DeleteNode(node)
+	bad.eventually(prepare+failed, 1)
+	folder := filepath.Join(s.plugins, node)
+	require.DirExists(s, folder)
+	good.Stop()
+	bad.Stop()
+	s.Eventually(harness.Patience, func() string {
+		if _, err := os.Lstat(folder); !os.IsNotExist(err) {
 			return "the folder of the node is still there"
 		}
 		return ""
 	})
-	require.Equal(p, 1, p.bad.count(prepare))
+	require.Equal(s, 1, bad.count(prepare))
 }
 
 func dies(s *scene) {
