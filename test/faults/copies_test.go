@@ -139,7 +139,7 @@ func (f *copies) disturb(ctx context.Context, s *site) error {
 		return fmt.Errorf("copy a fleet with %s: %w: %s", f, err, said.String())
 	}
 	f.said = said.String()
-	for _, line := range strings.Split(copied.String(), "\n") { // what is left out may be said in the copy itself
+	for line := range strings.SplitSeq(copied.String(), "\n") { // what is left out may be said in the copy itself
 		if strings.HasPrefix(line, "#") {
 			f.said += line + "\n"
 		}
@@ -151,7 +151,7 @@ func (f *copies) disturb(ctx context.Context, s *site) error {
 		return fmt.Errorf("apply the copy: %w", err)
 	}
 	f.copied = true
-	_, err = s.start(ctx, 0, "--config", s.timing, "--enable-crds")
+	err = s.start(ctx, 0, "--config", s.timing, "--enable-crds")
 	return err
 }
 

@@ -104,7 +104,7 @@ func (f *crashes) build(ctx context.Context, s *site) (err error) {
 	if err := s.addNode(ctx, crashNode, map[string]string{kindLabel: "a"}); err != nil {
 		return err
 	}
-	if _, err := s.start(ctx, 0, f.arguments(s)...); err != nil {
+	if err := s.start(ctx, 0, f.arguments(s)...); err != nil {
 		return err
 	}
 	if err := f.bringBack(ctx, s); err != nil {

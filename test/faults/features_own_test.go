@@ -19,49 +19,60 @@ func TestFeaturesAreDrawn(t *testing.T) {
 		for _, k := range chosenKinds(seed + 1) {
 			total++
 			drawn[k.name]++
-			random := chanceOf(seed+1, k.name)
-			switch f := k.draw(random).(type) {
-			case *installations:
-				drawn[f.String()]++
-			case *strangers:
-				drawn[f.name]++
-			case *crashes:
-				drawn[f.String()]++
-			case *copies:
-				for _, odd := range f.odd {
-					drawn[odd.name]++
-				}
-			case *replacements:
-				for _, by := range f.by {
-					drawn[fmt.Sprint("replacement ", by)]++
-				}
+			for _, what := range partsOf(k.draw(chanceOf(seed+1, k.name))) {
+				drawn[what]++
 			}
 		}
 	}
 	for _, name := range featureNames() {
 		require.Greater(t, drawn[name], 20, name)
 	}
-	for _, one := range allStrangers() {
-		require.Positive(t, drawn[one.name], one.name)
-	}
-	for _, one := range oddities() {
-		require.Positive(t, drawn[one.name], one.name)
-	}
-	for _, owns := range []belonging{sharedPool, templateStatus, deviceClass} {
-		for _, both := range []bool{false, true} {
-			f := &installations{owns: owns, both: both}
-			require.Positive(t, drawn[f.String()], f)
-		}
-	}
-	for by := range replacementCount {
-		require.Positive(t, drawn[fmt.Sprint("replacement ", by)])
-	}
-	for _, real := range []bool{false, true} {
-		for _, by := range []string{byCrash, byWipe, byItsPod, byProcess} {
-			if f := (&crashes{real: real, by: by}); real == (by == byProcess) || by == byCrash {
-				require.Positive(t, drawn[f.String()], f)
-			}
-		}
+	for _, what := range allParts() {
+		require.Positive(t, drawn[what], what)
 	}
 	require.InDelta(t, enough, total, enough/3)
+}
+
+// partsOf are what a feature has drawn.
+func partsOf(f feature) (parts []string) {
+	switch f := f.(type) {
+	case *installations:
+		return []string{f.String()}
+	case *crashes:
+		return []string{f.String()}
+	case *strangers:
+		return []string{f.name}
+	case *copies:
+		for _, odd := range f.odd {
+			parts = append(parts, odd.name)
+		}
+	case *replacements:
+		for _, by := range f.by {
+			parts = append(parts, fmt.Sprint("replacement ", by))
+		}
+	}
+	return parts
+}
+
+// allParts are what features can draw.
+func allParts() (parts []string) {
+	for _, one := range allStrangers() {
+		parts = append(parts, one.name)
+	}
+	for _, one := range oddities() {
+		parts = append(parts, one.name)
+	}
+	for _, owns := range []belonging{sharedPool, templateStatus, deviceClass} {
+		parts = append(parts, (&installations{owns: owns}).String(), (&installations{owns: owns, both: true}).String())
+	}
+	for by := range replacementCount {
+		parts = append(parts, fmt.Sprint("replacement ", by))
+	}
+	for _, by := range []string{byCrash, byWipe, byItsPod} {
+		parts = append(parts, (&crashes{by: by}).String())
+	}
+	for _, by := range []string{byCrash, byProcess} {
+		parts = append(parts, (&crashes{real: true, by: by}).String())
+	}
+	return parts
 }

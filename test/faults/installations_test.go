@@ -101,8 +101,7 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 	if installation == second {
 		arguments = append(arguments, f.other...)
 	}
-	_, err = s.start(ctx, installation, arguments...)
-	return err
+	return s.start(ctx, installation, arguments...)
 }
 
 // build starts the first installation, with a node less than the second one gets: what
@@ -176,8 +175,8 @@ func (f *installations) disturb(ctx context.Context, s *site) error {
 	}
 	s.ends = append(s.ends, f.seen.stop)
 	if s.random.IntN(2) == 0 {
-		s.world.disturb([]*schedule{s.newSchedule(first), s.newSchedule(second)})
-		defer s.world.disturb(nil)
+		s.disturb([]*schedule{s.newSchedule(first), s.newSchedule(second)})
+		defer s.disturb(nil)
 	}
 	if err := f.startInstallation(ctx, s, second); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (f *replacements) build(ctx context.Context, s *site) error {
 	if err := s.addNode(ctx, replacedNode, map[string]string{kindLabel: "a"}); err != nil {
 		return err
 	}
-	if _, err := s.start(ctx, 0, "--config", s.timing, "--config-map", namespace+"/"+configMap); err != nil {
+	if err := s.start(ctx, 0, "--config", s.timing, "--config-map", namespace+"/"+configMap); err != nil {
 		return err
 	}
 	for i, by := range f.by {
@@ -93,13 +93,13 @@ func (f *replacements) disturb(ctx context.Context, s *site) error {
 		old := s.newSchedule(0)
 		old.phases, old.lag.resource = []phase{{length: stuck}}, ""
 		old.phases[0].chances[expired] = 1
-		s.world.disturb([]*schedule{old})
+		s.disturb([]*schedule{old})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	defer s.world.disturb(nil)
+	defer s.disturb(nil)
 	return await(ctx, "the sidecar does not see a Pod that came last", func(ctx context.Context) (bool, error) {
 		return len(s.wrongStart(ctx, true, "replaced-last")) == 0, nil
 	})
@@ -136,8 +136,9 @@ func (f *replacements) replace(ctx context.Context, s *site, i int) error {
 		return f.give(ctx, s, pod, 10+i)
 	case anew:
 		return f.give(ctx, s, pod, i)
+	case withoutClaims, heldWithoutClaims:
+		pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources = nil, corev1.ResourceRequirements{}
 	}
-	pod.Spec.ResourceClaims, pod.Spec.Containers[0].Resources = nil, corev1.ResourceRequirements{}
 	return persist(ctx, func(ctx context.Context) error {
 		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 		return err

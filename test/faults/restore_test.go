@@ -49,7 +49,7 @@ func (f *restore) build(ctx context.Context, s *site) error {
 			return err
 		}
 	}
-	if _, err := s.start(ctx, 0, f.arguments(s)...); err != nil {
+	if err := s.start(ctx, 0, f.arguments(s)...); err != nil {
 		return err
 	}
 	return f.give(ctx, s, "early", 0)

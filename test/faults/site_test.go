@@ -69,12 +69,12 @@ func (s *site) writeConfiguration(all templates) (string, error) {
 }
 
 // start starts a sidecar in a place, and waits until it is ready.
-func (s *site) start(ctx context.Context, number int, arguments ...string) (*sidecar.Process, error) {
+func (s *site) start(ctx context.Context, number int, arguments ...string) error {
 	process, err := s.launchWith(number, arguments...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return process, process.WaitReady(ctx)
+	return process.WaitReady(ctx)
 }
 
 // startAgain kills the only sidecar, and starts it again.
@@ -82,8 +82,7 @@ func (s *site) startAgain(ctx context.Context, arguments ...string) error {
 	if err := s.all[0].process.Kill(); err != nil {
 		return err
 	}
-	_, err := s.start(ctx, 0, arguments...)
-	return err
+	return s.start(ctx, 0, arguments...)
 }
 
 // addNode creates a node.

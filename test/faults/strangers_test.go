@@ -94,7 +94,7 @@ func (f *strangers) build(ctx context.Context, s *site) (err error) {
 			return err
 		}
 	}
-	if _, err := s.start(ctx, 0, f.arguments(s)...); err != nil {
+	if err := s.start(ctx, 0, f.arguments(s)...); err != nil {
 		return err
 	}
 	return s.allocate(ctx, boundPod(formerPod, healthyNode), device{gpuDriver, healthyNode, "gpu-0"})

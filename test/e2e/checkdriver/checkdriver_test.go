@@ -106,6 +106,17 @@ func outcomes(report checkdriver.Report, outcome string) []string {
 // quick leaves out the statement for which drivers have 30 s.
 const quick = "^(registers|publishes|prepare|unprepare|cdi|restart|reboot|kill|rolling|stops|slices-away)"
 
+// limitsOf are the statements for a broken driver, and the time that they have.
+func limitsOf(mode string) (only, limit string) {
+	switch mode { // these two are waited for until the time is up
+	case broken.IncompletePool:
+		return quick, "30s"
+	case broken.PublishOnce:
+		return "registers|publishes|slices|rolling|stops", "30s"
+	}
+	return quick, "1m"
+}
+
 func TestCheckDriver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -120,13 +131,7 @@ func TestCheckDriver(t *testing.T) {
 		for mode, statement := range statements {
 			t.Run(mode, func(t *testing.T) {
 				t.Parallel()
-				only, limit := quick, "1m"
-				switch mode { // these two are waited for until the time is up
-				case broken.IncompletePool:
-					limit = "30s"
-				case broken.PublishOnce:
-					only, limit = "registers|publishes|slices|rolling|stops", "30s"
-				}
+				only, limit := limitsOf(mode)
 				report, code := r.check(t, "--only", only, "--timeout", limit, "--", "--break", mode)
 				require.Equal(t, 1, code, "%+v", report)
 				require.Equal(t, []string{statement}, outcomes(report, "FAILED"), "%+v", report)
