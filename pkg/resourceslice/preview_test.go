@@ -161,9 +161,11 @@ func TestPreviewBesideAnotherInstallation(t *testing.T) {
 		want    string
 		problem string
 	}{
-		"no template of its own": {func(w *world) installation.ID { return "b/kwok-dra" }, "", "map[create:1]", ""},
-		"one for the same pool": {func(w *world) installation.ID { return "b/kwok-dra" }, inZone2, "map[create:1]",
-			`pool net of driver d belongs to installation "kube-system/kwok-dra (labels zone=z1)" of kwok-dra, and installation "b/kwok-dra" leaves it alone`},
+		"no template of its own": {func(*world) installation.ID { return "b/kwok-dra" }, "", "map[create:1]", ""},
+		"one for the same pool": {
+			func(*world) installation.ID { return "b/kwok-dra" }, inZone2, "map[create:1]",
+			`pool net of driver d belongs to installation "kube-system/kwok-dra (labels zone=z1)" of kwok-dra, and installation "b/kwok-dra" leaves it alone`,
+		},
 		"not known": {func(*world) installation.ID { return installation.Unknown }, "", "map[create:1]", ""},
 		"its own":   {func(w *world) installation.ID { return installation.Of(&w.list(w.t)[0]) }, "", "map[create:1 delete:1]", ""},
 	} {

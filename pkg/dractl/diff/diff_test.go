@@ -101,7 +101,9 @@ func TestInstallationOf(t *testing.T) {
 			"", []*resourcev1.ResourceSlice{recorded("a", "", "node"), recorded("b", "ns/kwok-dra (labels zone=z1)", ""), recorded("c", "ns/kwok-dra", "")}, "ns/kwok-dra", "",
 		},
 		"unknown": {
-			"", []*resourcev1.ResourceSlice{recorded("a", "mine", "node"), recorded("b", "yours", "node")}, installation.Unknown,
+			"",
+			[]*resourcev1.ResourceSlice{recorded("a", "mine", "node"), recorded("b", "yours", "node")},
+			installation.Unknown,
 			`give --installation to say which one is meant, of "mine", "yours"`,
 		},
 	} {

@@ -38,13 +38,13 @@ func (c *command) installationOf(existing []*resourcev1.ResourceSlice, nodes []*
 			bySelection[id] = true
 		}
 	}
-	for _, candidates := range []map[installation.ID]bool{ofNodes, bySelection} {
-		if len(candidates) == 1 {
-			return slices.Collect(maps.Keys(candidates))[0]
-		}
-	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return ""
+	case len(ofNodes) == 1:
+		return slices.Collect(maps.Keys(ofNodes))[0]
+	case len(bySelection) == 1:
+		return slices.Collect(maps.Keys(bySelection))[0]
 	}
 	var names []string
 	for id := range all {

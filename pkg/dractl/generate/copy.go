@@ -63,6 +63,15 @@ func (c *command) copy(ctx context.Context) error {
 	return c.print(ctx, objects, copied.nodes)
 }
 
+// leftOutOfGoneNode says that a pool is left out since its Node is gone.
+func leftOutOfGoneNode(p *pool) leftOut {
+	left := leftOutPool(p, errors.New("its Node is not there"))
+	if p.node() != p.name {
+		left.name += " on " + p.node()
+	}
+	return left
+}
+
 // copyFleet copies all that can be copied, and says what is left out and why.
 func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *account, []string, error) {
 	account := newAccount(read)
@@ -90,11 +99,7 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	pools = slices.DeleteFunc(pools, func(p *pool) bool {
 		isGone := p.node() != "" && !names[p.node()]
 		if isGone {
-			gone := leftOutPool(p, errors.New("its Node is not there"))
-			if p.node() != p.name {
-				gone.name += " on " + p.node()
-			}
-			account.left = append(account.left, gone)
+			account.left = append(account.left, leftOutOfGoneNode(p))
 		}
 		return isGone
 	})

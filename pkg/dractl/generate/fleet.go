@@ -36,23 +36,25 @@ func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool
 		}
 		kept = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool { return f.failed[p] != nil })
 		differ, notes, err := f.compare(ctx, kept)
-		if err != nil || ctx.Err() != nil {
-			return nil, nil, nil, nil, cmp.Or(ctx.Err(), err)
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return nil, nil, nil, nil, err
 		}
 		maps.Copy(differ, f.failed)
 		if len(differ) == 0 {
 			return f, kept, left, notes, nil
 		}
 		if len(pools) > 1 {
-			if differ, err = failAlone(ctx, m, nodes, differ); err != nil {
-				return nil, nil, nil, nil, err
-			}
+			differ, err = failAlone(ctx, m, nodes, differ)
+		}
+		if err != nil {
+			return nil, nil, nil, nil, err
 		}
 		pools = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool {
-			if reason := differ[p]; reason != nil {
+			reason, isLeft := differ[p]
+			if isLeft {
 				left = append(left, leftOutPool(p, reason))
 			}
-			return differ[p] != nil
+			return isLeft
 		})
 	}
 }
