@@ -214,7 +214,7 @@ func endsWithin(process *sidecar.Process, limit time.Duration) error {
 // clear leaves an empty cluster.
 func (s *site) clear(ctx context.Context) error {
 	var errs []error
-	s.world.disturb(nil)
+	s.disturb(nil)
 	processes, logs := s.takeAll()
 	for _, process := range processes {
 		errs = append(errs, endsWithin(process, s.run.within))
