@@ -63,16 +63,13 @@ func Files(folder string) (sets.Set[string], error) {
 // Specs are those of a folder.
 type Specs []Spec
 
-// Read reads the specs in a folder. Links out of it are refused.
-func Read(folder string) (Specs, error) { return ReadIn(folder, folder) }
-
-// ReadIn reads the specs in a folder, in the order of their names. A file that the driver has just
+// Read reads the specs in a folder, in the order of their names. A file that the driver has just
 // removed is passed over. The drivers of a node share the folder, so the error names each file that
 // is no spec, and the specs in all others are there: as container runtimes do it.
 //
 // A symbolic link may lead to another file below root, such as to one that the driver keeps elsewhere
 // in the folder of its node, and nowhere else: kwok-dra may read what a driver may not.
-func ReadIn(root, folder string) (Specs, error) {
+func Read(root, folder string) (Specs, error) {
 	files, err := Files(folder)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 )
 
+// readAlone reads the specs in a folder from which no link may lead out.
+func readAlone(folder string) (Specs, error) { return Read(folder, folder) }
+
 // folderOf is a folder with files.
 func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
@@ -27,7 +30,7 @@ func folderOf(t *testing.T, files map[string]string) string {
 
 func TestInjections(t *testing.T) {
 	t.Parallel()
-	specs, err := Read(folderOf(t, map[string]string{
+	specs, err := readAlone(folderOf(t, map[string]string{
 		"a.json": `{"cdiVersion": "0.6.0", "kind": "a.com/gpu", "containerEdits": {"env": ["ALL=1"], "hooks": [{"hookName": "prestart", "path": "/x"}]},
   "devices": [{"name": "0", "containerEdits": {"env": ["GPU=0"], "deviceNodes": [{"path": "/dev/gpu0", "major": 195, "minor": 0, "fileMode": 438, "uid": 0}]}}, {"name": "1", "containerEdits": {"env": ["GPU=1"]}}]}`,
 		"d.yaml":    "cdiVersion: 0.6.0\nkind: a/d\ndevices: [{name: e, containerEdits: {mounts: [{hostPath: /a, containerPath: /b, options: [ro]}]}}]\n",
@@ -58,13 +61,13 @@ func TestRefused(t *testing.T) {
 		"kind: a/f": "CDI spec f.yaml has no cdiVersion, or is no YAML",
 		"{":         "CDI spec f.yaml has no cdiVersion, or is no YAML",
 	} {
-		_, err := Read(folderOf(t, map[string]string{"f.yaml": content}))
+		_, err := readAlone(folderOf(t, map[string]string{"f.yaml": content}))
 		require.EqualError(t, err, want)
 	}
-	_, err := Read(filepath.Join(t.TempDir(), "none"))
+	_, err := readAlone(filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "list CDI specs: ")
 
-	specs, err := Read(folderOf(t, map[string]string{"f.yaml": "{cdiVersion: 0.6.0, kind: a/b, devices: [{name: c, containerEdits: {env: 1}}]}"}))
+	specs, err := readAlone(folderOf(t, map[string]string{"f.yaml": "{cdiVersion: 0.6.0, kind: a/b, devices: [{name: c, containerEdits: {env: 1}}]}"}))
 	require.NoError(t, err)
 	_, err = specs.Injections([]string{"a/b=c"})
 	require.ErrorContains(t, err, "read containerEdits of CDI device a/b=c: ")
@@ -89,7 +92,7 @@ func TestReadOthers(t *testing.T) {
 		require.NoError(t, os.Mkdir(folder, 0o755))
 		require.NoError(t, put(folder))
 		require.NoError(t, write(folder, "b.yaml", []byte(spec)))
-		specs, err := Read(folder)
+		specs, err := readAlone(folder)
 		require.ErrorContains(t, err, want)
 		require.Len(t, specs, 1, want)
 		require.NoError(t, specs.Check([]string{"a/b=c"}))
@@ -108,7 +111,7 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	require.NoError(t, os.Symlink("../kept", filepath.Join(folder, "a.json")))
 	require.NoError(t, os.Symlink(filepath.Join(root, "kept"), filepath.Join(folder, "b.json")))
-	specs, err := ReadIn(root, folder)
+	specs, err := Read(root, folder)
 	require.NoError(t, err)
 	require.Len(t, specs, 2)
 }
@@ -121,7 +124,7 @@ func TestMuch(t *testing.T) {
 	for i := range mostInAll/mostInFile + 1 {
 		require.NoError(t, write(folder, fmt.Sprintf("%02d.yaml", i), []byte(large)))
 	}
-	specs, err := Read(folder)
+	specs, err := readAlone(folder)
 	require.ErrorContains(t, err, "read CDI specs: those up to 16.yaml have more than 16777216 bytes")
 	require.Len(t, specs, mostInAll/mostInFile)
 }

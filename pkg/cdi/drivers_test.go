@@ -37,7 +37,7 @@ func TestDrivers(t *testing.T) {
 			ids, ok := returned[result.Device]
 			return ids, ok
 		},
-		Specs: func() (Specs, error) { return Read(folder) },
+		Specs: func() (Specs, error) { return readAlone(folder) },
 		Host:  func(path string) string { return "/host" + path },
 	}
 	injections, err := d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "template"}, {Device: "none"}, {Device: "one"}})
@@ -57,7 +57,7 @@ func TestDrivers(t *testing.T) {
 	require.NoError(t, err, "another driver's mistake")
 	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "unknown"}})
 	require.ErrorContains(t, err, "another.json: it is a FIFO")
-	d.Specs = func() (Specs, error) { return Read(filepath.Join(folder, "none")) }
+	d.Specs = func() (Specs, error) { return readAlone(filepath.Join(folder, "none")) }
 	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "one"}})
 	require.ErrorContains(t, err, "list CDI specs")
 	_, err = d.Injections(nil, nil, []*resourcev1.DeviceRequestAllocationResult{{Device: "none"}})

@@ -41,7 +41,7 @@ func (k *Kubelets) View(fake *corev1.Node, others containerview.Drivers) contain
 	return &cdi.Drivers{
 		Drivers:  others,
 		Returned: n.claims.CDIDevices,
-		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.ReadIn(n.root.Path, n.root.CDI()) }),
+		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read(n.root.Path, n.root.CDI()) }),
 		Host:     n.root.OnHost,
 	}
 }

@@ -48,7 +48,7 @@ func cdiResolves(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	specs, err := cdi.ReadIn("/", w.cdi()) // a driver on a kubelet may link them anywhere
+	specs, err := cdi.Read("/", w.cdi()) // a driver on a kubelet may link them anywhere
 	if err != nil {
 		return err
 	}

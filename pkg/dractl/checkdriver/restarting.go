@@ -61,7 +61,7 @@ func rebootPrepare(ctx context.Context, w *world) error {
 	if err != nil {
 		return fmt.Errorf("prepare again: %w", err)
 	}
-	specs, err := cdi.ReadIn("/", w.cdi())
+	specs, err := cdi.Read("/", w.cdi())
 	if err != nil {
 		return err
 	}

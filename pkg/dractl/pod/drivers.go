@@ -76,7 +76,7 @@ func (d *drivers) all() containerview.Drivers {
 	return &cdi.Drivers{
 		Drivers:  d,
 		Returned: d.returned.CDIDevices,
-		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.ReadIn("/", d.specs) }),
+		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read("/", d.specs) }),
 	}
 }
 
