@@ -142,7 +142,7 @@ func hangsForDeletedNode(s *scene) {
 	s.DeleteNode(node)
 	bad.eventually(prepare+failed, 1)
 	folder := filepath.Join(s.plugins, node)
-	require.DirExists(s, folder)
+	require.DirExists(s, filepath.Join(folder, "plugins"))
 	good.Stop()
 	bad.Stop()
 	s.Eventually(harness.Patience, func() string {
