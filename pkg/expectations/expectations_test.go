@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,14 +157,14 @@ func TestRestoredBackup(t *testing.T) {
 				e := New[string, string]()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				requeues := 0
-				go e.Run(ctx, func(string) { requeues++ })
+				var requeues atomic.Int32
+				go e.Run(ctx, func(string) { requeues.Add(1) })
 				e.Expect("n", "a")
 				answer(e)
 				require.False(t, requeued(e.Observed("n", "a", "5")))
 				time.Sleep(Limit)
 				synctest.Wait()
-				require.Equal(t, 1, requeues)
+				require.EqualValues(t, 1, requeues.Load())
 				require.Zero(t, e.Wait("n"))
 				require.True(t, requeued(e.Observed("n", "a", "6")))
 				require.Empty(t, e.keys)

@@ -3,7 +3,9 @@ package plugin
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +20,23 @@ import (
 type patient struct {
 	Plugin
 	began time.Time
-	told  []string
+
+	mu   sync.Mutex
+	told []string
+}
+
+// hasTold is what was told so far.
+func (p *patient) hasTold() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.told)
+}
+
+// countDevices is how many devices are remembered.
+func (p *patient) countDevices() int {
+	p.health.mu.Lock()
+	defer p.health.mu.Unlock()
+	return len(p.health.devices)
 }
 
 // report takes a report of devices, each "name=message", that holds for some seconds.
@@ -38,6 +56,8 @@ func (p *patient) report(status healthv1.HealthStatus, seconds int64, devices ..
 // tell notes the time and the health of the device a.
 func (p *patient) tell() {
 	reported, _ := p.HealthOf(Device{"p", "a"})
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.told = append(p.told, fmt.Sprintf("%s %s", time.Since(p.began), reported.Status))
 }
 
@@ -50,6 +70,12 @@ func inBubble(t *testing.T, test func(t *testing.T, p *patient)) {
 		test(t, p)
 		p.health.clear()
 	})
+}
+
+// letPass lets time pass, and all happen that is due meanwhile.
+func letPass(duration time.Duration) {
+	time.Sleep(duration)
+	synctest.Wait()
 }
 
 // TestStaleIsTold: each report goes out of date when it says so, whatever others say, and that is told once.
@@ -66,14 +92,14 @@ func TestStaleIsTold(t *testing.T) {
 		"left out while others are reported": {func(p *patient) {
 			p.report(healthv1.HealthStatus_HEALTHY, 0, "a", "b")
 			for range 60 {
-				time.Sleep(time.Second)
+				letPass(time.Second)
 				p.report(healthv1.HealthStatus_HEALTHY, 0, "b")
 			}
 		}, []string{"0s Healthy", "30s Unknown", "1m30s Unknown"}},
 		"renewed": {func(p *patient) {
 			for range 3 {
 				p.report(healthv1.HealthStatus_HEALTHY, 0, "a")
-				time.Sleep(20 * time.Second)
+				letPass(20 * time.Second)
 			}
 		}, []string{"0s Healthy", "1m10s Unknown"}},
 		"never": {func(p *patient) { p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, "a") }, []string{"0s Healthy"}},
@@ -81,8 +107,8 @@ func TestStaleIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, p *patient) {
 				test.reports(p)
-				time.Sleep(time.Hour)
-				require.Equal(t, test.want, p.told)
+				letPass(time.Hour)
+				require.Equal(t, test.want, p.hasTold())
 			})
 		})
 	}
@@ -94,17 +120,16 @@ func TestFlappingIsHeldBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *patient) {
 		for range 10_000 {
 			p.report(healthv1.HealthStatus_HEALTHY, 0, "a")
-			time.Sleep(time.Millisecond)
+			letPass(time.Millisecond)
 			p.report(healthv1.HealthStatus_UNHEALTHY, 0, "a")
-			time.Sleep(time.Millisecond)
+			letPass(time.Millisecond)
 		}
-		time.Sleep(15 * time.Second)
-		require.Len(t, p.told, 6, p.told)
-		require.Equal(t, "25s Unhealthy", p.told[5])
-		p.told = nil
-		time.Sleep(time.Minute)
+		letPass(15 * time.Second)
+		require.Len(t, p.hasTold(), 6, p.hasTold())
+		require.Equal(t, "25s Unhealthy", p.hasTold()[5])
+		letPass(time.Minute)
 		p.report(healthv1.HealthStatus_HEALTHY, 0, "a")
-		require.Equal(t, []string{"49.999s Unknown", "1m35s Healthy"}, p.told, "at once after a quiet time")
+		require.Equal(t, []string{"49.999s Unknown", "1m35s Healthy"}, p.hasTold()[6:], "at once after a quiet time")
 	})
 }
 
@@ -120,11 +145,11 @@ func TestDevicesAreForgotten(t *testing.T) {
 		inBubble(t, func(t *testing.T, p *patient) {
 			for i := range 100 {
 				p.report(healthv1.HealthStatus_HEALTHY, 0, batch(i, 100)...)
-				time.Sleep(time.Minute)
-				require.LessOrEqual(t, len(p.health.devices), 600)
+				letPass(time.Minute)
+				require.LessOrEqual(t, p.countDevices(), 600)
 			}
-			time.Sleep(forgottenAfter)
-			require.Empty(t, p.health.devices)
+			letPass(forgottenAfter)
+			require.Zero(t, p.countDevices())
 			require.False(t, p.ReportsHealth())
 		})
 	})
@@ -132,9 +157,9 @@ func TestDevicesAreForgotten(t *testing.T) {
 		inBubble(t, func(t *testing.T, p *patient) {
 			for i := range 5 {
 				p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, batch(i, mostDevices/4)...)
-				time.Sleep(time.Second)
+				letPass(time.Second)
 			}
-			require.Len(t, p.health.devices, mostDevices)
+			require.Equal(t, mostDevices, p.countDevices())
 			_, known := p.HealthOf(Device{"p", "0-0"})
 			require.False(t, known, "the oldest make room")
 			_, known = p.HealthOf(Device{"p", "4-0"})
@@ -144,7 +169,7 @@ func TestDevicesAreForgotten(t *testing.T) {
 	t.Run("long names", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, p *patient) {
 			p.report(healthv1.HealthStatus_HEALTHY, 0, strings.Repeat("x", 64))
-			require.Empty(t, p.health.devices)
+			require.Zero(t, p.countDevices())
 		})
 	})
 }
