@@ -54,17 +54,27 @@ func (o *observer) publishedLive(ctx context.Context, set *config.Set, node *cor
 	return false, nil
 }
 
-// actsFor reports whether this replica acts for a Pod with those claims: for one
-// with a claim that Pods on several nodes can use the leader acts, for others the
-// replica that acts for the node. So only one replica writes to a claim.
+// actsFor reports whether this replica acts for a Pod with those claims: for one with a claim that Pods on
+// several nodes can use the leader acts, for others the replica that acts for the node. So only one replica
+// writes to a claim. Real drivers write to theirs themselves, and only the replica of their node reaches them.
 func (o *observer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
-	ofSeveralNodes := func(claim *resourcev1.ResourceClaim) bool {
-		return claim.Status.Allocation != nil && plan.NodeOf(claim) == ""
-	}
-	if slices.ContainsFunc(claims, ofSeveralNodes) {
+	if slices.ContainsFunc(claims, func(claim *resourcev1.ResourceClaim) bool {
+		return claim.Status.Allocation != nil && plan.NodeOf(claim) == "" && !o.isOfRealDrivers(claim)
+	}) {
 		return o.Owner.Leads()
 	}
 	return o.Owner.Acts(node.Name, true)
+}
+
+// isOfRealDrivers reports whether no device of an allocated claim is of a template, while real drivers can register.
+func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
+	set := o.Config.Current()
+	if set == nil || o.Kubelets == nil || !o.Kubelets.Enabled() {
+		return false
+	}
+	return !slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return set.HasDriver(r.Driver)
+	})
 }
 
 // unknown asks for the Pods that a claim is reserved for and that the cache does not have.

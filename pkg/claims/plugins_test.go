@@ -1,11 +1,8 @@
 package claims
 
 import (
-	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
 // flapping are Kubelets with a plugin of the driver d, which says of its devices that they are healthy or not.
@@ -59,17 +55,9 @@ func TestPluginThatFlaps(t *testing.T) {
 		run(pod)
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}}
 		w := idleWorld(t, template("e", ""), newNode("n"), pod, allocated("c", pod))
-		require.NoError(t, w.managed.Complete())
-		caches := observe.New(w.server, &w.managed)
-		caches.DriverPods.Follow(w.store)
 		f := &flapping{}
-		w.controller = New(Options{Client: w.server, Config: w.store, Caches: caches, Events: w.events, Kubelets: f})
-		ctx, cancel := context.WithCancel(quiet(t))
-		var running sync.WaitGroup
-		running.Go(func() { caches.Run(ctx) })
-		running.Go(func() { w.controller.Run(ctx, 4) })
-		t.Cleanup(func() { cancel(); running.Wait() })
-		synctest.Wait()
+		w.kubelets = f
+		w.start()
 		w.wrote("health p")
 		f.healthy.Store(true)
 		f.node("n")

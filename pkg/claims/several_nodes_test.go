@@ -51,6 +51,27 @@ func TestAllocationThatIsSeenAfterThePod(t *testing.T) {
 	})
 }
 
+// TestRealDriversOfSeveralNodes: only the replica of a node reaches the drivers there, also where Pods on
+// several nodes can use their devices.
+func TestRealDriversOfSeveralNodes(t *testing.T) {
+	for name, test := range map[string]struct{ template, leaderWrites string }{
+		"of a real driver": {template("e", ""), ""},
+		"of a template":    {fabric(""), "ready p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				pod := newPod("p", "c")
+				claim := allocated("c", pod)
+				allocateToAll(claim)
+				w := idleWorld(t, test.template, newNode("n"), pod, claim)
+				w.owner, w.kubelets = leader(), &flapping{}
+				w.start()
+				w.wrote(test.leaderWrites)
+			})
+		})
+	}
+}
+
 // TestClaimOfADeletedNode: another replica acted for the node. What is left of it is the
 // leader's, whose watch of Pods lags.
 func TestClaimOfADeletedNode(t *testing.T) {

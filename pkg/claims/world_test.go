@@ -37,6 +37,7 @@ type world struct {
 	owner      *shard.Owner
 	controller *Controller
 	measures   *kubeletmetrics.Metrics
+	kubelets   Kubelets
 	stop       func()
 }
 
@@ -76,7 +77,7 @@ func (w *world) start() {
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
 	caches.DriverPods.Follow(w.store)
-	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, KubeletMetrics: w.measures})
+	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, Kubelets: w.kubelets, KubeletMetrics: w.measures})
 	w.controller = controller
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	var running sync.WaitGroup

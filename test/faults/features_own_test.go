@@ -40,6 +40,8 @@ func partsOf(f feature) (parts []string) {
 		return []string{f.String()}
 	case *crashes:
 		return []string{f.String()}
+	case *handOvers:
+		return []string{fmt.Sprint("moves ", f.moves), fmt.Sprint("only ", f.only), fmt.Sprint("again ", f.again)}
 	case *strangers:
 		return []string{f.name}
 	case *copies:
@@ -74,5 +76,9 @@ func allParts() (parts []string) {
 	for _, by := range []string{byCrash, byProcess} {
 		parts = append(parts, (&crashes{real: true, by: by}).String())
 	}
+	for moves := range 3 {
+		parts = append(parts, fmt.Sprint("moves ", moves+1))
+	}
+	parts = append(parts, "only true", "only false", "again true", "again false")
 	return parts
 }

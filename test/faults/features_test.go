@@ -45,6 +45,7 @@ func featureKinds() []featureKind {
 		{"restore", 8, newRestore},
 		{"replacements", 5, newReplacements},
 		{"crashes", 4, newCrashes},
+		{"handovers", 8, newHandOvers},
 		{"copies", 6, newCopies},
 	}
 }

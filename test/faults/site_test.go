@@ -94,8 +94,14 @@ func (s *site) addNode(ctx context.Context, name string, labels map[string]strin
 type device struct{ driver, pool, name string }
 
 // allocate makes a Pod on its node with a claim that has devices, in the scheduler's place: it
-// is bound when its claim is allocated, so that nothing is wrong with it in between.
+// is bound when its claim is allocated, so that nothing is wrong with it in between. Any node
+// reaches the devices.
 func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices ...device) error {
+	return c.allocateOn(ctx, nil, pod, devices...)
+}
+
+// allocateOn is allocate of devices that some nodes reach.
+func (c clients) allocateOn(ctx context.Context, nodes *corev1.NodeSelector, pod *corev1.Pod, devices ...device) error {
 	pods, claims := c.client.CoreV1().Pods(namespace), c.client.ResourceV1().ResourceClaims(namespace)
 	name := *pod.Spec.ResourceClaims[0].ResourceClaimName
 	claim, err := claims.Create(ctx, &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec([]string{"gpu"})}, metav1.CreateOptions{})
@@ -108,7 +114,7 @@ func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices ...devic
 	if err != nil {
 		return fmt.Errorf("create pod: %w", err)
 	}
-	allocation := &resourcev1.AllocationResult{}
+	allocation := &resourcev1.AllocationResult{NodeSelector: nodes}
 	for _, d := range devices {
 		allocation.Devices.Results = append(allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
 			Request: "gpu", Driver: d.driver, Pool: d.pool, Device: d.name,
@@ -124,6 +130,12 @@ func (c clients) allocate(ctx context.Context, pod *corev1.Pod, devices ...devic
 		return fmt.Errorf("bind pod: %w", err)
 	}
 	return nil
+}
+
+// onlyNode selects one node, as the scheduler does for a device of a pool of that node.
+func onlyNode(name string) *corev1.NodeSelector {
+	match := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{match}}}}
 }
 
 // finish has a Pod succeed.
