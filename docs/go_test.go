@@ -57,7 +57,7 @@ func TestGoCodeCompiles(t *testing.T) {
 			count++
 			code := strings.ReplaceAll(block[1], envtestPath, "github.com/kwok-dra/kwok-dra/docs/testdata-of-pages/envtest")
 			require.Regexp(t, `(?m)^package `, code, "%s has a fragment of Go: make it a file that a reader can save", page)
-			add(fmt.Sprintf("block%d/page_test.go", count), code)
+			add(fmt.Sprintf("block%d/page.go", count), code)
 		}
 	}
 	require.Positive(t, count)
@@ -65,7 +65,7 @@ func TestGoCodeCompiles(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(file, encoded, 0o600))
-	arguments := []string{"vet", "-overlay", file}
+	arguments := []string{"build", "-overlay", file}
 	for i := range count {
 		arguments = append(arguments, fmt.Sprintf("./docs/testdata-of-pages/block%d", i+1))
 	}
