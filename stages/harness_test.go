@@ -47,7 +47,7 @@ var (
 	notStages = []string{"kustomization.yaml", "kwok-dra-configuration.yaml"}
 
 	generalStages = []string{general.NodeDRAPluginRegister, general.NodeDRAPluginUnregister, general.NodeDRAPluginWipe}
-	chaosStages   = []string{chaos.NodeDRAPluginCrash, chaos.NodeKubeletRestart, chaos.NodeKubeletRestartReset}
+	chaosStages   = []string{chaos.NodeDRAPluginCrash, chaos.NodeKubeletRestart, chaos.NodeKubeletRestartReset, chaos.NodeUnreachable, chaos.NodeCrash, chaos.NodeBoot}
 
 	podFastStages    = []string{podfast.PodReady}
 	podGeneralStages = []string{

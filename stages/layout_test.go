@@ -60,6 +60,9 @@ func TestEmbeddedIsTheFile(t *testing.T) {
 		"node/chaos/node-dra-plugin-crash.yaml":        chaos.NodeDRAPluginCrash,
 		"node/chaos/node-kubelet-restart.yaml":         chaos.NodeKubeletRestart,
 		"node/chaos/node-kubelet-restart-reset.yaml":   chaos.NodeKubeletRestartReset,
+		"node/chaos/node-unreachable.yaml":             chaos.NodeUnreachable,
+		"node/chaos/node-crash.yaml":                   chaos.NodeCrash,
+		"node/chaos/node-boot.yaml":                    chaos.NodeBoot,
 
 		"pod/fast/pod-ready.yaml":                       podfast.PodReady,
 		"pod/general/pod-create.yaml":                   podgeneral.PodCreate,

@@ -94,16 +94,3 @@ func unpublished() []string {
 	}
 	return all
 }
-
-// buildCommands builds commands of the checkout, and returns their paths by their names.
-func (w *world) buildCommands(ctx context.Context, names ...string) (map[string]string, error) {
-	programs := map[string]string{}
-	for _, name := range names {
-		program, err := w.checkout.EnsureCommand(ctx, w.checkout.Module.Path+"/cmd/"+name, os.Stderr)
-		if err != nil {
-			return nil, err
-		}
-		programs[name] = program
-	}
-	return programs, nil
-}

@@ -19,21 +19,21 @@ var clusterAutoscaler = suite{
 		url:    "https://github.com/kubernetes-sigs/cluster-autoscaler",
 		commit: "33c3f97bf274",
 	},
-	endless: true,
-	install: installClusterAutoscaler,
+	endless:  true,
+	commands: []command{autoscalerCommand},
+	install:  installClusterAutoscaler,
 	stories: []story{
 		{name: "Pods get a second node for their claims, and it goes when they do", run: secondNode},
 		{name: "no node is made for a claim that is too large for any", run: noNode},
 	},
 }
 
+// autoscalerCommand is Cluster Autoscaler with its KWOK provider.
+var autoscalerCommand = command{path: "/kwok"}
+
 func installClusterAutoscaler(ctx context.Context, w *world) (*installation, error) {
-	program, err := w.checkout.EnsureCommand(ctx, w.checkout.Module.Path+"/kwok", os.Stderr)
-	if err != nil {
-		return nil, err
-	}
 	step := progress.Start(os.Stderr, "Starting Cluster Autoscaler "+w.checkout.Module.Version)
-	err = nodeGroup{w}.start(ctx, program)
+	err := nodeGroup{w}.start(ctx, w.programs[autoscalerCommand])
 	step.Finish(err)
 	return &installation{logs: map[string]string{"controller.log": filepath.Join(w.Logs(), "cluster-autoscaler.log")}}, err
 }

@@ -26,10 +26,11 @@ var jobSetManager = manager{
 
 // jobSet are stories of Jobs that belong together.
 var jobSet = suite{
-	name:    jobSetManager.name,
-	tests:   build.Tests{Module: jobSetManager.module},
-	install: jobSetManager.install,
-	stories: []story{{name: "a JobSet whose Pods claim GPUs runs to its end", run: jobSetRuns}},
+	name:     jobSetManager.name,
+	tests:    build.Tests{Module: jobSetManager.module},
+	commands: []command{jobSetManager.program()},
+	install:  jobSetManager.install,
+	stories:  []story{{name: "a JobSet whose Pods claim GPUs runs to its end", run: jobSetRuns}},
 }
 
 func jobSetRuns(ctx context.Context, w *world) error {

@@ -29,13 +29,14 @@ var (
 
 func kaiSuite(name, folder, specs string) suite {
 	return suite{
-		name:    name,
-		origin:  &kaiScheduler,
-		tests:   build.Tests{Package: kaiScheduler.module + "/test/e2e/suites/" + folder},
-		specs:   regexp.MustCompile(specs),
-		cluster: cluster.Options{FeatureGates: switchOn("DRAExtendedResource")},
-		endless: true,
-		install: installKAI,
+		name:     name,
+		origin:   &kaiScheduler,
+		tests:    build.Tests{Package: kaiScheduler.module + "/test/e2e/suites/" + folder},
+		specs:    regexp.MustCompile(specs),
+		cluster:  cluster.Options{FeatureGates: switchOn("DRAExtendedResource")},
+		endless:  true,
+		commands: kaiCommands(),
+		install:  installKAI,
 		leftOut: []leftOut{{
 			regexp.MustCompile("preempts an extended-resource pod"),
 			"KAI's own fault: deallocateHandlerFn (pkg/scheduler/plugins/dynamicresources/dynamicresources.go) releases the claims in the spec of a victim, and not the one that was made for its extended resources",
@@ -64,23 +65,26 @@ var kaiPrograms = []kaiProgram{
 	{"scheduler", "scheduler", []string{"--listen-address=127.0.0.1:0", "--plugin-server-port=0", "--v=3"}},
 }
 
-// installKAI builds KAI's programs and starts them.
-func installKAI(ctx context.Context, w *world) (*installation, error) {
-	var names []string
+// commandOf is one of the commands that a checkout has in its folder cmd.
+func commandOf(name string) command { return command{path: "/cmd/" + name} }
+
+func kaiCommands() []command {
+	var all []command
 	for _, p := range kaiPrograms {
-		names = append(names, p.command)
+		all = append(all, commandOf(p.command))
 	}
-	programs, err := w.buildCommands(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
+	return all
+}
+
+// installKAI starts KAI's programs.
+func installKAI(ctx context.Context, w *world) (*installation, error) {
 	step := progress.Start(os.Stderr, "Starting KAI "+w.checkout.Module.Version)
-	logs, err := w.startKAI(ctx, programs)
+	logs, err := w.startKAI(ctx)
 	step.Finish(err)
 	return &installation{logs: logs}, err
 }
 
-func (w *world) startKAI(ctx context.Context, programs map[string]string) (logs map[string]string, err error) {
+func (w *world) startKAI(ctx context.Context) (logs map[string]string, err error) {
 	if err := w.applyKAI(ctx); err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func (w *world) startKAI(ctx context.Context, programs map[string]string) (logs 
 		}
 		// Not all of them have an argument for it.
 		variables := map[string]string{"KUBECONFIG": kubeconfig}
-		if err := w.AddComponentWithEnv(variables, "kai-"+p.command, programs[p.command], p.arguments...); err != nil {
+		if err := w.AddComponentWithEnv(variables, "kai-"+p.command, w.programs[commandOf(p.command)], p.arguments...); err != nil {
 			return nil, err
 		}
 		logs[p.command+".log"] = filepath.Join(w.Logs(), "kai-"+p.command+".log")

@@ -22,6 +22,7 @@ var karpenterDRA = suite{
 	tests: build.Tests{Module: karpenterModule, Package: karpenterModule.Path + "/test/suites/dra"},
 	// kwok-dra is the suite's driver: it reads what the suite tells Karpenter's own driver.
 	sidecar: []string{"--adapters", "DRAConfig"},
+	build:   karpenter.Binary,
 	install: installKarpenter,
 }
 

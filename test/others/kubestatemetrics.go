@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,9 +23,10 @@ var stateMetricsModule = module.Version{Path: "k8s.io/kube-state-metrics/v2", Ve
 
 // kubeStateMetrics runs as a process, and tells of the claims of fake Pods.
 var kubeStateMetrics = suite{
-	name:    "kube-state-metrics",
-	tests:   build.Tests{Module: stateMetricsModule},
-	install: installStateMetrics,
+	name:     "kube-state-metrics",
+	tests:    build.Tests{Module: stateMetricsModule},
+	commands: []command{{module: stateMetricsModule}},
+	install:  installStateMetrics,
 	stories: []story{
 		{name: "metrics tell which claim a Pod has", run: claimsInMetrics},
 		{name: "metrics follow Pods that are replaced, and have other claims", run: newClaimsInMetrics},
@@ -41,10 +41,6 @@ var claimLabels = []string{"uid", "claim_name", "resourceclaim_name", "resourcec
 
 func installStateMetrics(ctx context.Context, w *world) (*installation, error) {
 	const name = "kube-state-metrics"
-	program, err := build.EnsureCommand(ctx, stateMetricsModule, stateMetricsModule.Path, os.Stderr)
-	if err != nil {
-		return nil, err
-	}
 	source, err := gomod.Download(ctx, sidecar.Root(), stateMetricsModule.String())
 	if err != nil {
 		return nil, err
@@ -56,7 +52,7 @@ func installStateMetrics(ctx context.Context, w *world) (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = w.AddComponent(name, program, "--kubeconfig="+kubeconfig, "--resources=pods",
+	err = w.AddComponent(name, w.programs[command{module: stateMetricsModule}], "--kubeconfig="+kubeconfig, "--resources=pods",
 		"--host=127.0.0.1", "--port="+strconv.Itoa(w.SparePort()), "--telemetry-host=127.0.0.1", "--telemetry-port=0")
 	return &installation{
 		logs:    map[string]string{name + ".log": filepath.Join(w.Logs(), name+".log")},

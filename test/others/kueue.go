@@ -19,6 +19,9 @@ import (
 // kueueModule has both the suites and the manager.
 var kueueModule = module.Version{Path: "sigs.k8s.io/kueue", Version: "v0.19.2"}
 
+// kueueCommand is the manager.
+var kueueCommand = command{module: kueueModule, path: "/cmd/kueue"}
+
 // Names in Kueue's manifests.
 const (
 	kueueNamespace = "kueue-system"
@@ -35,7 +38,8 @@ func kueueSuite(folder string) suite {
 		cluster: cluster.Options{
 			FeatureGates: switchOn("DynamicResourceAllocation", "DRAExtendedResource", "DRAPartitionableDevices", "DRAConsumableCapacity"),
 		},
-		install: func(ctx context.Context, w *world) (*installation, error) { return installKueue(ctx, w, folder) },
+		commands: []command{kueueCommand},
+		install:  func(ctx context.Context, w *world) (*installation, error) { return installKueue(ctx, w, folder) },
 	}
 }
 
@@ -50,16 +54,12 @@ type kueue struct {
 }
 
 func installKueue(ctx context.Context, w *world, folder string) (*installation, error) {
-	program, err := build.EnsureCommand(ctx, kueueModule, kueueModule.Path+"/cmd/kueue", os.Stderr)
-	if err != nil {
-		return nil, err
-	}
 	k, err := newKueue(ctx, w, folder)
 	if err != nil {
 		return nil, err
 	}
 	step := progress.Start(os.Stderr, "Starting Kueue "+kueueModule.Version)
-	err = k.start(ctx, program)
+	err = k.start(ctx, w.programs[kueueCommand])
 	step.Finish(err)
 	if err != nil {
 		return nil, err

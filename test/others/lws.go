@@ -24,9 +24,10 @@ var lwsManager = manager{
 
 // lws are stories of groups of a leader and workers.
 var lws = suite{
-	name:    lwsManager.name,
-	tests:   build.Tests{Module: lwsManager.module},
-	install: lwsManager.install,
+	name:     lwsManager.name,
+	tests:    build.Tests{Module: lwsManager.module},
+	commands: []command{lwsManager.program()},
+	install:  lwsManager.install,
 	stories: []story{
 		{name: "groups run, and scaling frees and claims GPUs", run: groupsScale},
 		{name: "an update replaces groups on the GPUs that they had", run: groupsUpdate},

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -44,12 +43,11 @@ const managerService = "manager"
 // serveLimit bounds the wait until a manager serves its webhooks.
 const serveLimit = time.Minute
 
-// install builds the manager, and returns when it serves its webhooks.
+// program is what a suite with the manager builds.
+func (m manager) program() command { return command{m.module, m.command} }
+
+// install returns when the manager serves its webhooks.
 func (m manager) install(ctx context.Context, w *world) (*installation, error) {
-	program, err := build.EnsureCommand(ctx, m.module, m.module.Path+m.command, os.Stderr)
-	if err != nil {
-		return nil, err
-	}
 	source, err := gomod.Download(ctx, sidecar.Root(), m.module.String())
 	if err != nil {
 		return nil, err
@@ -61,7 +59,7 @@ func (m manager) install(ctx context.Context, w *world) (*installation, error) {
 	}
 	p := managerProcess{manager: m, world: w, source: source.Dir, dir: filepath.Join(dir, m.name)}
 	step := progress.Start(os.Stderr, "Starting "+m.name+" "+m.module.Version)
-	err = p.start(ctx, program)
+	err = p.start(ctx, w.programs[m.program()])
 	step.Finish(err)
 	return &installation{logs: map[string]string{"manager.log": p.log()}}, err
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/mod/module"
+
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
@@ -90,15 +92,15 @@ func (r *runner) player(ctx context.Context, s suite) (player, error) {
 			return err
 		}, nil
 	}
-	program, dir, err := s.build(ctx)
+	program, dir, err := s.buildTests(ctx)
 	return func(w *world, result *report.Suite) (err error) {
 		result.Specs, err = r.test(ctx, s, program, dir, w.Kubeconfig(), result.Log)
 		return err
 	}, err
 }
 
-// build builds the tests of a suite, and returns the program and the folder of its package.
-func (s *suite) build(ctx context.Context) (program, dir string, err error) {
+// buildTests builds the tests of a suite, and returns the program and the folder of its package.
+func (s *suite) buildTests(ctx context.Context) (program, dir string, err error) {
 	if s.origin != nil {
 		program, err = s.checkout.EnsureTests(ctx, s.tests.Package, os.Stderr)
 		return program, filepath.Join(s.checkout.Dir, strings.TrimPrefix(s.tests.Package, s.checkout.Module.Path)), err
@@ -108,6 +110,28 @@ func (s *suite) build(ctx context.Context) (program, dir string, err error) {
 	}
 	source, err := gomod.Download(ctx, sidecar.Root(), s.tests.Module.String())
 	return program, filepath.Join(source.Dir, strings.TrimPrefix(s.tests.Package, s.tests.Module.Path)), err
+}
+
+// buildCommands builds the commands of a suite, and returns their paths.
+func (s *suite) buildCommands(ctx context.Context) (map[command]string, error) {
+	programs := map[command]string{}
+	if s.build != nil {
+		if _, err := s.build(); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range s.commands {
+		var err error
+		if c.module == (module.Version{}) {
+			programs[c], err = s.checkout.EnsureCommand(ctx, s.checkout.Module.Path+c.path, os.Stderr)
+		} else {
+			programs[c], err = build.EnsureCommand(ctx, c.module, c.module.Path+c.path, os.Stderr)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return programs, nil
 }
 
 // test runs the program as "go test" would, in the folder of its package.

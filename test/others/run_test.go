@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // program writes a program that a runner takes for a suite: it reports no spec, and runs a command.
@@ -34,4 +37,17 @@ func TestReportsGoElsewhere(t *testing.T) {
 	require.NoError(t, run(`echo report > "${ARTIFACTS:-.}/junit.xml"`))
 	require.FileExists(t, filepath.Join(logs, "s", "junit.xml"))
 	require.ErrorContains(t, run(`echo report > junit.xml`), "junit.xml into its source")
+}
+
+// TestProgramsAreBuiltBeforeTheCluster: what cannot be built is known before a cluster is
+// started, which would be idle while the compiler runs.
+func TestProgramsAreBuiltBeforeTheCluster(t *testing.T) {
+	t.Parallel()
+	errBuild := errors.New("the compiler has failed")
+	_, err := startWorld(t.Context(), suite{
+		name:    "s",
+		cluster: cluster.Options{KubernetesVersion: "no version"}, // starting it fails
+		build:   func() (string, error) { return "", errBuild },
+	})
+	require.ErrorIs(t, err, errBuild)
 }

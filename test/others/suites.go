@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"golang.org/x/mod/module"
+
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/others/report"
@@ -44,12 +46,25 @@ type suite struct {
 	containerView bool
 	// sidecar are more arguments for kwok-dra.
 	sidecar []string
+	// commands are the programs that install starts. They are built before the cluster starts,
+	// which would otherwise wait idle for the compiler.
+	commands []command
+	// build builds a program that install finds by itself, at the same time. It may be nil.
+	build func() (string, error)
 	// install starts what the suite is about, such as the controllers of a queue, when the
 	// nodes are Ready. It may be nil.
 	install func(ctx context.Context, w *world) (*installation, error)
 	leftOut []leftOut
 	// leftOutSince are left out too, from minor versions of Kubernetes on.
 	leftOutSince map[int][]leftOut
+}
+
+// command is a program of another project.
+type command struct {
+	// module is the zero value for the checkout of the suite.
+	module module.Version
+	// path is its package, below the module.
+	path string
 }
 
 // installation is what runs in a cluster for a suite.

@@ -27,10 +27,11 @@ var trainerManager = manager{
 
 // trainer is a story of training on several nodes. Trainer makes a JobSet of it.
 var trainer = suite{
-	name:    trainerManager.name,
-	tests:   build.Tests{Module: trainerManager.module},
-	install: installTrainer,
-	stories: []story{{name: "a TrainJob whose nodes claim GPUs runs to its end", run: trainJobRuns}},
+	name:     trainerManager.name,
+	tests:    build.Tests{Module: trainerManager.module},
+	commands: []command{jobSetManager.program(), trainerManager.program()},
+	install:  installTrainer,
+	stories:  []story{{name: "a TrainJob whose nodes claim GPUs runs to its end", run: trainJobRuns}},
 }
 
 func installTrainer(ctx context.Context, w *world) (*installation, error) {

@@ -24,9 +24,10 @@ var volcano = suite{
 		url:    "https://github.com/volcano-sh/volcano",
 		commit: "v1.15.1",
 	},
-	cluster: cluster.Options{FeatureGates: switchOn("DRAConsumableCapacity")},
-	endless: true,
-	install: installVolcano,
+	cluster:  cluster.Options{FeatureGates: switchOn("DRAConsumableCapacity")},
+	endless:  true,
+	commands: []command{commandOf("controller-manager"), commandOf("scheduler")},
+	install:  installVolcano,
 	stories: []story{
 		{name: "a Job whose Pods claim whole GPUs runs", run: wholeGPUs},
 		{name: "Pods share GPUs by their memory, until it is used up", run: sharedGPUs},
@@ -44,17 +45,13 @@ var volcanoKinds = regexp.MustCompile(`(?m)^kind: (Namespace|ServiceAccount|Clus
 
 func installVolcano(ctx context.Context, w *world) (*installation, error) {
 	installed := &installation{logs: map[string]string{}}
-	programs, err := w.buildCommands(ctx, "controller-manager", "scheduler")
-	if err != nil {
-		return nil, err
-	}
 	step := progress.Start(os.Stderr, "Starting Volcano "+w.checkout.Module.Version)
-	err = w.startVolcano(ctx, programs, installed)
+	err := w.startVolcano(ctx, installed)
 	step.Finish(err)
 	return installed, err
 }
 
-func (w *world) startVolcano(ctx context.Context, programs map[string]string, installed *installation) error {
+func (w *world) startVolcano(ctx context.Context, installed *installation) error {
 	content, err := os.ReadFile(filepath.Join(w.checkout.Dir, "installer", "volcano-development.yaml"))
 	if err != nil {
 		return fmt.Errorf("read manifest of Volcano: %w", err)
@@ -81,7 +78,7 @@ func (w *world) startVolcano(ctx context.Context, programs map[string]string, in
 		// It has a socket for its own debugging.
 		variables := map[string]string{"DEBUG_SOCKET_DIR": filepath.Join(w.Logs(), "sockets")}
 		arguments := append([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "-v=3"}, p.arguments...)
-		if err := w.AddComponentWithEnv(variables, p.account, programs[p.command], arguments...); err != nil {
+		if err := w.AddComponentWithEnv(variables, p.account, w.programs[commandOf(p.command)], arguments...); err != nil {
 			return err
 		}
 		installed.logs[p.command+".log"] = filepath.Join(w.Logs(), p.account+".log")

@@ -19,6 +19,8 @@ type world struct {
 	sidecar *sidecar.Process
 	// checkout is where the suite is from, if no module of it is published.
 	checkout build.Checkout
+	// programs are the paths of the suite's commands.
+	programs map[command]string
 	// installed is what runs there for the suite.
 	installed *installation
 }
@@ -47,8 +49,12 @@ func (s *suite) stageFiles(kwok string) []string {
 	return append(files, filepath.Join(sidecar.Root(), "stages", "pod", "fast", "pod-ready.yaml"))
 }
 
-// startWorld starts the cluster of a suite, and returns when its nodes are ready.
+// startWorld builds what a suite is about, starts its cluster, and returns when its nodes are ready.
 func startWorld(ctx context.Context, s suite) (*world, error) {
+	programs, err := s.buildCommands(ctx)
+	if err != nil {
+		return nil, err
+	}
 	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
 	if err != nil {
 		return nil, err
@@ -63,7 +69,7 @@ func startWorld(ctx context.Context, s suite) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Cluster: c, checkout: s.checkout, installed: &installation{}}
+	w := &world{Cluster: c, checkout: s.checkout, programs: programs, installed: &installation{}}
 	if err := w.furnish(ctx, s); err != nil {
 		return nil, errors.Join(err, w.stop())
 	}

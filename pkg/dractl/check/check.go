@@ -148,6 +148,7 @@ func (c *checker) own(p *place) {
 		return
 	}
 	c.decoded = append(c.decoded, decoded)
+	c.noteQuoted(p)
 	for _, warning := range decoded.Ambiguous() {
 		c.result.Notes = append(c.result.Notes, p.finding(p.object(), warning.Path, warning.Text))
 	}

@@ -202,3 +202,43 @@ spec:
 		`f:19: ResourcePoolTemplate "twice": spec.devices[0].partitions[0].attributes[productName]: also there as gpu.example.com/productName` + text,
 	}, lines(result.Notes))
 }
+
+// TestQuotedValues: what is a string only because of its quotes is said with its fix; what says
+// that it is a string is not.
+func TestQuotedValues(t *testing.T) {
+	t.Parallel()
+	result := Documents(documents.Split("f", []byte(`apiVersion: dra.kwok.x-k8s.io/v1alpha1
+kind: ResourcePoolTemplate
+metadata: {name: quoted}
+spec:
+  driver: gpu.example.com
+  devices:
+  - name: gpu
+    count: 2
+    attributes:
+      numaNode: "1"
+      index: "{{ .Index }}"
+      half: "{{ div .Index 2 }}"
+      ecc: 'true'
+      serials: ["1", "2"]
+      plain: 1
+      typed: {int: "{{ .Index }}"}
+      vendor: {string: "8086"}
+      label: "gpu-{{ .Index }}"
+      text: '{{ printf "%x" .Index }}'
+      model: H100
+`)))
+	require.Empty(t, result.Problems)
+	var notes []string
+	for _, note := range result.Notes {
+		notes = append(notes, note.String())
+	}
+	const template = "a template yields a string, which no selector finds equal to a number: write "
+	require.Equal(t, []string{
+		`f:10: ResourcePoolTemplate "quoted": spec.devices[0].attributes[numaNode]: "1" is a string, which no selector finds equal to the number: write 1, or {string: "1"} if a string is meant`,
+		`f:11: ResourcePoolTemplate "quoted": spec.devices[0].attributes[index]: ` + template + `{int: "{{ .Index }}"}, or {string: "{{ .Index }}"} if a string is meant`,
+		`f:12: ResourcePoolTemplate "quoted": spec.devices[0].attributes[half]: ` + template + `{int: "{{ div .Index 2 }}"}, or {string: "{{ div .Index 2 }}"} if a string is meant`,
+		`f:13: ResourcePoolTemplate "quoted": spec.devices[0].attributes[ecc]: "true" is a string, which no selector finds equal to the bool: write true, or {string: "true"} if a string is meant`,
+		`f:14: ResourcePoolTemplate "quoted": spec.devices[0].attributes[serials]: a list of strings: "1" is a string, which no selector finds equal to the number: write 1, or {string: "1"} if a string is meant`,
+	}, notes)
+}

@@ -30,7 +30,9 @@ type command struct {
 	managed   lifecycle.ManagedNodes
 	// installation is the one that the sidecar would be of, if it is given.
 	installation string
-	output       output.Flag
+	// prune shows what is deleted, too, where no template makes it.
+	prune  bool
+	output output.Flag
 }
 
 // New makes the command.
@@ -39,9 +41,13 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	made := &cobra.Command{
 		Use:   "diff -f TEMPLATES",
 		Short: "Show what would change in the cluster if kwok-dra ran with these templates.",
-		Long: `Show what would change in the cluster if kwok-dra started now with these
-templates and no others: the ResourceSlices that it would create, update and
-delete. Nothing is written. Dry runs find out which fields the API server drops.
+		Long: `Show what would change in the cluster if you gave kwok-dra these templates:
+the ResourceSlices that it would create, update and delete. Nothing is written.
+Dry runs find out which fields the API server drops.
+
+With -f the changes are those of the drivers and nodes that the templates are
+about. With --prune, and with --config-map, they are all that kwok-dra would make
+if it started now with these templates and no others.
 
 As with kubectl diff, the exit code is 0 if nothing would change. It is 1 if
 something would, or if a mistake keeps a pool from being updated.`,
@@ -50,6 +56,9 @@ something would, or if a mistake keeps a pool from being updated.`,
 
   # List the slices that would change
   kwok-dractl diff -f templates.yaml -o table
+
+  # What would go if these templates were all that there is?
+  kwok-dractl diff -f templates.yaml --prune -o table
 
   # Does the cluster match the ConfigMap?
   kwok-dractl diff --config-map kube-system/kwok-dra`,
@@ -60,6 +69,7 @@ something would, or if a mistake keeps a pool from being updated.`,
 	fleet.AddManaged(made, &c.managed)
 	made.Flags().StringVar(&c.installation, "installation", "",
 		"name of the installation of kwok-dra, as its log and the annotation "+v1alpha1.InstallationAnnotation+" have it; pools and slices of others are left alone; default: the one that has made the slices of these nodes, or whose name says that it selects them")
+	made.Flags().BoolVar(&c.prune, "prune", false, "show what kwok-dra would delete if it had no other templates, too")
 	c.output.AddTo(made, text, output.Table, output.JSON, output.YAML, output.Name)
 	return made
 }
@@ -85,6 +95,10 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	fleet.TellUnselected(c.streams, set.Templates, nodes)
+	about, err := c.newScope(ctx, client, set.Templates, nodes)
+	if err != nil {
+		return err
+	}
 	existing, err := list(ctx, client)
 	if err != nil {
 		return err
@@ -105,7 +119,7 @@ func (c *command) run(ctx context.Context) error {
 	for _, hidden := range previewed.Hidden {
 		c.streams.Tell("%v\n", hidden)
 	}
-	return c.tell(existing.changes(&previewed.Writes), previewed.Problems)
+	return c.tell(c.limit(about, existing.changes(&previewed.Writes)), previewed.Problems)
 }
 
 // live are the slices of the cluster.

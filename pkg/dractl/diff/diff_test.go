@@ -10,8 +10,10 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
@@ -130,4 +132,41 @@ func TestChangeShowsTheRecord(t *testing.T) {
 	text, err = kept.text()
 	require.NoError(t, err)
 	require.Empty(t, text)
+}
+
+// TestScope: a diff of a file is about its drivers, on the nodes that its templates select.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	compile := func(source *v1alpha1.ResourcePoolTemplate) *devices.Template {
+		source.Spec.Devices = []v1alpha1.DeviceTemplate{{Name: "a"}}
+		defaults.SetResourcePoolTemplate(source)
+		compiled, errs := devices.Compile(source)
+		require.Empty(t, errs)
+		return compiled
+	}
+	here := compile(&v1alpha1.ResourcePoolTemplate{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Spec: v1alpha1.ResourcePoolTemplateSpec{
+		Driver: "gpu.example.com", NodeSelector: selectorOf("kind", "h100"),
+	}})
+	node := func(name, kind string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kind": kind}}}
+	}
+	s := &scope{templates: []*devices.Template{here}, nodes: map[string]*corev1.Node{"h100-0": node("h100-0", "h100"), "t4-0": node("t4-0", "t4")}}
+	changes := []change{
+		{Name: "mine", Node: "h100-0", Driver: "gpu.example.com"},
+		{Name: "same driver, another node", Node: "t4-0", Driver: "gpu.example.com"},
+		{Name: "another driver, same node", Node: "h100-0", Driver: "nic.example.com"},
+		{Name: "shared by nodes", Pool: "fabric", Driver: "gpu.example.com"},
+		{Name: "of a node that is gone", Node: "h100-9", Driver: "gpu.example.com"},
+	}
+	var errOut bytes.Buffer
+	c := &command{streams: cli.Streams{ErrOut: &errOut}}
+	require.Equal(t, changes[:1], c.limit(s, changes))
+	require.Equal(t, "4 slices that these templates are not about are left out; --prune shows those that kwok-dra would delete if it had no others\n", errOut.String())
+	require.Equal(t, changes, c.limit(nil, changes), "with --prune")
+}
+
+func selectorOf(key, value string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
+	}}}}
 }

@@ -67,6 +67,13 @@ func follow(t *testing.T, path string, read *page.Page) {
 	require.NoError(t, refuseSlowTargets(path, read))
 	r := newReader(t, read.Cluster)
 	s := newShell(t, r.checkout, r.environment(t))
+	files := listFiles(t, r.checkout)
+	var objects []string
+	if r.cluster != nil {
+		var err error
+		objects, err = listObjects(t.Context(), r.cluster)
+		require.NoError(t, err)
+	}
 	for _, step := range read.Steps {
 		place := fmt.Sprintf("%s:%d", path, step.Line)
 		if step.Skip != "" && step.Kind != page.File {
@@ -87,6 +94,12 @@ func follow(t *testing.T, path string, read *page.Page) {
 			}
 		case page.Document: // TestDocuments checks it
 		}
+	}
+	left, missing := difference(files, listFiles(t, r.checkout))
+	require.Empty(t, left, "files that %s leaves in the checkout: remove them under its heading \"Clean up\"", path)
+	require.Empty(t, missing, "files of the checkout that %s removes", path)
+	if r.cluster != nil && !slices.Contains(usedUp, path) {
+		requireAsBefore(t, r.cluster, objects)
 	}
 }
 

@@ -49,6 +49,20 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// TestProfileAloneIsExplained: a profile is no kustomization of its own. What kubectl says of one
+// is in the pages, with what to do.
+func TestProfileAloneIsExplained(t *testing.T) {
+	t.Parallel()
+	const says = "cannot merge or replace"
+	_, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(sidecar.Root(), "kustomize", "profiles", "nvidia-h100"))
+	require.ErrorContains(t, err, says)
+	for _, page := range []string{"docs/reference/profiles.md", "docs/troubleshooting.md"} {
+		content, err := os.ReadFile(filepath.Join(sidecar.Root(), page))
+		require.NoError(t, err)
+		require.Contains(t, string(content), says, page)
+	}
+}
+
 // profileNames are the directories of all profiles.
 func profileNames(t *testing.T, profiles string) []string {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -25,6 +26,8 @@ type reader struct {
 	checkout string
 	// programs are directories with kubectl, kwok-dra, kwok-dractl and the like.
 	programs []string
+	// cluster is the reader's, or nil.
+	cluster *cluster.Cluster
 	// kubeconfig is that of the reader's cluster, "" without one.
 	kubeconfig string
 }
@@ -47,7 +50,7 @@ func newReader(t *testing.T, wants string) *reader {
 		return r
 	}
 	demo := world.ForTest(t)
-	r.kubeconfig = demo.Cluster.Kubeconfig()
+	r.cluster, r.kubeconfig = demo.Cluster, demo.Cluster.Kubeconfig()
 	// What a reader leaves running ends with the cluster.
 	_, err = demo.Cluster.Adopt(programs.Path("kube-scheduler"))
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestChangelog(t *testing.T) {
 func usedImage(t *testing.T, elements ...string) string {
 	t.Helper()
 	elements = append([]string{sidecar.Root(), "kustomize"}, append(elements, "container.yaml")...)
-	found := regexp.MustCompile(regexp.QuoteMeta(image.Repository)+`:\S+`).FindAllString(readFile(t, elements...), -1)
+	found := regexp.MustCompile(regexp.QuoteMeta(image.Repository())+`:\S+`).FindAllString(readFile(t, elements...), -1)
 	require.Len(t, found, 1, strings.Join(elements, "/"))
 	return found[0]
 }

@@ -3,6 +3,7 @@
 package image
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -15,11 +16,15 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/tools/release/tarball"
 )
 
-// Repository is the name of the image, without a registry.
-const Repository = "kwok-dra/kwok-dra"
+// defaultRepository is the name that the manifests in kustomize have, without a registry.
+const defaultRepository = "kwok-dra/kwok-dra"
+
+// Repository is the name of the image, with that of a registry where it is pushed to one: make
+// passes its variable IMAGE in the environment.
+func Repository() string { return cmp.Or(os.Getenv("IMAGE"), defaultRepository) }
 
 // Name is the image of a version.
-func Name(version string) string { return Repository + ":" + version }
+func Name(version string) string { return Repository() + ":" + version }
 
 // CheckTag refuses a version that cannot be the tag of an image: git allows more
 // in a tag than images do.

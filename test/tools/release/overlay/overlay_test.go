@@ -29,14 +29,14 @@ func TestRender(t *testing.T) {
 		require.Len(t, ids, len(objects))
 		require.Contains(t, ids, "kwok.x-k8s.io/v1alpha1/Stage//pod-ready")
 		require.Contains(t, ids, "rbac.authorization.k8s.io/v1/ClusterRole//kwok-dra")
-		require.Equal(t, "kwok-dra/kwok-dra:v9.8.7", image(t, ids["apps/v1/Deployment/kube-system/kwok-controller"]))
+		require.Equal(t, "kwok-dra/kwok-dra:v9.8.7", imageOf(t, ids["apps/v1/Deployment/kube-system/kwok-controller"]))
 	}
 	_, err = c.Render(Variant{Overlay: "none", Tag: "v9.8.7"})
 	require.ErrorContains(t, err, "render kustomize/none: ")
 }
 
-// image is that of the last container, as the API server would read it.
-func image(t *testing.T, deployment Object) any {
+// imageOf is that of the last container, as the API server would read it.
+func imageOf(t *testing.T, deployment Object) any {
 	t.Helper()
 	spec := deployment["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 	containers := spec["containers"].([]any)

@@ -8,6 +8,8 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/kwok-dra/kwok-dra/test/tools/release/image"
 )
 
 // Object is an object of Kubernetes.
@@ -75,6 +77,6 @@ func (v Variant) kustomization() string {
 	if len(v.Components) > 0 {
 		lines = append(lines, "components: [../kustomize/"+strings.Join(v.Components, ", ../kustomize/")+"]")
 	}
-	lines = append(lines, "images: [{name: kwok-dra/kwok-dra, newTag: "+v.Tag+"}]")
+	lines = append(lines, "images: [{name: kwok-dra/kwok-dra, newName: "+image.Repository()+", newTag: "+v.Tag+"}]")
 	return strings.Join(lines, "\n") + "\n"
 }
