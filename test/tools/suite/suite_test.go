@@ -150,7 +150,8 @@ func TestClassify(t *testing.T) {
 func TestWaitingFirst(t *testing.T) {
 	t.Parallel()
 	sorted := waitingFirst([]part{{name: "test/e2ex"}, {name: "test/e2e/drivers/record"}, {name: "test/cluster"}, {name: "test/faults"}})
-	require.Equal(t, []part{{name: "test/faults", waits: true}, {name: "test/e2e/drivers/record", waits: true}, {name: "test/e2ex"}, {name: "test/cluster"}}, sorted)
+	more := []string{"-parallel", waitingTests}
+	require.Equal(t, []part{{name: "test/faults", waits: true, command: more}, {name: "test/e2e/drivers/record", waits: true, command: more}, {name: "test/e2ex"}, {name: "test/cluster"}}, sorted)
 }
 
 // TestRings holds the rings against the packages that exist: the first and the rest
