@@ -45,13 +45,17 @@ func reapUntilEnd(command []string) (int, error) {
 	}
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
-	child, err := os.StartProcess(program, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	child, err := os.StartProcess(program, command, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		// A group of its own, for go test waits for tests that have not been interrupted.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", program, err)
 	}
 	go func() {
 		for range interrupts {
-			_ = child.Signal(os.Interrupt)
+			_ = syscall.Kill(-child.Pid, syscall.SIGINT)
 		}
 	}()
 	for {

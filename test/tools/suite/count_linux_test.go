@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -20,6 +21,19 @@ func TestCPUOfOrphans(t *testing.T) {
 	r := s.run(t.Context(), p.name, p)
 	require.NoError(t, r.err)
 	require.Greater(t, r.cpu, 50*time.Millisecond)
+}
+
+// TestTestsAreInterrupted interrupts a part whose process waits for another one, as
+// go test waits for tests.
+func TestTestsAreInterrupted(t *testing.T) {
+	t.Parallel()
+	ended := t.TempDir() + "/ended"
+	p := shell("a", `(trap 'touch `+ended+`; exit' INT; echo started; while :; do sleep 0.1; done); true`)
+	p.showsProgress = true
+	ctx, cancel := context.WithCancel(t.Context())
+	err := runAll(ctx, &cancelAt{text: "started\n", cancel: cancel}, []part{p})
+	require.ErrorIs(t, err, errInterrupted)
+	require.FileExists(t, ended)
 }
 
 func TestStatusIsKept(t *testing.T) {
