@@ -38,15 +38,15 @@ demo-down: ## Remove what a demo has left running.
 
 .PHONY: test
 test: ## Run what to run after each change: unit tests, and one pass over real clusters (ONLY=REGEX chooses parts).
-	@$(RUN) test ./tools/suite -only '$(ONLY)'
+	@$(RUN) test ./tools/suite -only '$(value ONLY)'
 
 .PHONY: test-all
 test-all: ## Run all tests (ONLY=REGEX chooses parts).
-	@$(RUN) test ./tools/suite -ring all -only '$(ONLY)'
+	@$(RUN) test ./tools/suite -ring all -only '$(value ONLY)'
 
 .PHONY: test-rest
 test-rest: ## Run the tests of test-all that test has not run (ONLY=REGEX chooses parts).
-	@$(RUN) test ./tools/suite -ring rest -only '$(ONLY)'
+	@$(RUN) test ./tools/suite -ring rest -only '$(value ONLY)'
 
 .PHONY: build
 build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a plugin of kubectl.
