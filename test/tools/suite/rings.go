@@ -82,12 +82,7 @@ func matching(parts []part, wanted *regexp.Regexp) []part {
 	return chosen
 }
 
-// waitingTests is how many tests of a part that waits run at once, each with a
-// cluster. By default there are as many as processors.
-const waitingTests = "4"
-
-// waitingFirst marks the parts that wait, has them run more tests at once, and puts
-// them before the others.
+// waitingFirst marks the parts that wait, and puts them before the others.
 func waitingFirst(parts []part) []part {
 	rank := func(p part) int {
 		i := slices.IndexFunc(waiting, func(dir string) bool { return p.name == dir || strings.HasPrefix(p.name, dir+"/") })
@@ -97,9 +92,7 @@ func waitingFirst(parts []part) []part {
 		return i
 	}
 	for i := range parts {
-		if parts[i].waits = rank(parts[i]) < len(waiting); parts[i].waits {
-			parts[i].command = append(parts[i].command, "-parallel", waitingTests)
-		}
+		parts[i].waits = rank(parts[i]) < len(waiting)
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(rank(a), rank(b)) })
 	return parts

@@ -150,8 +150,7 @@ func TestClassify(t *testing.T) {
 func TestWaitingFirst(t *testing.T) {
 	t.Parallel()
 	sorted := waitingFirst([]part{{name: "test/e2ex"}, {name: "test/e2e/drivers/record"}, {name: "test/cluster"}, {name: "test/faults"}})
-	more := []string{"-parallel", waitingTests}
-	require.Equal(t, []part{{name: "test/faults", waits: true, command: more}, {name: "test/e2e/drivers/record", waits: true, command: more}, {name: "test/e2ex"}, {name: "test/cluster"}}, sorted)
+	require.Equal(t, []part{{name: "test/faults", waits: true}, {name: "test/e2e/drivers/record", waits: true}, {name: "test/e2ex"}, {name: "test/cluster"}}, sorted)
 }
 
 // TestRings holds the rings against the packages that exist: the first and the rest
