@@ -40,8 +40,16 @@ demo-down: ## Remove what a demo has left running.
 	@$(RUN) test ./tools/demo -down
 
 .PHONY: test
-test: ## Run all tests, the quickest first, those on real clusters too (ONLY=REGEX chooses parts).
-	@$(RUN) test ./tools/suite -only '$(ONLY)'
+test: ## Run what to run after each change: unit tests, and one pass over real clusters (ONLY=REGEX chooses parts).
+	@$(RUN) test ./tools/suite -only '$(value ONLY)'
+
+.PHONY: test-all
+test-all: ## Run all tests (ONLY=REGEX chooses parts).
+	@$(RUN) test ./tools/suite -ring all -only '$(value ONLY)'
+
+.PHONY: test-rest
+test-rest: ## Run the tests of test-all that test has not run (ONLY=REGEX chooses parts).
+	@$(RUN) test ./tools/suite -ring rest -only '$(value ONLY)'
 
 .PHONY: build
 build: ## Build bin/kwok-dra, and bin/kwok-dractl, which as bin/kubectl-dra is a plugin of kubectl.

@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,14 +15,20 @@ import (
 )
 
 // TestCustomResources: templates that are objects in the cluster, from before
-// their definitions come until after these have gone.
+// their definitions come until after these have gone. Those of a file are in force
+// all the time.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t, cluster.Options{})
 	h.CreateNode("n0", "custom")
-	process, err := sidecar.Start(t.Context(), h.Cluster, "--kubeconfig", h.Kubeconfig, "--enable-crds")
+	const filed = "file.example.com"
+	file := filepath.Join(t.TempDir(), "templates.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(harness.Template("file", filed, "file", harness.GPUs(2))), 0o600))
+	h.CreateNode("filed", "file")
+	process, err := sidecar.Start(t.Context(), h.Cluster, "--kubeconfig", h.Kubeconfig, "--enable-crds", "--config", file)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, process.Kill()) })
+	before := h.Published("filed", filed, 2)
 
 	definitions := filepath.Join(sidecar.Root(), "kustomize", "crd")
 	h.Kubectl("", "apply", "-k", definitions)
@@ -47,6 +54,7 @@ func TestCustomResources(t *testing.T) {
 	h.Kubectl("", "delete", "-k", definitions)
 	h.Retired("n0")
 	h.Retired("n1")
+	require.Equal(t, before, h.SlicesOf("filed"))
 }
 
 // testRefusedObject: a version that is refused says so in the status, and the

@@ -35,6 +35,7 @@ func slicesMustBeRemovedAfterUnregistration(s *scene) {
 func slicesMustBeRemovedIfPluginStops(p *split) {
 	p.on("stops")
 	d := p.serve()
+	p.runs("pod", p.node) // so kwok-dra has connected: until then the time runs from the registration
 	stopped := time.Now()
 	d.Stop()
 	d.wipedAfter(stopped)

@@ -1,5 +1,6 @@
-// Command suite runs all tests of the repository, those that answer first
-// first, and says at the end which parts failed.
+// Command suite runs the tests of the repository, those that wait for clocks
+// beside those that compute, and says at the end what each part took and which
+// failed.
 package main
 
 import (
@@ -9,15 +10,32 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
+
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
+type options struct {
+	ring     string
+	only     string
+	list     bool
+	programs bool
+}
+
 func main() {
-	only := flag.String("only", "", "run the parts whose names match this regular expression")
-	list := flag.Bool("list", false, "list the parts and run none")
+	if len(os.Args) > 1 && os.Args[1] == countArgument {
+		os.Exit(runCounted(os.Args[2:]))
+	}
+	var o options
+	flag.StringVar(&o.ring, "ring", string(first), "which tests to run: first, what is run after each change; rest, all others; or all")
+	flag.StringVar(&o.only, "only", "", "run the parts whose names match this regular expression")
+	flag.BoolVar(&o.list, "list", false, "list the parts and run none")
+	flag.BoolVar(&o.programs, "programs", false, "make the programs that tests on clusters start, and run no tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *only, *list)
+	err := run(ctx, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
@@ -25,24 +43,43 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, list bool) error {
-	wanted, err := regexp.Compile(only)
-	if err != nil {
-		return fmt.Errorf("read -only %q: %w", only, err)
+func run(ctx context.Context, o options) error {
+	if o.programs {
+		return makePrograms(ctx)
 	}
-	all, err := parts(ctx)
+	wanted, err := regexp.Compile(o.only)
+	if err != nil {
+		return fmt.Errorf("read -only %q: %w", o.only, err)
+	}
+	every, err := parts(ctx)
 	if err != nil {
 		return err
 	}
-	all = matching(all, wanted)
-	if len(all) == 0 {
-		return fmt.Errorf("read -only %q: no part of the tests matches, -list shows them", only)
+	ofRing, err := ring(o.ring).of(every)
+	if err != nil {
+		return err
 	}
-	if list {
-		for _, p := range all {
-			fmt.Println(p.name)
+	chosen := matching(ofRing, wanted)
+	switch {
+	case len(chosen) == 0 && len(matching(every, wanted)) > 0:
+		return fmt.Errorf("read -only %q: no part of this ring matches, make test-all has all parts", o.only)
+	case len(chosen) == 0:
+		return fmt.Errorf("read -only %q: no part of the tests matches, -list shows them", o.only)
+	case o.list:
+		for _, p := range chosen {
+			fmt.Println(strings.Join(append([]string{p.name}, p.limit...), " "))
 		}
 		return nil
 	}
-	return runAll(ctx, os.Stdout, all)
+	return runAll(ctx, os.Stdout, chosen)
+}
+
+// makePrograms makes the programs of a cluster, and links kwok-dra's own: parts
+// that run side by side find them there, and do not replace what others run.
+func makePrograms(ctx context.Context) error {
+	if _, err := build.Ensure(ctx, build.Options{Output: os.Stdout}); err != nil {
+		return err
+	}
+	_, err := sidecar.Programs()
+	return err
 }

@@ -2,19 +2,15 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/gomod"
 )
 
@@ -26,48 +22,59 @@ var modules = []string{".", "test/cluster", "test", "test/e2e/dashboards", "test
 // clusterPrograms is a dependency of each test that needs a cluster.
 const clusterPrograms = repository + "/test/cluster/build"
 
-// slow are the packages that take longest, quickest first. They run after all
-// others. What is below such a directory belongs to it.
-var slow = []string{"test/karpenter", "test/e2e/install", "test/e2e/docs", "test/e2e", "test/faults"}
+// programsPart makes what tests on clusters start: the programs of a cluster, and
+// kwok-dra's own, which are linked once for all parts.
+const programsPart = "programs of a cluster"
 
 // A part is what the suite runs, times and reports as one.
 type part struct {
 	name string
 	// needsCluster reports whether the part is of no use without the programs of a cluster.
 	needsCluster bool
-	// run writes what a reader needs to understand a failure to out.
-	run func(ctx context.Context, out io.Writer) error
-	// reports says that run shows its own progress.
-	reports bool
+	// waits reports whether the part waits for clocks more than it computes.
+	waits bool
+	// command is the program and its arguments, and dir where it runs.
+	command []string
+	dir     string
+	// limit are the flags of go test by which a ring has only some of the part's tests.
+	limit []string
+	// showsProgress reports whether the output is shown while the part runs, not
+	// only after a failure.
+	showsProgress bool
 }
 
-// parts returns all parts in the order in which they run: the tests that need no
-// cluster, module by module, the programs of a cluster, and the packages that
-// start clusters, one by one.
+// parts returns all parts: the tests that need no cluster, module by module, the
+// programs of a cluster, and the packages that start clusters, one by one, those
+// that wait first.
 func parts(ctx context.Context) ([]part, error) {
 	root, err := gomod.Root(repository)
 	if err != nil {
 		return nil, err
 	}
-	var quick []part
-	var onClusters []string
+	var all, onClusters []part
 	for _, module := range modules {
-		found, err := list(ctx, filepath.Join(root, module))
+		dir := filepath.Join(root, module)
+		found, err := list(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
 		if len(found.quick) > 0 {
-			quick = append(quick, part{name: quickName(module), run: goTest(filepath.Join(root, module), found.quick...)})
+			// Go keeps results by the files of the module alone: those of other modules may
+			// have changed, and the sidecar that a cluster runs.
+			isKept := module == "."
+			all = append(all, part{name: quickName(module), dir: dir, command: goTest(isKept, found.quick...)})
 		}
-		onClusters = append(onClusters, found.onClusters...)
+		for _, pkg := range found.onClusters {
+			name := strings.TrimPrefix(pkg, repository+"/")
+			onClusters = append(onClusters, part{name: name, dir: dir, needsCluster: true, command: goTest(false, pkg)})
+		}
 	}
-	all := slices.Concat(quick, []part{{name: "programs of a cluster", run: ensurePrograms, reports: true}})
-	sortSlowLast(onClusters)
-	for _, pkg := range onClusters {
-		name := strings.TrimPrefix(pkg, repository+"/")
-		all = append(all, part{name: name, needsCluster: true, run: goTest(moduleOf(root, name), pkg)})
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program that makes the %s: %w", programsPart, err)
 	}
-	return all, nil
+	programs := part{name: programsPart, waits: true, showsProgress: true, command: []string{self, "-programs"}}
+	return slices.Concat(all, []part{programs}, waitingFirst(onClusters)), nil
 }
 
 func quickName(module string) string {
@@ -77,16 +84,13 @@ func quickName(module string) string {
 	return "unit tests of " + module
 }
 
-// moduleOf returns the directory of the module that a package belongs to, which
-// is the one with the longest path.
-func moduleOf(root, name string) string {
-	owner := "."
-	for _, module := range modules {
-		if (name == module || strings.HasPrefix(name, module+"/")) && len(module) > len(owner) {
-			owner = module
-		}
+// goTest is the command that tests packages. The time limit is for tests that hang.
+func goTest(isKept bool, pkgs ...string) []string {
+	command := []string{"go", "test", "-timeout", "30m"}
+	if !isKept {
+		command = append(command, "-count", "1")
 	}
-	return filepath.Join(root, owner)
+	return append(command, pkgs...)
 }
 
 // packages are import paths of packages with tests.
@@ -123,34 +127,4 @@ func classify(lines string) packages {
 		}
 	}
 	return p
-}
-
-func sortSlowLast(pkgs []string) {
-	rank := func(pkg string) int {
-		name := strings.TrimPrefix(pkg, repository+"/")
-		return 1 + slices.IndexFunc(slow, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
-	}
-	slices.SortStableFunc(pkgs, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-}
-
-func matching(all []part, wanted *regexp.Regexp) []part {
-	return slices.DeleteFunc(all, func(p part) bool { return !wanted.MatchString(p.name) })
-}
-
-// goTest runs the tests of packages of the module in dir. The time limit is for
-// tests that hang.
-func goTest(dir string, pkgs ...string) func(context.Context, io.Writer) error {
-	return func(ctx context.Context, out io.Writer) error {
-		cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-timeout", "30m"}, pkgs...)...)
-		cmd.Dir = dir
-		cmd.Stdout, cmd.Stderr = out, out
-		cmd.Cancel = func() error { return interrupt(cmd.Process) }
-		cmd.WaitDelay = time.Minute
-		return cmd.Run()
-	}
-}
-
-func ensurePrograms(ctx context.Context, out io.Writer) error {
-	_, err := build.Ensure(ctx, build.Options{Output: out})
-	return err
 }

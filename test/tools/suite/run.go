@@ -7,67 +7,166 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
-var errNoPrograms = errors.New("the programs of a cluster could not be made")
+// laneWaits says of each lane whether it prefers parts that wait: what waits for
+// clocks runs beside what computes.
+var laneWaits = []bool{false, true, true}
 
-// runAll runs the parts one after another. One that fails does not keep the
-// others from running, except those that need the programs of a cluster when
+var (
+	errNoPrograms  = errors.New("the programs of a cluster could not be made")
+	errInterrupted = errors.New("interrupted")
+)
+
+// A suite is parts that run in lanes, side by side. One that fails does not keep
+// the others from running, except those that need the programs of a cluster when
 // these could not be made.
-func runAll(ctx context.Context, out io.Writer, all []part) error {
-	started := time.Now()
-	var failed, skipped []string
-	noPrograms := false
-	for i, p := range all {
-		if noPrograms && p.needsCluster {
-			skipped = append(skipped, p.name)
-			continue
-		}
-		err := runPart(ctx, out, fmt.Sprintf("[%d/%d] %s", i+1, len(all), p.name), p)
-		if ctx.Err() != nil {
-			return fmt.Errorf("run %s: interrupted", p.name)
-		}
-		if err != nil {
-			failed = append(failed, p.name)
-			noPrograms = noPrograms || p.reports
-		}
-	}
-	elapsed := time.Since(started).Round(time.Second)
-	if len(failed) == 0 {
-		fmt.Fprintf(out, "All %d parts passed in %s.\n", len(all), elapsed)
-		return nil
-	}
-	if len(skipped) > 0 {
-		fmt.Fprintf(out, "Not run, since %v: %s\n", errNoPrograms, strings.Join(skipped, ", "))
-	}
-	fmt.Fprintf(out, "%d of %d parts passed in %s.\n", len(all)-len(failed)-len(skipped), len(all), elapsed)
-	return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+type suite struct {
+	out   io.Writer
+	total int
+
+	mu sync.Mutex
+	// programs is signaled when the programs of a cluster are there, or not to be had.
+	programs        *sync.Cond
+	pending         []part
+	ended           []result
+	skipped         []string
+	started         int
+	withoutPrograms bool
 }
 
-func runPart(ctx context.Context, out io.Writer, title string, p part) error {
-	if p.reports {
-		fmt.Fprintln(out, title)
-		err := p.run(ctx, out)
-		if err != nil {
-			fmt.Fprintln(out, err)
+// A result is how a part went.
+type result struct {
+	name string
+	// took is by the clock, cpu by all its processes.
+	took, cpu time.Duration
+	err       error
+}
+
+func runAll(ctx context.Context, out io.Writer, parts []part) error {
+	began := time.Now()
+	s := &suite{out: &lines{out: out}, total: len(parts), pending: slices.Clone(parts)}
+	s.programs = sync.NewCond(&s.mu)
+	s.withoutPrograms = slices.ContainsFunc(parts, func(p part) bool { return p.name == programsPart })
+	var lanes sync.WaitGroup
+	for _, waits := range laneWaits {
+		lanes.Go(func() { s.runLane(ctx, waits) })
+	}
+	lanes.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("run the tests: %w", errInterrupted)
+	}
+	return s.report(time.Since(began))
+}
+
+// runLane runs parts until none is left.
+func (s *suite) runLane(ctx context.Context, waits bool) {
+	for ctx.Err() == nil {
+		p, number, found := s.next(waits)
+		if !found {
+			return
 		}
-		return err
+		s.end(p, s.run(ctx, fmt.Sprintf("[%d/%d] %s", number, s.total, p.name), p))
+	}
+}
+
+// next takes the next part that can run, and waits while there is none because
+// the programs of a cluster are being made.
+func (s *suite) next(waits bool) (p part, number int, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.pending) > 0 {
+		i := slices.IndexFunc(s.pending, func(p part) bool { return s.canRun(p) && p.waits == waits })
+		if i < 0 {
+			i = slices.IndexFunc(s.pending, s.canRun)
+		}
+		if i >= 0 {
+			p = s.pending[i]
+			s.pending = slices.Delete(s.pending, i, i+1)
+			s.started++
+			return p, s.started, true
+		}
+		s.programs.Wait()
+	}
+	return part{}, 0, false
+}
+
+func (s *suite) canRun(p part) bool { return !p.needsCluster || !s.withoutPrograms }
+
+func (s *suite) end(p part, r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, r)
+	if p.name != programsPart {
+		return
+	}
+	s.withoutPrograms = false
+	if r.err != nil {
+		s.pending = slices.DeleteFunc(s.pending, func(p part) bool {
+			if p.needsCluster {
+				s.skipped = append(s.skipped, p.name)
+			}
+			return p.needsCluster
+		})
+	}
+	s.programs.Broadcast()
+}
+
+// run runs a part. The output of one that failed is shown as a whole.
+func (s *suite) run(ctx context.Context, title string, p part) result {
+	command, err := counted(slices.Concat(p.command, p.limit))
+	if err != nil {
+		return result{name: p.name, err: err}
 	}
 	var log bytes.Buffer
-	step := progress.Start(out, title)
-	err := p.run(ctx, &log)
-	step.Finish(err)
-	if err != nil {
-		_, _ = out.Write(log.Bytes())
-		fmt.Fprintf(out, "%s: %v\n", p.name, err)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, &log, &log
+	if p.showsProgress {
+		cmd.Stdout, cmd.Stderr = s.out, s.out
 	}
-	return err
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	began := time.Now()
+	step := progress.Start(s.out, title)
+	err = cmd.Run()
+	step.Finish(err)
+	r := result{name: p.name, took: time.Since(began), err: err}
+	if cmd.ProcessState != nil {
+		// With all processes that it has waited for, clusters too.
+		r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(&log, "%s: %v\n", p.name, err)
+		_, _ = s.out.Write(log.Bytes())
+	}
+	return r
 }
 
-func interrupt(process *os.Process) error {
-	return process.Signal(os.Interrupt)
+// report prints what the parts took and which failed.
+func (s *suite) report(took time.Duration) error {
+	printTimes(s.out, s.ended)
+	var failed []string
+	for _, r := range s.ended {
+		if r.err != nil {
+			failed = append(failed, r.name)
+		}
+	}
+	took = took.Round(time.Second)
+	if len(failed) == 0 {
+		fmt.Fprintf(s.out, "All %d parts passed in %s.\n", s.total, took)
+		return nil
+	}
+	if len(s.skipped) > 0 {
+		fmt.Fprintf(s.out, "Not run, since %v: %s\n", errNoPrograms, strings.Join(s.skipped, ", "))
+	}
+	fmt.Fprintf(s.out, "%d of %d parts passed in %s.\n", s.total-len(failed)-len(s.skipped), s.total, took)
+	slices.Sort(failed)
+	return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 }

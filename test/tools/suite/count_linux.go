@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// countArgument has the suite run a command and reap all processes that it leaves
+// behind, such as those of a cluster: a system adds up the CPU time of reaped
+// processes only.
+const countArgument = "count-cpu-of"
+
+// counted returns the command that runs another one for its CPU time.
+func counted(command []string) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program that counts CPU time: %w", err)
+	}
+	return append([]string{self, countArgument}, command...), nil
+}
+
+// runCounted runs a command and returns its exit status.
+func runCounted(command []string) int {
+	status, err := reapUntilEnd(command)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		return 1
+	}
+	return status
+}
+
+func reapUntilEnd(command []string) (int, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("become the reaper of %s: %w", command[0], err)
+	}
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return 0, fmt.Errorf("find %s: %w", command[0], err)
+	}
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	child, err := os.StartProcess(program, command, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		// A group of its own, for go test waits for tests that have not been interrupted.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", program, err)
+	}
+	go func() {
+		for range interrupts {
+			_ = syscall.Kill(-child.Pid, syscall.SIGINT)
+		}
+	}()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, fmt.Errorf("wait for %s: %w", program, err)
+		case pid != child.Pid:
+		case status.Signaled():
+			return 0, fmt.Errorf("run %s: ended by signal %v", program, status.Signal())
+		default:
+			return status.ExitStatus(), nil
+		}
+	}
+}
