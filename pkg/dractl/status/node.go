@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
@@ -35,10 +34,13 @@ type Device struct {
 
 // devices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) devices(node string) []Device {
-	published := map[string]*resourcev1.Device{}
+	published := map[string]func() inventory.Description{}
 	for _, slice := range w.slices {
 		for i := range slice.Spec.Devices {
-			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, slice.Spec.Devices[i].Name)] = &slice.Spec.Devices[i]
+			device := &slice.Spec.Devices[i]
+			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = func() inventory.Description {
+				return inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices)
+			}
 		}
 	}
 	devices := []Device{}
@@ -52,7 +54,8 @@ func (w *world) devices(node string) []Device {
 			for j := range pool.Devices {
 				shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[j])
 				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
-				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)])
+				known := published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)]()
+				shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
 				devices = append(devices, shown)
 			}
 		}
@@ -78,11 +81,6 @@ func deviceOf(driver, pool string, known *inventory.Device) Device {
 
 func id(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
-}
-
-func (d *Device) describe(published *resourcev1.Device) {
-	known := inventory.Describe(d.Driver, published)
-	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
 }
 
 // deviceTable has devices, with the parts of a device below it.
