@@ -44,8 +44,10 @@ type Search struct {
 	Wanted string `json:"wanted"`
 	Steps  []Step `json:"steps"`
 
-	// ofClass is how many devices of the class there are.
-	ofClass int
+	// matching is how many devices of the class the selectors of the request leave.
+	matching int
+	// limit is the constraint that leaves too few, if one does.
+	limit *limit
 }
 
 // Step is how many devices are left.
