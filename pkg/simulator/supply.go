@@ -41,6 +41,8 @@ type Supply struct {
 	Error string `json:"error,omitempty"`
 	// Nearest is the node that lacks the fewest devices, if the request wants a number of them.
 	Nearest *Nearest `json:"nearest,omitempty"`
+	// Silent is a driver that the selectors name, and that has published nothing.
+	Silent string `json:"driverWithoutDevices,omitempty"`
 
 	index         int
 	request       string
@@ -51,9 +53,7 @@ type Supply struct {
 	// node that reaches the most of them. Incomplete are those in pools that are not complete.
 	matching, incomplete []device
 	most                 Share
-	// silent is the driver that the class selects and that has published nothing, if it does.
-	silent string
-	limit  *limit
+	limit                *limit
 }
 
 // Share is how many of the devices have something in common.
@@ -124,7 +124,7 @@ func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternat
 	return Supply{
 		Request: request.name, Class: request.DeviceClassName, Wanted: request.wanted(), Steps: search.steps,
 		OfClass: len(search.ofClass), Nodes: count, matching: search.matching, most: most,
-		incomplete: s.wantedAmong(ctx, request, search.incomplete), silent: s.silentDriver(request),
+		incomplete: s.wantedAmong(ctx, request, search.incomplete), Silent: s.silentDriver(request),
 		Taints: s.taintsOn(request, search.tainted), Holders: s.holders(search.held),
 		Blocked: blockersOf(dropped), Takers: s.takersOf(dropped), Error: failure, dropped: dropped,
 		tainted: len(search.tainted), held: len(search.held), from: s.matcher.selectorsOf(request),

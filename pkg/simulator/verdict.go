@@ -136,8 +136,8 @@ func (s *Supply) verdict() string {
 	case len(s.incomplete) > 0 && all < wanted && all+len(s.incomplete) >= wanted:
 		d := s.incomplete[0]
 		return fmt.Sprintf("pool %s of driver %s is incomplete, so none of its devices can be had until the driver has published all its slices", d.pool, d.driver)
-	case all == 0 && s.silent != "":
-		return fmt.Sprintf("driver %s has published no devices: start its plugin, or apply a template that selects a node", s.silent)
+	case all == 0 && s.Silent != "":
+		return fmt.Sprintf("driver %s has published no devices: start its plugin, or apply a template that selects a node", s.Silent)
 	case s.Steps[0].Devices == 0:
 		return fmt.Sprintf("no node that the Pod may be on has any device, of class %s or another", s.Class)
 	case s.OfClass == 0:

@@ -177,6 +177,9 @@ func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.Res
 	return results != nil, err
 }
 
+// Fails reports whether the scheduler fails on the nodes, which keeps the Pod from all.
+func (r *Refusal) Fails() bool { return r.fails }
+
 // Line is the refusal with its nodes, of which some are named.
 func (r *Refusal) Line() string { return some(r.Nodes) + ": " + r.String() }
 

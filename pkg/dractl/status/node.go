@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
@@ -33,13 +35,12 @@ type Device struct {
 
 // devices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) devices(node string) []Device {
-	published := map[string]func() inventory.Description{}
+	published := map[string]*resourcev1.Device{}
+	beside := map[*resourcev1.Device][]resourcev1.Device{} // the devices of its slice
 	for _, slice := range w.slices {
 		for i := range slice.Spec.Devices {
-			device := &slice.Spec.Devices[i]
-			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = func() inventory.Description {
-				return inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices)
-			}
+			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, slice.Spec.Devices[i].Name)] = &slice.Spec.Devices[i]
+			beside[&slice.Spec.Devices[i]] = slice.Spec.Devices
 		}
 	}
 	devices := []Device{}
@@ -53,8 +54,8 @@ func (w *world) devices(node string) []Device {
 			for j := range pool.Devices {
 				shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[j])
 				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
-				known := published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)]()
-				shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
+				device := published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)]
+				shown.describe(device, beside[device])
 				devices = append(devices, shown)
 			}
 		}
@@ -80,6 +81,11 @@ func deviceOf(driver, pool string, known *inventory.Device) Device {
 
 func id(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
+}
+
+func (d *Device) describe(published *resourcev1.Device, slice []resourcev1.Device) {
+	known := inventory.Describe(d.Driver, published, slice)
+	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
 }
 
 // deviceTable has devices, with the parts of a device below it.
