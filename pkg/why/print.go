@@ -82,16 +82,19 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time, width int) error
 	slices.SortFunc(causes, func(a, b *cause) int {
 		return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.groups[0].Namespace, b.groups[0].Namespace), natural.Compare(a.groups[0].Pod, b.groups[0].Pod))
 	})
-	text := wrap(fmt.Sprintf("%d Pods wait, for %s:", total, counted(len(causes), "cause")), "", "", width)
+	text := ""
+	if len(causes) > 1 {
+		text = wrap(fmt.Sprintf("%d Pods wait, for %d causes:", total, len(causes)), "", "", width) + "\n"
+	}
 	for i, c := range causes {
 		if i == causesShown {
-			text += fmt.Sprintf("\nand %s more: -o json has all\n", counted(len(causes)-i, "cause"))
+			text += fmt.Sprintf("and %s more: -o json has all\n\n", counted(len(causes)-i, "cause"))
 			break
 		}
-		text += "\n" + c.text(now, width)
+		text += c.text(now, width) + "\n"
 	}
 	first := causes[0].groups[0]
-	text += "\n" + wrap(fmt.Sprintf("Details of one: kwok-dractl why -n %s %s", first.Namespace, first.Pod), "", "", width)
+	text += wrap(fmt.Sprintf("Details of one: kwok-dractl why -n %s %s", first.Namespace, first.Pod), "", "", width)
 	_, err := io.WriteString(out, text)
 	return err
 }

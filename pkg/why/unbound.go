@@ -82,7 +82,7 @@ func (c *Cluster) uncreated(pod *corev1.Pod, err error) string {
 		case errors.Is(nameErr, resourceclaim.ErrClaimNotFound):
 			missing = append(missing, fmt.Sprintf("claim %s is not created yet from ResourceClaimTemplate %s", podClaim.Name, *podClaim.ResourceClaimTemplateName))
 		case nameErr == nil && name != nil && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
-			missing = append(missing, fmt.Sprintf("claim %s does not exist: create it", *name))
+			missing = append(missing, fmt.Sprintf("claim %s does not exist", *name))
 		}
 	}
 	event := c.Failures[pod.UID]
