@@ -158,7 +158,7 @@ func TestAnswer(t *testing.T) {
 		"gates": {
 			func(s *scene) { s.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a/b"}} },
 			Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; node n has what it asks for now",
-			[]string{"node n: the Pod would fit now"},
+			nil,
 		},
 		"devices": {
 			func(s *scene) { s.claim.Spec.Devices.Requests[0].Exactly.Count = 3 },
@@ -190,7 +190,7 @@ func TestAnswer(t *testing.T) {
 			},
 			Unscheduled, "PodResourceClaim gpu: failed to create ResourceClaim: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace; " +
 				"claim gpu is not created yet from ResourceClaimTemplate one; node n has what it asks for now",
-			[]string(nil),
+			nil,
 		},
 		"capacity": {
 			func(s *scene) {
@@ -232,7 +232,7 @@ func TestAnswer(t *testing.T) {
 				s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 			},
 			Unscheduled, "node n has what it asks for now",
-			[]string{"node n: the Pod would fit now", "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory"},
+			[]string{"the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory"},
 		},
 		"binding conditions": {
 			func(s *scene) {
