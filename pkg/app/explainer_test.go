@@ -112,7 +112,7 @@ func TestExplainer(t *testing.T) {
 		require.Empty(t, e.said(), "it is the same")
 		e.change(func() { e.devices = 2 })
 		pass(explainAgain)
-		require.Equal(t, "Warning WaitingForNode a node has what it asks for now", e.said())
+		require.Equal(t, "Warning WaitingForNode node n has what it asks for now", e.said())
 		require.EqualValues(t, 3, e.reads.Load(), "once in explainAgain")
 
 		e.change(func() { e.leads, e.devices = false, 1 })
