@@ -61,6 +61,8 @@ spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: example.com/broke
 ---
 `
 	)
+	incomplete := gpus(1, 2)
+	incomplete.Slices[0].Spec.Pool.ResourceSliceCount = 2
 	for name, test := range map[string]struct {
 		world   *World
 		objects string
@@ -80,6 +82,9 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 		},
 		"the driver is silent": {gpus(2, 2), strings.Split(nic, "---")[0] + "---\n" + pod("p", fmt.Sprintf(rate, "1G")),
 			"driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request nic wants 1",
+		},
+		"an incomplete pool": {incomplete, pod("p", one),
+			"pool node-0000 of driver gpu.example.com is incomplete, so none of its devices can be had until the driver has published all its slices; request gpu wants 1",
 		},
 		"no devices": {&World{Nodes: gpus(1, 1).Nodes, Classes: gpus(1, 1).Classes}, pod("p", one),
 			"driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpu wants 1",
