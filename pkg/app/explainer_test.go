@@ -92,7 +92,7 @@ func (e *explained) said() string {
 	}
 }
 
-const lacksOne = "Warning WaitingForNode no node has the devices: claim c, request r wants 2 of class gpu: 1 device of the class on 1 node, 1 left; nearest: node n lacks 1"
+const lacksOne = "Warning WaitingForNode no node has as many devices: node n has the most, 1, of 1 device of class gpu on 1 node; request r wants 2 on one node"
 
 func TestExplainer(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestExplainer(t *testing.T) {
 		require.Empty(t, e.said(), "it is the same")
 		e.change(func() { e.devices = 2 })
 		pass(explainAgain)
-		require.Equal(t, "Warning WaitingForNode a node has what it asks for now", e.said())
+		require.Equal(t, "Warning WaitingForNode node n has what it asks for now", e.said())
 		require.EqualValues(t, 3, e.reads.Load(), "once in explainAgain")
 
 		e.change(func() { e.leads, e.devices = false, 1 })

@@ -20,28 +20,51 @@ type Description struct {
 	// Product and Memory are those of the attributes and capacities that say so.
 	Product string `json:"product,omitempty"`
 	Memory  string `json:"memory,omitempty"`
-	// UUID, or what else tells the device from all others, is not known of a kind.
+	// UUID, or the serial number or address that no other device has, is not known of a kind.
 	UUID       string            `json:"uuid,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Capacity   map[string]string `json:"capacity,omitempty"`
 }
 
-// What drivers call these attributes and capacities; the first that a device has counts.
+// What drivers call these attributes and capacities; the first that a device has counts. A model of
+// a bus, such as deviceID, is no UUID, and neither is a place, such as pciBusID, which every node
+// of a kind has. What a device is for, such as its type, is no product.
 var (
-	uuids    = []string{"uuid", "serial", "deviceID", "deviceId", "resource.kubernetes.io/pciBusID", "pciAddress"}
-	products = []string{"productName", "model", "product", "deviceType", "type"}
+	uuids    = []string{"uuid", "UUID", "serial", "serialNumber", "SN", "guid", "nodeGUID", "mac", "macAddress", "hardwareAddress"}
+	products = []string{"productName", "model", "product", "deviceType", "pciDevice", "accelerator", "instanceType"}
 	memories = []string{"memory", "hbm", "memorySize"}
 )
 
-// Describe describes a device of a driver.
-func Describe(driver string, device *resourcev1.Device) Description {
+// Describe describes a device of a driver, which is among the devices of a slice.
+func Describe(driver string, device *resourcev1.Device, slice []resourcev1.Device) Description {
 	d := description(driver, texts(device.Attributes, attributeText), texts(device.Capacity, capacityText))
-	d.UUID = first(uuids, driver, d.Attributes)
+	for _, name := range uuids {
+		uuid := first([]string{name}, driver, d.Attributes)
+		isShared := func(other resourcev1.Device) bool {
+			return other.Name != device.Name && first([]string{name}, driver, texts(other.Attributes, attributeText)) == uuid
+		}
+		if uuid != "" && !slices.ContainsFunc(slice, isShared) {
+			d.UUID = uuid
+			break
+		}
+	}
 	return d
 }
 
 func description(driver string, attributes, capacity map[string]string) Description {
-	return Description{Product: first(products, driver, attributes), Memory: first(memories, driver, capacity), Attributes: attributes, Capacity: capacity}
+	return Description{
+		Product: marketed(first(products, driver, attributes)), Memory: first(memories, driver, capacity),
+		Attributes: attributes, Capacity: capacity,
+	}
+}
+
+// marketed is the name of a product as it is sold, where it follows that of the chip in brackets:
+// the database of PCI ids has "MT2910 Family [ConnectX-7]".
+func marketed(product string) string {
+	if _, name, found := strings.Cut(strings.TrimSuffix(product, "]"), " ["); found {
+		return name
+	}
+	return product
 }
 
 func texts[T any](values map[resourcev1.QualifiedName]T, show func(T) string) map[string]string {

@@ -21,10 +21,7 @@ type Facts struct {
 
 // own are the last parts of the names of attributes that each device has a value of its
 // own of.
-var own = map[string]bool{
-	"uuid": true, "UUID": true, "parentUUID": true, "serial": true, "serialNumber": true, "SN": true, "guid": true, "nodeGUID": true,
-	"mac": true, "macAddress": true, "hardwareAddress": true, "ip": true, "ipv4": true, "ipv6": true,
-}
+var own = slices.Concat(uuids, []string{"parentUUID", "ip", "ipv4", "ipv6"})
 
 // FactsOf keeps the facts of the devices of a slice.
 func FactsOf(spec *resourcev1.ResourceSliceSpec) Facts {
@@ -33,7 +30,7 @@ func FactsOf(spec *resourcev1.ResourceSliceSpec) Facts {
 		node = *spec.NodeName
 	}
 	common := func(name resourcev1.QualifiedName, a resourcev1.DeviceAttribute) bool {
-		return !own[string(name[strings.LastIndexByte(string(name), '/')+1:])] && (a.StringValue == nil || !names(*a.StringValue, node))
+		return !slices.Contains(own, string(name[strings.LastIndexByte(string(name), '/')+1:])) && (a.StringValue == nil || !names(*a.StringValue, node))
 	}
 	all := func(resourcev1.QualifiedName, resourcev1.DeviceCapacity) bool { return true }
 	data := make([]byte, 0, 256*len(spec.Devices))

@@ -59,12 +59,47 @@ func TestFacts(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	device := gpu("a", "GPU-1")
-	got := Describe("d", &device)
+	got := Describe("d", &device, []resourcev1.Device{device})
 	require.Equal(t, []string{"GPU-1", "Fast GPU", "80Gi"}, []string{got.UUID, got.Product, got.Memory})
 	require.Len(t, got.Attributes, 8)
-	plain, err := json.Marshal(Describe("d", &resourcev1.Device{Name: "plain"}))
+	plain, err := json.Marshal(Describe("d", &resourcev1.Device{Name: "plain"}, nil))
 	require.NoError(t, err)
 	require.JSONEq(t, `{}`, string(plain))
+}
+
+// TestUUID is what is named so and what no other device of the slice has, and no id of a model.
+func TestUUID(t *testing.T) {
+	t.Parallel()
+	made := func(name string, attributes ...string) resourcev1.Device {
+		device := resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
+		for i := 0; i < len(attributes); i += 2 {
+			device.Attributes[resourcev1.QualifiedName(attributes[i])] = resourcev1.DeviceAttribute{StringValue: &attributes[i+1]}
+		}
+		return device
+	}
+	for name, test := range map[string]struct {
+		devices []resourcev1.Device
+		want    string
+	}{
+		"a model":             {[]resourcev1.Device{made("a", "deviceID", "0x74a1", "deviceId", "0")}, ""},
+		"a place":             {[]resourcev1.Device{made("a", "resource.kubernetes.io/pciBusID", "0000:05:00.0", "d/pciAddress", "0000:05:00.0")}, ""},
+		"a parent":            {[]resourcev1.Device{made("a", "parentUUID", "GPU-1")}, ""},
+		"all have it":         {[]resourcev1.Device{made("a", "uuid", "582807", "SN", "1"), made("b", "uuid", "582807", "SN", "2")}, "1"},
+		"all have all":        {[]resourcev1.Device{made("a", "uuid", "1"), made("b", "d/uuid", "1")}, ""},
+		"of the driver":       {[]resourcev1.Device{made("a", "d/uuid", "1"), made("b", "d/uuid", "2")}, "1"},
+		"of another":          {[]resourcev1.Device{made("a", "e/uuid", "1")}, ""},
+		"a card of a network": {[]resourcev1.Device{made("a", "d/mac", "b8:3f"), made("b")}, "b8:3f"},
+	} {
+		require.Equal(t, test.want, Describe("d", &test.devices[0], test.devices).UUID, name)
+	}
+}
+
+// TestProduct is the name by which people know a device, and not what it is for.
+func TestProduct(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "ConnectX-7", description("dra.net", map[string]string{"dra.net/pciDevice": "MT2910 Family [ConnectX-7]", "dra.net/type": "device"}, nil).Product)
+	require.Equal(t, "E810-C", description("d", map[string]string{"pciDevice": "E810-C"}, nil).Product)
+	require.Empty(t, description("d", map[string]string{"type": "gpu", "d/type": "device"}, nil).Product)
 }
 
 // TestParts: what is a part of what, by the counters that they take.

@@ -33,7 +33,7 @@ func (o *Options) device(w http.ResponseWriter, r *http.Request) {
 	}
 	for i := range published.Spec.Devices {
 		if device := &published.Spec.Devices[i]; device.Name == name {
-			write(w, r, inventory.Describe(driver, device))
+			write(w, r, inventory.Describe(driver, device, published.Spec.Devices))
 			return
 		}
 	}

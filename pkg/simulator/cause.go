@@ -33,11 +33,7 @@ func (o *Outlook) Binding() *Supply {
 // Cause says in a few words why the request gets no devices, where the numbers alone do not:
 // they say themselves what is tainted, allocated, or not of the class.
 func (s *Supply) Cause() string {
-	left := s.Steps[len(s.Steps)-1].Devices
-	wanted, err := strconv.Atoi(s.Wanted)
-	if err != nil {
-		wanted = 1 // of "all", there is at least one
-	}
+	left, wanted := s.left(), s.wanted()
 	switch {
 	case s.Error != "":
 		return s.Error
@@ -49,10 +45,23 @@ func (s *Supply) Cause() string {
 		return "the nodes with devices for it have none for the requests before it, or not all that it wants"
 	case s.Nearest.By == countersAndCapacity:
 		return fmt.Sprintf("counters and capacity of node %s are enough for %d of %s", s.Nearest.Node, wanted-s.Nearest.Lacks, counted(wanted, "device"))
+	case s.limit != nil:
+		return s.limit.cause(s)
 	case strings.HasSuffix(s.Nearest.By, leave):
 		return fmt.Sprintf("on node %s %s %d of %s", s.Nearest.Node, s.Nearest.By, wanted-s.Nearest.Lacks, counted(wanted, "device"))
 	}
 	return ""
+}
+
+// left is how many devices are left on all nodes.
+func (s *Supply) left() int { return s.Steps[len(s.Steps)-1].Devices }
+
+// wanted is how many devices are wanted. Of "all", there has to be at least one.
+func (s *Supply) wanted() int {
+	if wanted, err := strconv.Atoi(s.Wanted); err == nil {
+		return wanted
+	}
+	return 1
 }
 
 // blockedCause names what there is too little of, and who has taken it.

@@ -101,6 +101,48 @@ func TestKindsOfProfiles(t *testing.T) {
 	}
 }
 
+// TestProductsOfProfiles: UUIDs of a profile differ, also between nodes, and a product is a name that
+// people know. A CPU and a virtual function publish none, and partitions of the example driver have the
+// UUID of their GPU.
+func TestProductsOfProfiles(t *testing.T) {
+	t.Parallel()
+	want := map[string]struct{ product, uuid string }{
+		"amd-mi300x": {"AMD_Instinct_MI300X_OAM", ""}, "auto-partition": {"AMD_Instinct_MI300X_OAM", ""}, "aws-trainium": {"trn2.48xlarge", ""},
+		"cpu": {}, "cpu-example": {}, "dra-example-driver": {"LATEST-GPU-MODEL", ""}, "google-tpu-v5e": {"tpu-v5-lite-podslice", ""},
+		"gpu-example": {"LATEST-GPU-MODEL", "gpu-"}, "intel-gaudi": {"Gaudi3", "AN"}, "net-example": {"LATEST-NET-MODEL", "net-"},
+		"nvidia-gb200-nvl72": {"NVIDIA GB200", "GPU-"}, "nvidia-h100": {"NVIDIA H100 80GB HBM3", "GPU-"}, "nvidia-h100-mig": {"NVIDIA H100 80GB HBM3", "GPU-"},
+		"nvidia-l4": {"NVIDIA L4", "GPU-"}, "nvidia-t4": {"Tesla T4", "GPU-"}, "rdma-nic": {"ConnectX-7", "b8:3f:d2:"},
+		"sriov-nic": {}, "xilinx-u250": {"u250", "2133"},
+	}
+	for _, path := range profiles(t) {
+		name := filepath.Base(filepath.Dir(path))
+		expected, known := want[name]
+		require.True(t, known, "%s: say what PRODUCT and UUID are to be", name)
+		has := map[string]string{} // the UUID of a device, by product
+		uuids := map[string]string{}
+		for _, slice := range rendered(t, path, 2).Slices {
+			for i := range slice.Spec.Devices {
+				device := &slice.Spec.Devices[i]
+				d := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices)
+				if _, known := has[d.Product]; !known {
+					has[d.Product] = d.UUID
+				}
+				at := slice.Spec.Pool.Name + "/" + device.Name
+				require.Empty(t, uuids[d.UUID], "%s: %s has the UUID %s too", name, at, d.UUID)
+				if d.UUID != "" {
+					uuids[d.UUID] = at
+				}
+			}
+		}
+		require.Contains(t, has, expected.product, name)
+		require.True(t, strings.HasPrefix(has[expected.product], expected.uuid), "%s: %v", name, has)
+		require.Equal(t, expected.uuid == "", has[expected.product] == "", "%s: %v", name, has)
+		delete(has, expected.product)
+		delete(has, "") // such as channels, and locks of partitions
+		require.Empty(t, has, name)
+	}
+}
+
 // TestPartsOfMIG: each of the 8 GPUs has 25 parts, one of which is as large as the GPU.
 func TestPartsOfMIG(t *testing.T) {
 	t.Parallel()

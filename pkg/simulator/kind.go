@@ -22,8 +22,9 @@ type kind struct {
 	mayFail bool
 	// refusals are known once they have been asked for.
 	refusals []Refusal
-	// supplies are, too.
+	// supplies are, too, and excluded is a node that has it all and may not have the Pod.
 	supplies []Supply
+	excluded *Refusal
 }
 
 func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {

@@ -20,6 +20,8 @@ type Outlook struct {
 
 	// nodes is how many nodes there are.
 	nodes int
+	// excluded is a node that has what the Pod asks for, and may not have the Pod.
+	excluded *Refusal
 }
 
 // Outlook looks for a node for a Pod, and gives it nothing.
@@ -33,7 +35,11 @@ func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
 	k := s.kindOf(ctx, d)
 	if k.supplies == nil {
 		k.supplies = s.supplies(ctx, d, o.Refusals)
+		if len(k.supplies) > 0 && !o.Fits() {
+			k.excluded = s.excluded(ctx, d)
+		}
 	}
+	o.excluded = k.excluded
 	for _, supply := range k.supplies {
 		supply.Claim = d.pending[supply.index].Name
 		o.Supplies = append(o.Supplies, supply)
@@ -49,4 +55,23 @@ func (o *Outlook) Fits() bool {
 		}
 	}
 	return false
+}
+
+// excluded is the first node that has what the Pod asks for but may not have the Pod, such as one
+// that is cordoned, of as many as the scheduler always looks at.
+func (s *Scheduler) excluded(ctx context.Context, d *demand) *Refusal {
+	tried := 0
+	for _, n := range s.nodes {
+		reason := d.unfit(n.object)
+		if devices, _ := n.reachable(); reason == "" || len(devices) == 0 || d.elsewhere(n.object) {
+			continue
+		}
+		if found, err := s.has(ctx, n, d.pending); found && err == nil {
+			return &Refusal{Nodes: []string{n.object.Name}, Reason: reason}
+		}
+		if tried++; tried == alwaysTried {
+			return nil
+		}
+	}
+	return nil
 }

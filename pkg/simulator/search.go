@@ -27,7 +27,9 @@ func (s *Scheduler) searches(ctx context.Context, n *node, before []*resourcev1.
 		if err := searcher.try(ctx, before, cut(claim, index), i); err != nil {
 			return searches[:i], err
 		}
-		searches[i] = Search{Request: all[i].name, Wanted: all[i].wanted(), Steps: searcher.steps, ofClass: len(searcher.ofClass)}
+		searches[i] = Search{
+			Request: all[i].name, Wanted: all[i].wanted(), Steps: searcher.steps, matching: len(searcher.matching), limit: searcher.limit,
+		}
 	}
 	return searches, nil
 }
@@ -49,8 +51,11 @@ type searcher struct {
 	// enough is how many are wanted.
 	enough int
 	steps  []Step
-	// ofClass are those of the class in complete pools, once that is known. Tainted and held are dropped for that.
-	ofClass, tainted, held []device
+	// incomplete are dropped for their pools, ofClass are those of the class in others, and matching
+	// those that the selectors of the request leave. Tainted and held are dropped for that.
+	incomplete, ofClass, matching, tainted, held []device
+	// limit is the constraint that leaves too few, if one does.
+	limit *limit
 	// failure is the first selector that fails for a device, if any does.
 	failure *selectorError
 }
@@ -63,7 +68,7 @@ func (s *searcher) step(by string, devices int) {
 // selector fails does not match: whether the scheduler fails then, the allocator says.
 func (s *searcher) filter(ctx context.Context) {
 	s.step("devices", len(s.left))
-	s.keep(inCompletePools, func(d device) bool { return d.complete })
+	s.incomplete = s.keep(inCompletePools, func(d device) bool { return d.complete })
 	selectors := s.matcher.selectorsOf(s.request)
 	if len(selectors) == 0 || selectors[0].from == fromRequest {
 		s.ofClass = s.left
@@ -84,6 +89,7 @@ func (s *searcher) filter(ctx context.Context) {
 		}
 		s.step(name, len(s.left))
 	}
+	s.matching = s.left
 	s.enough = int(s.request.Count)
 	if s.request.AllocationMode == resourcev1.DeviceAllocationModeAll {
 		s.enough = max(len(s.left), 1)
@@ -137,7 +143,10 @@ func (s *searcher) try(ctx context.Context, before []*resourcev1.ResourceClaim, 
 		}
 		if found < s.enough {
 			s.step(attempt.by, found)
-			return nil
+			if attempt.by != countersAndCapacity {
+				s.limit, err = s.limitOf(ctx, attempt.claims, index)
+			}
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,12 +41,19 @@ type Supply struct {
 	Error string `json:"error,omitempty"`
 	// Nearest is the node that lacks the fewest devices, if the request wants a number of them.
 	Nearest *Nearest `json:"nearest,omitempty"`
+	// Silent is a driver that the selectors name, and that has published nothing.
+	Silent string `json:"driverWithoutDevices,omitempty"`
 
 	index         int
 	request       string
 	tainted, held int
 	from          []selector
 	dropped       []blocked
+	// matching are the devices of the class that the selectors of the request leave, and most is the
+	// node that reaches the most of them. Incomplete are those in pools that are not complete.
+	matching, incomplete []device
+	most                 Share
+	limit                *limit
 }
 
 // Share is how many of the devices have something in common.
@@ -109,29 +117,67 @@ func (s *Scheduler) supply(ctx context.Context, nodes []*node, request *alternat
 		failure = search.failure.Error()
 	}
 	dropped := search.dropBlocked()
+	count, most := reaching(nodes, search.matching)
+	if len(search.ofClass) > len(search.matching) {
+		count, _ = reaching(nodes, search.ofClass)
+	}
 	return Supply{
 		Request: request.name, Class: request.DeviceClassName, Wanted: request.wanted(), Steps: search.steps,
-		OfClass: len(search.ofClass), Nodes: reaching(nodes, search.ofClass),
+		OfClass: len(search.ofClass), Nodes: count, matching: search.matching, most: most,
+		incomplete: s.wantedAmong(ctx, request, search.incomplete), Silent: s.silentDriver(request),
 		Taints: s.taintsOn(request, search.tainted), Holders: s.holders(search.held),
 		Blocked: blockersOf(dropped), Takers: s.takersOf(dropped), Error: failure, dropped: dropped,
 		tainted: len(search.tainted), held: len(search.held), from: s.matcher.selectorsOf(request),
 	}
 }
 
-// reaching is how many nodes reach any of the devices.
-func reaching(nodes []*node, devices []device) int {
+// reaching is how many nodes reach any of the devices, and which one reaches the most.
+func reaching(nodes []*node, devices []device) (count int, most Share) {
 	wanted := map[*resourcev1.Device]bool{}
 	for _, d := range devices {
 		wanted[d.Device] = true
 	}
-	count := 0
 	for _, n := range nodes {
 		reached, _ := n.reachable()
-		if slices.ContainsFunc(reached, func(d device) bool { return wanted[d.Device] }) {
+		own := 0
+		for _, d := range reached {
+			if wanted[d.Device] {
+				own++
+			}
+		}
+		if own > 0 {
 			count++
 		}
+		if own > most.Devices {
+			most = Share{n.object.Name, own}
+		}
 	}
-	return count
+	return count, most
+}
+
+// wantedAmong are the devices that all selectors of a request leave.
+func (s *Scheduler) wantedAmong(ctx context.Context, request *alternative, devices []device) []device {
+	return slices.DeleteFunc(slices.Clone(devices), func(d device) bool {
+		return slices.ContainsFunc(s.matcher.selectorsOf(request), func(by selector) bool {
+			matches, _ := s.matcher.matches(ctx, d.driver, d.Device, by)
+			return !matches
+		})
+	})
+}
+
+// ofDriver is how a selector chooses a driver.
+var ofDriver = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
+
+// silentDriver is a driver that the selectors of a request name, and that has published nothing.
+func (s *Scheduler) silentDriver(request *alternative) string {
+	for _, by := range s.matcher.selectorsOf(request) {
+		for _, found := range ofDriver.FindAllStringSubmatch(by.expression, -1) {
+			if !s.published.has(found[1]) {
+				return found[1]
+			}
+		}
+	}
+	return ""
 }
 
 // taintsOn counts the taints that keep devices away. Those of DeviceTaintRules, which are the
@@ -214,7 +260,8 @@ func (s *Supply) keepError(refusals []Refusal) {
 	s.Error = ""
 }
 
-// nearest finds the node that lacks the fewest devices, among those that have any of the class.
+// nearest finds the node that lacks the fewest devices, among those that have any that the request
+// could have if all were free.
 func (s *Supply) nearest(refusals []Refusal, alternative int) {
 	wanted, err := strconv.Atoi(s.Wanted)
 	if err != nil {
@@ -222,12 +269,13 @@ func (s *Supply) nearest(refusals []Refusal, alternative int) {
 	}
 	for i := range refusals {
 		r := &refusals[i]
-		if r.index != s.index || r.Request != s.request || alternative >= len(r.Searches) || r.Searches[alternative].ofClass == 0 {
+		if r.index != s.index || r.Request != s.request || alternative >= len(r.Searches) || r.Searches[alternative].matching == 0 {
 			continue
 		}
-		last := r.Searches[alternative].Steps[len(r.Searches[alternative].Steps)-1]
+		search := &r.Searches[alternative]
+		last := search.Steps[len(search.Steps)-1]
 		if lacks := wanted - last.Devices; lacks > 0 && (s.Nearest == nil || lacks < s.Nearest.Lacks) {
-			s.Nearest = &Nearest{Node: r.Nodes[0], Lacks: lacks, By: last.By}
+			s.Nearest, s.limit = &Nearest{Node: r.Nodes[0], Lacks: lacks, By: last.By}, search.limit
 		}
 	}
 }

@@ -44,8 +44,10 @@ type Search struct {
 	Wanted string `json:"wanted"`
 	Steps  []Step `json:"steps"`
 
-	// ofClass is how many devices of the class there are.
-	ofClass int
+	// matching is how many devices of the class the selectors of the request leave.
+	matching int
+	// limit is the constraint that leaves too few, if one does.
+	limit *limit
 }
 
 // Step is how many devices are left.
@@ -174,6 +176,9 @@ func (s *Scheduler) count(ctx context.Context, n *node, claims []*resourcev1.Res
 	}
 	return results != nil, err
 }
+
+// Fails reports whether the scheduler fails on the nodes, which keeps the Pod from all.
+func (r *Refusal) Fails() bool { return r.fails }
 
 // Line is the refusal with its nodes, of which some are named.
 func (r *Refusal) Line() string { return some(r.Nodes) + ": " + r.String() }

@@ -49,6 +49,16 @@ func newPublications(slices []*resourcev1.ResourceSlice, rules []*resourcev1.Dev
 	return p
 }
 
+// has reports whether a driver has published any slice.
+func (p *publications) has(driver string) bool {
+	for id := range p.slices {
+		if id.driver == driver {
+			return true
+		}
+	}
+	return false
+}
+
 // on lists the slices of all pools of which one slice is the node's, or none's in
 // particular: the allocator compares the slices of a pool. To give it all slices
 // of the cluster would be the same, but slow.

@@ -24,9 +24,10 @@ func TestRealDrivers(t *testing.T) {
 			"the real driver gpu.example.com is registered with node n, and kwok-dra asks it to prepare the claims",
 			"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
 		}},
-		"not registered": {reason: "DRA driver gpu.example.com is not registered", details: []string{
-			"no template names driver gpu.example.com, and no plugin of it is registered with node n: start the driver with the folder of the node in kwok-dra's --plugins-dir",
-		}},
+		"not registered": {
+			reason:  "the real driver gpu.example.com is not registered with node n: start its plugin with the folder of the node in kwok-dra's --plugins-dir",
+			details: []string{"no template names driver gpu.example.com, so it has to be a real one"},
+		},
 		"not known": {err: errors.New("no folder"), reason: "not prepared yet: c", details: []string{
 			"whether driver gpu.example.com is registered with node n is not known: no folder",
 			"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",

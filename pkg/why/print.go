@@ -1,54 +1,155 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
-// Print prints an answer: a line, and what there is to say beyond it. The title is that
-// of the Pods, where there are several.
-func (a *Answer) Print(out io.Writer, title string, now time.Time) error {
+// Print prints an answer: the reason, and what there is to say beyond it.
+func (a *Answer) Print(out io.Writer, now time.Time, width int) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
-	verb := "waits"
-	if title != "" {
-		text, verb = title, "wait"
-	}
 	if a.Waits() {
-		text += " " + verb + " " + waits[a.State] + a.since(now)
+		text += " waits " + waits[a.State] + a.since(now)
 	}
-	text += ": " + a.Reason + "\n"
+	lines := wrap(text+": "+a.Reason, "", "  ", width)
 	for _, detail := range a.Details {
-		text += "  " + detail + "\n"
+		lines += wrap(detail, "  ", "    ", width)
 	}
-	if a.Waits() && a.Scheduler != "" && a.Scheduler != a.Reason {
-		text += "  the scheduler says: " + a.Scheduler + "\n"
+	if said, _, _ := strings.Cut(a.Scheduler, " still not schedulable"); a.Waits() && said != "" && a.Scheduler != a.Reason {
+		said, _, _ = strings.Cut(said, " preemption:")
+		lines += wrap("the scheduler says: "+said, "  ", "    ", width)
 	}
-	_, err := io.WriteString(out, text)
+	_, err := io.WriteString(out, lines)
 	return err
 }
 
-// since says when the state began.
+// since says how long the state has lasted.
 func (a *Answer) since(now time.Time) string {
 	if a.Since == nil {
 		return ""
 	}
-	return fmt.Sprintf(" since %s (%s)", written(*a.Since), duration.HumanDuration(now.Sub(*a.Since)))
+	return fmt.Sprintf(" (%s)", duration.HumanDuration(now.Sub(*a.Since)))
 }
 
-// Print prints a group as one answer.
-func (g *Group) Print(out io.Writer, now time.Time) error {
-	if len(g.Pods) == 1 {
-		return g.Answer.Print(out, "", now)
+// wrap breaks a text into lines of a width, of which the first and the others have an indent. A
+// word is never broken.
+func wrap(text, first, others string, width int) string {
+	var lines strings.Builder
+	line := first
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines.WriteString(line + "\n")
+			line = others + word
+		default:
+			line += " " + word
+		}
 	}
-	title := g.Title() + " in namespace " + g.Namespace
-	switch {
-	case g.Owner != "":
-		title += " (such as " + g.Pod + ")"
-	case len(g.Pods) <= shown:
-		title = "Pods " + title
+	return lines.String() + line + "\n"
+}
+
+// causesShown is how many causes are printed, and podsShown of how many owners of each.
+const causesShown, podsShown = 10, 4
+
+// PrintGroups prints who waits and why: each cause once, those of most Pods first. One Pod alone is
+// printed with its details.
+func PrintGroups(out io.Writer, groups []*Group, now time.Time, width int) error {
+	if len(groups) == 1 && len(groups[0].Pods) == 1 {
+		return groups[0].Answer.Print(out, now, width)
 	}
-	return g.Answer.Print(out, title, now)
+	byCause := map[string][]*Group{}
+	total := 0
+	for _, g := range groups {
+		cause := string(g.State) + "\n" + g.withoutNames()
+		byCause[cause] = append(byCause[cause], g)
+		total += len(g.Pods)
+	}
+	causes := make([]*cause, 0, len(byCause))
+	for _, same := range byCause {
+		causes = append(causes, newCause(same))
+	}
+	slices.SortFunc(causes, func(a, b *cause) int {
+		return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.groups[0].Namespace, b.groups[0].Namespace), natural.Compare(a.groups[0].Pod, b.groups[0].Pod))
+	})
+	text := ""
+	if len(causes) > 1 {
+		text = wrap(fmt.Sprintf("%d Pods wait, for %d causes:", total, len(causes)), "", "", width) + "\n"
+	}
+	for i, c := range causes {
+		if i == causesShown {
+			text += fmt.Sprintf("and %s more: -o json has all\n\n", counted(len(causes)-i, "cause"))
+			break
+		}
+		text += c.text(now, width) + "\n"
+	}
+	first := causes[0].groups[0]
+	text += wrap(fmt.Sprintf("Details of one: kwok-dractl why -n %s %s", first.Namespace, first.Pod), "", "", width)
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// cause are the groups that wait for the same.
+type cause struct {
+	groups []*Group
+	pods   int
+	// longest is the answer for the Pod that has waited longest, as far as that is known.
+	longest *Answer
+}
+
+func newCause(groups []*Group) *cause {
+	c := &cause{groups: slices.SortedStableFunc(slices.Values(groups), func(a, b *Group) int { return cmp.Compare(len(b.Pods), len(a.Pods)) })}
+	for _, g := range groups {
+		c.pods += len(g.Pods)
+		if g.Since != nil && (c.longest == nil || g.Since.Before(*c.longest.Since)) {
+			c.longest = &g.Answer
+		}
+	}
+	return c
+}
+
+// text says how many Pods wait and why, and then which.
+func (c *cause) text(now time.Time, width int) string {
+	first := c.groups[0]
+	verb := " wait "
+	if c.pods == 1 {
+		verb = " waits "
+	}
+	text := counted(c.pods, "Pod") + verb + waits[first.State]
+	if c.longest != nil {
+		text += c.longest.since(now)
+	}
+	text = wrap(text+": "+first.Reason, "", "  ", width)
+	for i, g := range c.groups {
+		if i == podsShown {
+			text += wrap(fmt.Sprintf("and Pods of %d more", len(c.groups)-i), "  - ", "    ", width)
+			break
+		}
+		line := g.Namespace + "/" + g.Pod
+		switch {
+		case g.Owner != "" && len(g.Pods) > 1:
+			line = fmt.Sprintf("%s, such as %s", g.Title(), line)
+		case len(g.Pods) > 1:
+			line += fmt.Sprintf(" and %d more", len(g.Pods)-1)
+		}
+		text += wrap(line, "  - ", "    ", width)
+	}
+	return text
+}
+
+func counted(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
 }

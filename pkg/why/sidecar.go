@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -115,7 +116,7 @@ func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing str
 			continue
 		}
 		if s.Registered == nil {
-			known = append(known, fmt.Sprintf("no template names driver %s, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f, and where it serves real drivers, give its --plugins-dir", driver))
+			missing = cmp.Or(missing, fmt.Sprintf("no template names driver %s, and whether its plugin is registered with node %s is not known: give kwok-dra's templates with -f, or its --plugins-dir", driver, v.Node.Name))
 			continue
 		}
 		switch registered, err := s.Registered(ctx, v.Node, driver); {
@@ -124,8 +125,8 @@ func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing str
 		case registered:
 			known = append(known, fmt.Sprintf("the real driver %s is registered with node %s, and kwok-dra asks it to prepare the claims", driver, v.Node.Name))
 		default:
-			missing = cmp.Or(missing, fmt.Sprintf("DRA driver %s is not registered", driver))
-			known = append(known, fmt.Sprintf("no template names driver %s, and no plugin of it is registered with node %s: start the driver with the folder of the node in kwok-dra's --plugins-dir", driver, v.Node.Name))
+			missing = cmp.Or(missing, fmt.Sprintf("the real driver %s is not registered with node %s: start its plugin with the folder of the node in kwok-dra's --plugins-dir", driver, v.Node.Name))
+			known = append(known, "no template names driver "+driver+", so it has to be a real one")
 		}
 	}
 	return missing, known
@@ -236,6 +237,28 @@ func (s *Sidecar) unpublished(ctx context.Context, driver string, node *corev1.N
 			continue
 		}
 		lines = append(lines, s.missing(ctx, t, node)...)
+	}
+	return lines
+}
+
+// silence says why a driver has published nothing: that no template names it, or which nodes its
+// templates come the closest to.
+func (s *Sidecar) silence(driver string, nodes map[string]*corev1.Node) []string {
+	if s == nil {
+		return nil
+	}
+	if !s.Set.HasDriver(driver) {
+		return []string{"no template names driver " + driver}
+	}
+	var of []*devices.Template
+	for _, t := range s.Set.Templates {
+		if t.Driver == driver || t.MayBeOf(driver) {
+			of = append(of, t)
+		}
+	}
+	var lines []string
+	for _, unselected := range selection.Of(of, maps.Values(nodes)) {
+		lines = append(lines, fmt.Sprintf("template %s selects no node: %s", unselected.Template.Name, unselected.Miss))
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,9 +42,9 @@ func (c *Cluster) unbound(ctx context.Context, answer *Answer) *Answer {
 		answer.Details = c.bindingTimes(pod)
 		return answer.in(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
 	}
-	reason := joined("; ", gates(pod), c.uncreated(pod), reasonOf(outlook))
+	reason := joined("; ", gates(pod), c.uncreated(pod, outlook.Err), reasonOf(outlook))
 	answer.in(Unscheduled, since, cmp.Or(reason, c.withoutOutlook(answer)))
-	answer.explain(outlook)
+	c.explain(answer, outlook)
 	return answer
 }
 
@@ -72,43 +73,35 @@ func gates(pod *corev1.Pod) string {
 }
 
 // uncreated says which claims of a Pod there are not, and why.
-func (c *Cluster) uncreated(pod *corev1.Pod) string {
+func (c *Cluster) uncreated(pod *corev1.Pod, err error) string {
 	var missing []string
 	for i := range pod.Spec.ResourceClaims {
 		podClaim := &pod.Spec.ResourceClaims[i]
-		name, _, err := resourceclaim.Name(pod, podClaim)
+		name, _, nameErr := resourceclaim.Name(pod, podClaim)
 		switch {
-		case errors.Is(err, resourceclaim.ErrClaimNotFound):
+		case errors.Is(nameErr, resourceclaim.ErrClaimNotFound):
 			missing = append(missing, fmt.Sprintf("claim %s is not created yet from ResourceClaimTemplate %s", podClaim.Name, *podClaim.ResourceClaimTemplateName))
-		case err == nil && name != nil && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
+		case nameErr == nil && name != nil && c.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: *name}] == nil:
 			missing = append(missing, fmt.Sprintf("claim %s does not exist", *name))
 		}
 	}
-	if event := c.Failures[pod.UID]; event != nil && event.Reason == failedCreation && len(missing) > 0 {
-		missing = append(missing, event.Message)
+	event := c.Failures[pod.UID]
+	absent, isAbsent := errors.AsType[*simulator.Missing](err)
+	switch {
+	case isAbsent && absent.Kind == "resourceclaimtemplate":
+		missing = append([]string{fmt.Sprintf("there is no ResourceClaimTemplate %q: create it", absent.Name)}, missing...)
+	case event != nil && event.Reason == failedCreation && len(missing) > 0:
+		missing = append([]string{event.Message}, missing...)
 	}
 	return strings.Join(missing, "; ")
 }
 
 // reasonOf says in one line why a Pod fits nowhere.
 func reasonOf(outlook *simulator.Outlook) string {
-	missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err)
-	switch {
-	case isMissing && missing.Kind == "resourceclaim":
-		return "" // it is among those that are not created
-	case outlook.Err != nil:
-		return outlook.Err.Error()
-	case outlook.Failing() != nil:
-		return "the scheduler cannot choose devices: " + outlook.Failing().Error + ": " + outlook.Failing().String()
-	case outlook.Fits():
-		return "a node has what it asks for now"
-	case len(outlook.Supplies) > 0:
-		binding := outlook.Binding()
-		return "no node has the devices: " + joined(": ", binding.Cause(), binding.String())
-	case len(outlook.Refusals) > 0:
-		return "devices do not keep it away: " + outlook.Refusals[0].Line()
+	if missing, ok := errors.AsType[*simulator.Missing](outlook.Err); ok && missing.Kind != "deviceclass" {
+		return "" // it is among the claims that are not created
 	}
-	return ""
+	return outlook.Verdict()
 }
 
 // withoutOutlook is what the Pod itself says.
@@ -122,24 +115,42 @@ func (c *Cluster) withoutOutlook(answer *Answer) string {
 	return fmt.Sprintf("%s has not looked at it yet", answer.pod.Spec.SchedulerName)
 }
 
-// explain adds what is known beyond the reason.
-func (a *Answer) explain(outlook *simulator.Outlook) {
+// explain adds what is known beyond the reason: other requests that get no devices, and what each
+// node lacks where nodes differ.
+func (c *Cluster) explain(a *Answer, outlook *simulator.Outlook) {
 	a.Requests = outlook.Supplies
+	isFailing := outlook.Failing() != nil
 	for i := range outlook.Supplies {
-		if line := outlook.Supplies[i].String(); !strings.HasSuffix(a.Reason, line) {
+		supply := &outlook.Supplies[i]
+		if supply.Silent != "" {
+			a.Details = append(a.Details, c.Sidecar.silence(supply.Silent, c.Nodes)...)
+		}
+		if line := supply.String(); len(outlook.Supplies) > 1 && !isFailing {
 			a.Details = append(a.Details, line)
 		}
 	}
 	for i := range outlook.Refusals {
 		refusal := &outlook.Refusals[i]
 		a.Nodes = append(a.Nodes, Refusal{refusal.Nodes, refusal.String()})
-		if line := refusal.Line(); !strings.HasSuffix(a.Reason, line) {
+		if line := refusal.Line(); len(outlook.Refusals) > 1 && !refusal.Fails() && !strings.Contains(a.Reason, line) {
 			a.Details = append(a.Details, line)
 		}
 	}
-	if outlook.Fits() && a.Scheduler != "" {
+	if outlook.Fits() && !isFailing && a.Scheduler != "" {
 		a.Details = append(a.Details, "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory")
 	}
+	a.Details = compact(a.Details)
+}
+
+// compact drops lines that are said already.
+func compact(lines []string) []string {
+	var kept []string
+	for _, line := range lines {
+		if !slices.Contains(kept, line) {
+			kept = append(kept, line)
+		}
+	}
+	return kept
 }
 
 // bindingConditions are those that are not True of devices that a Pod is being bound with.

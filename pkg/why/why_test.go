@@ -153,18 +153,44 @@ func TestAnswer(t *testing.T) {
 		details []string
 	}{
 		"claim is missing":    {func(s *scene) { s.claim = nil }, Unscheduled, "claim c does not exist", nil},
-		"class is missing":    {func(s *scene) { s.class = nil }, Unscheduled, `resourceclaim "c", request gpus: deviceclass "gpu" not found`, nil},
-		"template is missing": {func(s *scene) { s.pod.Spec.ResourceClaims[0] = fromTemplate }, Unscheduled, `claim gpu is not created yet from ResourceClaimTemplate one; resourceclaimtemplate "one" not found`, nil},
+		"class is missing":    {func(s *scene) { s.class = nil }, Unscheduled, `there is no DeviceClass "gpu": create it, or correct resourceclaim "c", request gpus`, nil},
+		"template is missing": {func(s *scene) { s.pod.Spec.ResourceClaims[0] = fromTemplate }, Unscheduled, `there is no ResourceClaimTemplate "one": create it; claim gpu is not created yet from ResourceClaimTemplate one`, nil},
 		"gates": {
 			func(s *scene) { s.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a/b"}} },
-			Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; a node has what it asks for now",
-			[]string{"node n: the Pod would fit now"},
+			Unscheduled, "spec.schedulingGates keep it from being scheduled: a/b; node n has what it asks for now",
+			nil,
 		},
 		"devices": {
 			func(s *scene) { s.claim.Spec.Devices.Requests[0].Exactly.Count = 3 },
 			Unscheduled,
-			"no node has the devices: claim c, request gpus wants 3 of class gpu: 2 devices of the class on 1 node, 2 left; nearest: node n lacks 1",
-			[]string{"node n: claim c, request gpus wants 3: devices 2"},
+			"no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node", nil,
+		},
+		"driver has published nothing": {
+			func(s *scene) {
+				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "nic.example.com"`}}}
+			},
+			Unscheduled, "driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpus wants 1",
+			[]string{"no template names driver nic.example.com"},
+		},
+		"template of the driver selects no node": {
+			func(s *scene) {
+				s.slice, s.node.Labels["kind"] = nil, "gpus"
+				s.class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}}}
+			},
+			Unscheduled, "driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpus wants 1",
+			[]string{"template t selects no node: kind is gpus, must be gpu (node n)"},
+		},
+		"admin access": {
+			func(s *scene) {
+				s.pod.Spec.ResourceClaims[0] = fromTemplate
+				s.others = append(s.others, &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: s.claim.Spec}}, &corev1.Event{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, InvolvedObject: corev1.ObjectReference{UID: "pod"}, Reason: failedCreation,
+					Message: "PodResourceClaim gpu: failed to create ResourceClaim: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace",
+				})
+			},
+			Unscheduled, "PodResourceClaim gpu: failed to create ResourceClaim: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace; " +
+				"claim gpu is not created yet from ResourceClaimTemplate one; node n has what it asks for now",
+			nil,
 		},
 		"capacity": {
 			func(s *scene) {
@@ -176,9 +202,8 @@ func TestAnswer(t *testing.T) {
 				}}
 			},
 			Unscheduled,
-			"no node has the devices: capacity bandwidth of the free devices is too small, 12G wanted and at most 10G to be had: " +
-				"claim c, request gpus wants 1 of class gpu: 1 device of the class on 1 node, 1 blocked (capacity bandwidth 1), 0 left; nearest: node n lacks 1 (counters and capacity leave too few)",
-			[]string{"node n: claim c, request gpus wants 1: devices 1, counters and capacity leave 0"},
+			"capacity bandwidth of the free devices is too small, 12G wanted and at most 10G to be had; " +
+				"1 device of class gpu on 1 node, 0 left; request gpus wants 1; nearest: node n lacks 1", nil,
 		},
 		"selector fails": {
 			func(s *scene) {
@@ -187,11 +212,8 @@ func TestAnswer(t *testing.T) {
 				}}}
 			},
 			Unscheduled,
-			"the scheduler cannot choose devices: the selector `device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].index == 1` of the request " +
-				"fails for device gpu.example.com/n/gpu-0: it has no attribute gpu.example.com/index (no such key: index): guard it with has(), or with .? and orValue(): " +
-				"claim c, request gpus wants 1 of class gpu: 2 devices of the class on 1 node, 0 match `device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].index == 1`, 0 left",
-			[]string{"node n: claim c, request gpus: claim default/c: selector #0 on device gpu.example.com/n/gpu-0: CEL runtime error: no such key: index. " +
-				"consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"},
+			"the selector `device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].index == 1` of the request " +
+				"fails for device gpu.example.com/n/gpu-0: it has no attribute gpu.example.com/index (no such key: index): guard it with has(), or with .? and orValue()", nil,
 		},
 		"extended resources": {
 			func(s *scene) {
@@ -199,19 +221,18 @@ func TestAnswer(t *testing.T) {
 				s.pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/gpu": resource.MustParse("3")}}}}
 			},
 			Unscheduled,
-			"no node has the devices: claim p-extended-resources, request container-0-request-0 wants 3 of class gpu: 2 devices of the class on 1 node, 2 left; nearest: node n lacks 1",
-			[]string{"node n: claim p-extended-resources, request container-0-request-0 wants 3: devices 2"},
+			"no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request container-0-request-0 wants 3 on one node", nil,
 		},
 		"node": {
 			func(s *scene) { s.node.Spec.Unschedulable = true },
-			Unscheduled, "devices do not keep it away: node n: the node is cordoned", nil,
+			Unscheduled, "no node may have the Pod, whatever its devices: node n: the node is cordoned", nil,
 		},
 		"nothing that is known": {
 			func(s *scene) {
 				s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 			},
-			Unscheduled, "a node has what it asks for now",
-			[]string{"node n: the Pod would fit now", "the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory"},
+			Unscheduled, "node n has what it asks for now",
+			[]string{"the scheduler has not tried again since, or something else than devices keeps the Pod away, such as CPU and memory"},
 		},
 		"binding conditions": {
 			func(s *scene) {
@@ -231,11 +252,7 @@ func TestAnswer(t *testing.T) {
 		},
 		"no template": {
 			func(s *scene) { s.bind(); s.configuration = "" },
-			Preparing, "not prepared yet: c",
-			[]string{
-				"no template names driver gpu.example.com, so kwok-dra prepares nothing of it; where kwok-dra reads templates from files, give them with -f, and where it serves real drivers, give its --plugins-dir",
-				"nothing keeps kwok-dra from preparing them now: does it run, and act for node n?",
-			},
+			Preparing, "no template names driver gpu.example.com, and whether its plugin is registered with node n is not known: give kwok-dra's templates with -f, or its --plugins-dir", nil,
 		},
 		"no slices": {
 			func(s *scene) { s.bind(); s.slice = nil; s.node.Labels["kind"] = "gpus" },
@@ -343,8 +360,45 @@ func TestList(t *testing.T) {
 	require.Equal(t, Unscheduled, groups[0].State)
 	require.Len(t, groups[0].Pods, 4)
 	var out strings.Builder
-	require.NoError(t, groups[0].Print(&out, known.Now))
-	require.Equal(t, `4 Pods of Job train in namespace default (such as train-0) wait for a node since 2026-01-02T03:04:05Z (70s): no node has the devices: claim train-0-gpu-abcde, request gpus wants 3 of class gpu: 2 devices of the class on 1 node, 2 left; nearest: node n lacks 1
-  node n: claim train-0-gpu-abcde, request gpus wants 3: devices 2
+	require.NoError(t, PrintGroups(&out, groups, known.Now, 80))
+	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most,
+  2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
+  - 4 Pods of Job train, such as default/train-0
+
+Details of one: kwok-dractl why -n default train-0
+`, out.String())
+}
+
+// TestPrintGroups: of 300 Pods of several owners each cause is said once, on one screen.
+func TestPrintGroups(t *testing.T) {
+	t.Parallel()
+	var answers []*Answer
+	for i := range 300 {
+		owner, reason := "Job train", "all 8 devices of class gpu on 1 node are allocated (default/a 8); request gpus wants 1"
+		switch {
+		case i >= 290:
+			owner, reason = "", fmt.Sprintf("claim other-%d-gpu does not exist", i)
+		case i >= 200:
+			owner = "ReplicaSet serve"
+		}
+		name := fmt.Sprintf("other-%d", i)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}}
+		answers = append(answers, &Answer{Namespace: "default", Pod: name, Owner: owner, State: Unscheduled, Reason: reason, pod: pod, Since: new(at(i % 60).Time)})
+	}
+	var out strings.Builder
+	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time, 60))
+	require.Equal(t, `300 Pods wait, for 2 causes:
+
+290 Pods wait for a node (70s): all 8 devices of class gpu
+  on 1 node are allocated (default/a 8); request gpus wants
+  1
+  - 200 Pods of Job train, such as default/other-0
+  - 90 Pods of ReplicaSet serve, such as default/other-200
+
+10 Pods wait for a node (20s): claim other-290-gpu does not
+  exist
+  - default/other-290 and 9 more
+
+Details of one: kwok-dractl why -n default other-0
 `, out.String())
 }

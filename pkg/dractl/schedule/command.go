@@ -36,7 +36,9 @@ type command struct {
 const long = `Show which Pods get which devices on which nodes, and why other Pods do not fit.
 
 The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses, each
-object once. Those of resource.k8s.io/v1beta1 and v1beta2 are read as v1.
+object once. Those of resource.k8s.io/v1beta1 and v1beta2 are read as v1. The Pods of
+Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are counted too: as many as
+there are replicas, or as run at once.
 The devices are from one of these:
 
   --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them.
@@ -71,7 +73,7 @@ The exit code is 1 if a Pod does not fit.`
 const example = `  # Do these Pods fit on four nodes of this template?
   kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml
 
-  # How many more such Pods fit, and what stops the next one?
+  # How many such Pods fit in all, and what stops the next one?
   kwok-dractl schedule -f templates.yaml --nodes 4 -f classes.yaml -f pods.yaml --how-many
 
   # What would happen if they were created in the cluster now?
@@ -104,7 +106,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	flags.BoolVar(&c.fromCluster, "from-cluster", false, "use nodes, slices, classes, claims and Pods of the cluster")
 	flags.Var(&c.nodes, "nodes", "make nodes for the templates: a number for each, or TEMPLATE=NUMBER,...")
 	c.server.AddTo(made)
-	flags.BoolVar(&c.howMany, "how-many", false, "count how many more Pods like each of these fit, one kind at a time")
+	flags.BoolVar(&c.howMany, "how-many", false, "count how many Pods like each of these fit in all, one kind at a time")
 	cli.Exclusive(made, "slices", "from-cluster")
 	cli.Exclusive(made, "slices", "nodes")
 	// The flag is there.
@@ -191,7 +193,7 @@ func (in *input) check(live bool) error {
 	case live:
 		return nil
 	case len(in.pods) == 0:
-		return errors.New("there are no Pods that wait for a node in the files: give some with -f")
+		return errors.New("there are no Pods that wait for a node in the files: give some with -f, or what makes Pods, such as a Deployment")
 	case len(in.Nodes) == 0:
 		return errors.New("there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster")
 	}

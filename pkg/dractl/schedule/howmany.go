@@ -8,21 +8,41 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
-// more is how many more Pods fit.
+// more is how many Pods of a kind fit: a Pod of a file, or what makes Pods.
 type more struct {
-	Namespace string   `json:"namespace"`
-	Pod       string   `json:"pod"`
-	More      int      `json:"more"`
-	Then      []string `json:"then"`
+	Namespace string `json:"namespace"`
+	// Pod is the name, or the kind and name of what makes the Pods.
+	Pod string `json:"pod"`
+	// Pods is how many are asked for, Fit how many fit in all, and More how many of those were not
+	// asked for.
+	Pods int      `json:"pods"`
+	Fit  int      `json:"fit"`
+	More int      `json:"more"`
+	Then []string `json:"then"`
 }
 
-// count prints how many more Pods like each fit, after all of them are placed.
+// count prints how many Pods like each fit, beside all others that are placed.
 func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
-	var counts []more
-	progress := c.streams.Progress("counting how many more Pods fit", len(placements))
+	var counts []*more
+	var first []*simulator.Placement
+	known := map[string]*more{}
 	for _, p := range placements {
-		count, then := scheduler.More(ctx, p.Pod)
-		counts = append(counts, more{p.Pod.Namespace, p.Pod.Name, count, then})
+		owner := ownerOf(p.Pod)
+		m := known[key(p.Pod.Namespace, owner)]
+		if m == nil {
+			m = &more{Namespace: p.Pod.Namespace, Pod: owner}
+			known[key(p.Pod.Namespace, owner)] = m
+			counts, first = append(counts, m), append(first, p)
+		}
+		m.Pods++
+		if p.Node != "" {
+			m.Fit++
+		}
+	}
+	progress := c.streams.Progress("counting how many Pods fit", len(counts))
+	for i, m := range counts {
+		m.More, m.Then = scheduler.More(ctx, first[i].Pod)
+		m.Fit += m.More
 		progress.Step()
 	}
 	progress.Done()
@@ -32,20 +52,18 @@ func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, pla
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
 		return output.Value(c.streams.Out, c.output.Format, counts)
 	}
-	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "more"}}}
-	for _, m := range counts {
-		text := strconv.Itoa(m.More)
+	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "pods"}, {Name: "fit"}}}
+	reasons := map[*simulator.Placement][]string{}
+	for i, m := range counts {
+		text := strconv.Itoa(m.Fit)
 		if m.More == simulator.Boundless {
-			text += "+"
+			text = strconv.Itoa(m.More) + "+"
 		}
-		table.Add(m.Namespace, m.Pod, text)
+		table.Add(m.Namespace, m.Pod, strconv.Itoa(m.Pods), text)
+		reasons[first[i]] = m.Then
 	}
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
-	}
-	reasons := map[*simulator.Placement][]string{}
-	for i, p := range placements {
-		reasons[p] = counts[i].Then
 	}
 	return printBlocks(c.streams.Out, "\nThen, for one more like Pod %s%s:\n  %s\n", blocks(placements, reasons))
 }

@@ -72,6 +72,16 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 		return in.addPod(object)
 	case "Node":
 		return appendAs(in, &in.Nodes, object, new(corev1.Node), "")
+	case "Deployment.apps":
+		return in.addDeployment(object)
+	case "ReplicaSet.apps":
+		return in.addReplicaSet(object)
+	case "StatefulSet.apps":
+		return in.addStatefulSet(object)
+	case "Job.batch":
+		return in.addJob(object)
+	case "CronJob.batch":
+		return in.addCronJob(object)
 	case "DaemonSet.apps":
 		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":

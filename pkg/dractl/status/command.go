@@ -100,7 +100,8 @@ func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 device, which draw on the same counter set, are below it.
 
 Product, memory and UUID of a device are attributes and capacities that its driver
-publishes under one of the names that drivers use for them.`,
+publishes under one of the names that drivers use for them. The UUID, or serial number
+or MAC address, is one that no other device of the slice has.`,
 		Example: `  # Which Pod has which device?
   kwok-dractl status node h100-0
 

@@ -36,9 +36,11 @@ type Device struct {
 // devices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) devices(node string) []Device {
 	published := map[string]*resourcev1.Device{}
+	beside := map[*resourcev1.Device][]resourcev1.Device{} // the devices of its slice
 	for _, slice := range w.slices {
 		for i := range slice.Spec.Devices {
 			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, slice.Spec.Devices[i].Name)] = &slice.Spec.Devices[i]
+			beside[&slice.Spec.Devices[i]] = slice.Spec.Devices
 		}
 	}
 	devices := []Device{}
@@ -52,7 +54,8 @@ func (w *world) devices(node string) []Device {
 			for j := range pool.Devices {
 				shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[j])
 				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
-				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)])
+				device := published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)]
+				shown.describe(device, beside[device])
 				devices = append(devices, shown)
 			}
 		}
@@ -80,8 +83,8 @@ func id(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
 }
 
-func (d *Device) describe(published *resourcev1.Device) {
-	known := inventory.Describe(d.Driver, published)
+func (d *Device) describe(published *resourcev1.Device, slice []resourcev1.Device) {
+	known := inventory.Describe(d.Driver, published, slice)
 	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -33,13 +34,14 @@ type command struct {
 	output    output.Flag
 }
 
-const long = `Say why a Pod with devices does not run yet, and what it waits for. Without a
-Pod, all that wait in the namespace are listed, those together that are alike.
+const long = `Say why a Pod with devices does not run yet, and what it waits for: first the cause,
+then the numbers, then what each node lacks. Without a Pod, each cause is said once
+for all that wait in the namespace, with the Pods that wait for it.
 
   Unscheduled  no node: claims that are not created, classes that do not exist,
-               or too few devices. For each request the command counts the devices
-               of its class that selectors, taints and other Pods leave, and names
-               the node that lacks the fewest
+               too few devices and who has them, or a constraint, a selector or a
+               driver that leaves none. The nearest node is the one that has such
+               devices and lacks the fewest
   Binding      devices have binding conditions that are not True yet
   Preparing    on its node the claims are not prepared: a Stage is still to be
                played, preparing fails, or a driver or its Pod is not ready
@@ -186,11 +188,23 @@ func (c *command) asValue() bool {
 	return c.output.Format == output.JSON || c.output.Format == output.YAML
 }
 
+// readable is the width of lines where there is no terminal.
+const readable = 80
+
+// width is how long lines may be.
+func (c *command) width() int {
+	if terminal := screen.Of(c.streams.Out); terminal != nil {
+		width, _ := terminal.Size()
+		return width
+	}
+	return readable
+}
+
 func (c *command) show(answer *why.Answer, now time.Time) error {
 	if c.asValue() {
 		return output.Value(c.streams.Out, c.output.Format, answer)
 	}
-	return answer.Print(c.streams.Out, "", now)
+	return answer.Print(c.streams.Out, now, c.width())
 }
 
 func (c *command) list(groups []*why.Group, now time.Time) error {
@@ -199,11 +213,7 @@ func (c *command) list(groups []*why.Group, now time.Time) error {
 	}
 	if len(groups) == 0 {
 		c.streams.Tell("no Pod waits for devices\n")
+		return nil
 	}
-	for _, group := range groups {
-		if err := group.Print(c.streams.Out, now); err != nil {
-			return err
-		}
-	}
-	return nil
+	return why.PrintGroups(c.streams.Out, groups, now, c.width())
 }

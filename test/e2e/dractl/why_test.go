@@ -105,11 +105,11 @@ func TestWhy(t *testing.T) {
 	s.sidecar("--explain-pods-after", "1s")
 	s.eventually("[ $(kubectl get resourceslices -o name | wc -l) = 6 ]")
 
-	s.waits("unclassed", "late", "", why.Unscheduled, `deviceclass "late" not found`)
+	s.waits("unclassed", "late", "", why.Unscheduled, `there is no DeviceClass "late"`)
 	s.apply(filled(whyClass, "NAME", "late", "DRIVER", "gpu.example.com"))
 	s.runs("unclassed")
 
-	s.waits("untemplated", "none", "", why.Unscheduled, "claim device is not created yet from ResourceClaimTemplate none", `resourceclaimtemplate "none" not found`)
+	s.waits("untemplated", "none", "", why.Unscheduled, `there is no ResourceClaimTemplate "none": create it`, "claim device is not created yet")
 	s.must("kubectl delete pod untemplated unclassed")
 
 	s.waits("held", "gpu", "hold: here", why.Preparing, "prepareWhen of the KwokDRAConfiguration does not select the Pod yet")
@@ -117,14 +117,14 @@ func TestWhy(t *testing.T) {
 	s.runs("held")
 
 	s.waits("failing", "gpu", `fail: "true"`, why.Preparing, "NodePrepareResources failed for ResourceClaim failing-device-", "failWhen selects the Pod")
-	s.eventually("kwok-dractl why failing | grep 'it has failed'")
+	s.eventually("kwok-dractl why failing" + flat + " | grep 'it has failed'")
 	s.must("kubectl label pod failing fail-")
 	s.runs("failing")
 
 	s.lacking()
 
 	s.waits("binding", "card", "", why.Binding, "binding conditions of its devices are not True: card.example.com/attached of device card.example.com/why-")
-	require.Contains(t, s.must("kwok-dractl why binding"), "by its default bindingTimeout of 10m0s")
+	require.Contains(t, s.must("kwok-dractl why binding"+flat), "by its default bindingTimeout of 10m0s")
 	s.apply(filled(whyConfiguration, "BINDING", "0s"))
 	s.runs("binding")
 
@@ -136,14 +136,14 @@ func TestWhy(t *testing.T) {
 // scheduler's.
 func (s *shell) lacking() {
 	s.Helper()
-	s.waits("lacking-0", "gpus", "", why.Unscheduled, "no node has the devices: ", "4 devices of the class on 2 nodes, 2 allocated (", "2 left; nearest: node why-")
-	s.waits("lacking-1", "gpus", "", why.Unscheduled, "no node has the devices: ")
+	s.waits("lacking-0", "gpus", "", why.Unscheduled, "only 2 of 4 devices of class gpu on 2 nodes can be had: 2 allocated (", "nearest: node why-")
+	s.waits("lacking-1", "gpus", "", why.Unscheduled, "only 2 of 4 devices of class gpu")
 	for _, name := range []string{"lacking-0", "lacking-1"} {
 		answer := s.why(name)
 		requireAsScheduler(s.T, &answer)
 	}
-	s.eventually("kubectl events --for pod/lacking-1 | grep -E 'WaitingForNode +Pod/lacking-1 +no node has the devices: claim lacking-1-device-.* nearest: node why-'")
-	require.Regexp(s, `Pods lacking-0, lacking-1 in namespace default wait for a node since .*: no node has the devices: `, s.must("kwok-dractl why -A"))
+	s.eventually("kubectl events --for pod/lacking-1 | grep -E 'WaitingForNode +Pod/lacking-1 +only 2 of 4 devices .* nearest: node why-'")
+	require.Regexp(s, `2 Pods wait for a node \(\w+\): only 2 of 4 devices `, s.must("kwok-dractl why -A"))
 	require.Regexp(s, `default +lacking-0, lacking-1 +<none> +Unscheduled +`, s.must("kwok-dractl status"))
 	s.must("kubectl delete pod held failing")
 	s.runs("lacking-0")
@@ -193,16 +193,19 @@ func (s *shell) why(pod string) (answer why.Answer) {
 	return answer
 }
 
+// flat puts what is printed on one line.
+const flat = " | tr -s ' \\n' ' '"
+
 // waits makes a Pod with claims of a template, and waits until the answer is as it should be.
 func (s *shell) waits(name, template, labels string, state why.State, texts ...string) {
 	s.Helper()
 	s.apply(filled(whyPod, "NAME", name, "CLASS", template, "LABELS", labels, "SELECTOR", whyPlaces[name]))
 	line := "kwok-dractl why " + name + " -o json | grep '\"state\": \"" + string(state) + "\"'"
 	for _, text := range texts {
-		line += " && kwok-dractl why " + name + " | grep -F '" + text + "'"
+		line += " && kwok-dractl why " + name + flat + " | grep -F '" + text + "'"
 	}
 	if state == why.Unscheduled {
-		line += " && kwok-dractl why " + name + " | grep -E 'the scheduler says: |not created'"
+		line += " && kwok-dractl why " + name + flat + " | grep -E 'the scheduler says: |not created'"
 	}
 	s.eventually(line)
 }

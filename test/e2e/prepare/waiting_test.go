@@ -22,6 +22,6 @@ func testWaiting(h *harness.H, process *sidecar.Process) {
 	h.CreateClaim("waits", "large", spec)
 	h.CreatePod("waits", harness.NewPod("large", "waits", "large"))
 	told("/api/waiting", `"pods":["failing"],"node":"waits"`, `failWhen selects the Pod`, `"retry":`, `"state":"unscheduled"`, `"pods":["large"]`, `cannot allocate all claims`)
-	told("/api/why?namespace=waits&pod=large", `"state":"Unscheduled"`, `no node has the devices: claim large, request waits wants 32 of class waits`, `nearest: node waits lacks`)
+	told("/api/why?namespace=waits&pod=large", `"state":"Unscheduled"`, `no node has as many devices: node waits`, `request waits wants 32 on one node`)
 	told("/api/why?namespace=waits&pod=failing", `"state":"Preparing"`, `failWhen selects the Pod`)
 }

@@ -1,0 +1,76 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// limit is a constraint of a claim with which a node has too few devices for a request.
+type limit struct {
+	resourcev1.DeviceConstraint
+
+	// most is how many the node has with it.
+	most int
+}
+
+// limitOf is the first constraint of the last claim with which alone, and not without it, there are
+// too few devices for the last request.
+func (s *searcher) limitOf(ctx context.Context, claims []*resourcev1.ResourceClaim, index int) (*limit, error) {
+	last := claims[len(claims)-1]
+	with := func(constraints ...resourcev1.DeviceConstraint) (int, error) {
+		trial := *last
+		trial.Spec.Devices.Constraints = constraints
+		return s.most(ctx, append(slices.Clone(claims[:len(claims)-1]), &trial), index, s.enough)
+	}
+	if most, err := with(); most < s.enough || err != nil {
+		return nil, err
+	}
+	for _, constraint := range last.Spec.Devices.Constraints {
+		if most, err := with(constraint); most < s.enough || err != nil {
+			return &limit{constraint, most}, err
+		}
+	}
+	return nil, nil
+}
+
+// kind and attribute are what the constraint is called in the claim, and what it is about.
+func (l *limit) kind() (name, attribute string) {
+	if l.DistinctAttribute != nil {
+		return "distinctAttribute", string(*l.DistinctAttribute)
+	}
+	if l.MatchAttribute != nil {
+		return "matchAttribute", string(*l.MatchAttribute)
+	}
+	return "constraint", ""
+}
+
+// cause says what the constraint leaves, and whether devices have the attribute at all: those that
+// the request may have on all nodes.
+func (l *limit) cause(s *Supply) string {
+	name, attribute := l.kind()
+	domain, key, _ := strings.Cut(attribute, "/")
+	having := 0
+	for _, d := range s.matching {
+		if d.hasFact("attributes", domain, key) {
+			having++
+		}
+	}
+	values := "the same value"
+	if l.DistinctAttribute != nil {
+		values = "different values"
+	}
+	text := fmt.Sprintf("%s %s: at most %s on node %s can have %s", name, attribute, counted(l.most, "device"), s.Nearest.Node, values)
+	switch {
+	case having == 0:
+		return fmt.Sprintf("no %s has attribute %s, which %s of the claim needs", s.kind(), attribute, name)
+	case having < len(s.matching):
+		return text + fmt.Sprintf(", and only %d of %s have the attribute", having, plural(len(s.matching), s.kind()))
+	case strings.HasPrefix(s.Nearest.By, "the requests before it"):
+		return text + " as those of the requests before it"
+	}
+	return text
+}
