@@ -72,7 +72,7 @@ func (f *following) end(t *testing.T) {
 }
 
 func ofCluster(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-	l := liveCluster(client)
+	l := liveCluster(client, "")
 	return l, func(ctx context.Context) *view { return c.overviewOf(ctx, l.world()) }
 }
 
@@ -131,9 +131,9 @@ func TestFollowAsValue(t *testing.T) {
 func TestFollowNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := watch(t, output.Table, func(_ *command, client *fake.Clientset) (*live, func(context.Context) *view) {
+		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
 			l := liveNode(client, "c")
-			return l, func(context.Context) *view { return nodeOf(l.world(), "c") }
+			return l, func(context.Context) *view { return c.nodeOf(l.world(), "c") }
 		}, fleet()...)
 		require.Empty(t, f.out.String())
 		f.create(t, slice("c", 1, "gpu-0"))
@@ -172,7 +172,7 @@ func TestFollowScreen(t *testing.T) {
 	t.Parallel()
 	out, width, height := &transcript{}, 60, 12
 	c := &command{streams: cli.Streams{Out: out, ErrOut: io.Discard}, output: output.Flag{Format: output.Table}}
-	w, err := read(t.Context(), fake.NewClientset(fleet()...))
+	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	f := c.follower(func(ctx context.Context) *view { return c.overviewOf(ctx, w) })
 	f.screen = screen.New(out, func() (int, int, error) { return width, height, nil })

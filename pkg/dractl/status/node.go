@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,12 +26,23 @@ type Device struct {
 	Shared    bool    `json:"shared,omitempty"`
 	Used      float32 `json:"used,omitempty"`
 	BlockedBy string  `json:"blockedBy,omitempty"`
+	// Blockers are the devices that have taken what a blocked device needs.
+	Blockers []Blocker `json:"blockers,omitempty"`
 
 	UUID    string            `json:"uuid,omitempty"`
 	Product string            `json:"product,omitempty"`
 	Memory  string            `json:"memory,omitempty"`
 	Claims  []inventory.Claim `json:"claims,omitempty"`
 	Taints  []inventory.Taint `json:"taints,omitempty"`
+
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Capacity   map[string]string `json:"capacity,omitempty"`
+}
+
+// Blocker is a device that keeps another one from claims, with the claims that have it.
+type Blocker struct {
+	Device string            `json:"device"`
+	Claims []inventory.Claim `json:"claims"`
 }
 
 // devices are those of a node's own pools, and those that are gone, by driver, pool and name.
@@ -52,7 +64,13 @@ func (w *world) devices(node string) []Device {
 			for j := range pool.Devices {
 				shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[j])
 				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
-				shown.describe(published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)])
+				device := published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)]
+				shown.describe(device)
+				if shown.State == inventory.Blocked {
+					shown.Blockers = blockersOf(device, pool, func(name string) *resourcev1.Device {
+						return published[id(pool.Driver, pool.Name, pool.Generation, name)]
+					})
+				}
 				devices = append(devices, shown)
 			}
 		}
@@ -83,47 +101,51 @@ func id(driver, pool string, generation int64, device string) string {
 func (d *Device) describe(published *resourcev1.Device) {
 	known := inventory.Describe(d.Driver, published)
 	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
+	d.Attributes, d.Capacity = known.Attributes, known.Capacity
 }
 
-// deviceTable has devices, with the parts of a device below it.
-func deviceTable(devices []Device) *output.Rows {
-	shared := slices.ContainsFunc(devices, func(d Device) bool { return d.Shared })
+// blockersOf are the devices of a pool that claims have and that draw on a counter set on which the
+// blocked device draws too.
+func blockersOf(blocked *resourcev1.Device, pool *inventory.Pool, published func(name string) *resourcev1.Device) []Blocker {
+	var blockers []Blocker
+	for i := range pool.Devices {
+		device := &pool.Devices[i]
+		draws := slices.ContainsFunc(published(device.Name).ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool {
+			return slices.ContainsFunc(blocked.ConsumesCounters, func(own resourcev1.DeviceCounterConsumption) bool { return own.CounterSet == c.CounterSet })
+		})
+		if len(device.Claims) > 0 && draws {
+			blockers = append(blockers, Blocker{device.Name, device.Claims})
+		}
+	}
+	return blockers
+}
+
+// deviceTable has devices, with the parts of a device below it, and columns for attributes.
+func deviceTable(devices []Device, attributes []string) *output.Rows {
+	isShared := func(d Device) bool { return d.Shared }
+	hasReason := func(d Device) bool { return d.reason() != "" }
 	table := &output.Rows{Columns: []output.Column{
 		{Name: "driver", Wide: true},
 		{Name: "pool", Wide: true},
 		{Name: "device"},
 		{Name: "state"},
-		{Name: "used", Wide: !shared},
-		{Name: "product"},
-		{Name: "memory"},
-		{Name: "uuid"},
-		{Name: "claim"},
+		{Name: "used", Wide: !slices.ContainsFunc(devices, isShared)},
+		{Name: "product", Spare: 1},
+		{Name: "memory", Spare: 2},
+		{Name: "uuid", Spare: 4},
+		{Name: "claim", Spare: 3},
 		{Name: "pod"},
-		{Name: "blocked by", Wide: true},
-		{Name: "failure", Wide: !slices.ContainsFunc(devices, func(d Device) bool { return d.State == inventory.Failing })},
-		{Name: "taints", Wide: true},
 	}}
+	table.Columns = append(table.Columns, attributeColumns(attributes)...)
+	table.Columns = append(table.Columns, output.Column{Name: "reason", Wide: !slices.ContainsFunc(devices, hasReason)}, output.Column{Name: "attributes", Wide: true})
 	for i := range devices {
-		table.Add(devices[i].cells()...)
+		table.Add(devices[i].cells(attributes)...)
 	}
 	return table
 }
 
-func (d *Device) cells() []string {
+func (d *Device) cells(attributes []string) []string {
 	claims, pods := claimsAndPods(d.Claims)
-	var failures, taints []string
-	for _, claim := range d.Claims {
-		if claim.Failure != "" {
-			failures = append(failures, claim.Failure)
-		}
-	}
-	for _, taint := range d.Taints {
-		text := fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
-		if taint.Rule != "" {
-			text += " (DeviceTaintRule " + taint.Rule + ")"
-		}
-		taints = append(taints, text)
-	}
 	name, used := d.Name, ""
 	if d.Whole != "" {
 		name = "  " + name
@@ -131,10 +153,57 @@ func (d *Device) cells() []string {
 	if d.Shared {
 		used = percent(float64(d.Used))
 	}
-	return []string{
-		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID),
-		orNone(claims...), orNone(pods...), orNone(d.BlockedBy), orNone(slices.Compact(failures)...), orNone(taints...),
+	cells := []string{
+		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID), orNone(claims...), orNone(pods...),
 	}
+	for _, attribute := range attributes {
+		cells = append(cells, orNone(attributeOf(d.Driver, d.Attributes, attribute)))
+	}
+	var all []string
+	for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
+		all = append(all, attribute+"="+d.Attributes[attribute])
+	}
+	return append(cells, orNone(d.reason()), orNone(all...))
+}
+
+// reason says why the device cannot be used, if so.
+func (d *Device) reason() string {
+	reasons := reasonsOf(d.Claims, d.Taints)
+	if d.BlockedBy != "" {
+		text := "no " + d.BlockedBy + " left"
+		var names []string
+		for _, blocker := range d.Blockers {
+			claims, pods := claimsAndPods(blocker.Claims)
+			who := "Pod " + strings.Join(pods, ", ")
+			if len(pods) == 0 {
+				who = "claim " + strings.Join(claims, ", ")
+			}
+			names = append(names, blocker.Device+" ("+who+")")
+		}
+		if len(names) > 0 {
+			text = d.BlockedBy + " taken by " + strings.Join(names, ", ")
+		}
+		reasons = append(reasons, text)
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// reasonsOf are why preparing fails, and taints.
+func reasonsOf(claims []inventory.Claim, taints []inventory.Taint) []string {
+	var reasons []string
+	for _, claim := range claims {
+		if claim.Failure != "" && !slices.Contains(reasons, claim.Failure) {
+			reasons = append(reasons, claim.Failure)
+		}
+	}
+	for _, taint := range taints {
+		text := fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
+		if taint.Rule != "" {
+			text += " (DeviceTaintRule " + taint.Rule + ")"
+		}
+		reasons = append(reasons, text)
+	}
+	return reasons
 }
 
 // claimsAndPods names claims, and the Pods that they are reserved for.

@@ -67,11 +67,11 @@ func (t *Total) add(pool *Pool) {
 }
 
 // rare are states that most clusters have no device in. They have no column then.
-var rare = []inventory.State{inventory.Blocked, inventory.Failing}
+var rare = []inventory.State{inventory.Blocked, inventory.Allocated, inventory.Failing, inventory.Tainted}
 
 // stateColumns are those of the utilization and the states.
 func (o *Overview) stateColumns() []output.Column {
-	columns := []output.Column{{Name: "utilization"}}
+	columns := []output.Column{{Name: "used"}}
 	for i := range len(inventory.Counts{}) {
 		state := inventory.State(i)
 		seen := slices.ContainsFunc(o.Totals, func(t Total) bool { return t.States[state] > 0 })
@@ -80,8 +80,12 @@ func (o *Overview) stateColumns() []output.Column {
 	return columns
 }
 
-func stateCells(usage inventory.Usage, counts *inventory.Counts) []string {
-	cells := []string{percent(usage.Ratio())}
+// stateCells have no usage where none is given.
+func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
+	cells := []string{orNone()}
+	if usage != nil {
+		cells[0] = percent(usage.Ratio())
+	}
 	for _, count := range counts {
 		cells = append(cells, strconv.Itoa(count))
 	}
@@ -102,7 +106,7 @@ func percent(part float64) string {
 
 func (o *Overview) totalTable() *output.Rows {
 	columns := []output.Column{{Name: "driver"}, {Name: "nodes"}, {Name: "pools"}, {Name: "incomplete"}, {Name: "devices"}}
-	table := &output.Rows{Title: "Total of each driver:", Columns: append(columns, o.stateColumns()...)}
+	table := &output.Rows{Title: "Devices by driver:", Columns: append(columns, o.stateColumns()...)}
 	if len(o.Gone) > 0 {
 		table.Columns = append(table.Columns, output.Column{Name: inventory.Gone.String()})
 	}
@@ -113,7 +117,7 @@ func (o *Overview) totalTable() *output.Rows {
 			devices += count
 		}
 		cells := []string{total.Driver, strconv.Itoa(total.Nodes), strconv.Itoa(total.Pools), strconv.Itoa(total.IncompletePools), strconv.Itoa(devices)}
-		cells = append(cells, stateCells(total.Usage, &total.States)...)
+		cells = append(cells, stateCells(&total.Usage, &total.States)...)
 		if len(o.Gone) > 0 {
 			cells = append(cells, strconv.Itoa(total.Gone))
 		}
