@@ -13,6 +13,8 @@ const (
 	narrowGap = 2
 	// indent is before the columns of a row that are below its first line.
 	indent = 2
+	// None is what empty cells have, as in tables of kubectl.
+	None = "<none>"
 	// readable is how narrow text is wrapped before a column is left out.
 	readable = 28
 )
@@ -142,10 +144,14 @@ func shrink(columns []*cell, room int) {
 	}
 }
 
-// linesOf are the lines of a row.
+// linesOf are the lines of a row. There is none below the first for columns that are empty in the row.
 func linesOf(cells []string, lines [][]*cell, between, width int) []string {
 	var all []string
 	for i, columns := range lines {
+		hasText := func(c *cell) bool { return cells[c.index] != "" && cells[c.index] != None }
+		if i > 0 && !slices.ContainsFunc(columns, hasText) {
+			continue
+		}
 		wrapped, height := make([][]string, len(columns)), 0
 		for j, c := range columns {
 			wrapped[j] = wrap(cells[c.index], c.width)

@@ -78,7 +78,7 @@ container main
 
 VARIABLE   VALUE
 A          1
-EMPTY      
+EMPTY
 EQUAL      a=b
 
 MOUNT   OF    OPTIONS
@@ -96,7 +96,7 @@ container main
 
 VARIABLE   VALUE
 A          1
-EMPTY      
+EMPTY
 EQUAL      a=b
 
 MOUNT   OF    OPTIONS   TYPE

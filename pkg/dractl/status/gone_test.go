@@ -51,7 +51,7 @@ func TestGone(t *testing.T) {
 	shown := w.overview(t.Context(), &filter{problems: true})
 	require.Equal(t, 1, shown.Totals[0].Gone)
 	var out strings.Builder
-	require.NoError(t, shown.tables(output.Table).Print(&out, output.Layout{}))
+	require.NoError(t, shown.tables(output.Wide).Print(&out, output.Layout{}))
 	require.Contains(t, out.String(), `TAINTED   GONE
 gpu.example.com   2       3       1            6 `)
 	require.Contains(t, out.String(), `Devices of claims that no slice publishes any more:

@@ -222,5 +222,5 @@ func orNone(texts ...string) string {
 	if joined := strings.Join(texts, ","); joined != "" {
 		return joined
 	}
-	return "<none>"
+	return output.None
 }

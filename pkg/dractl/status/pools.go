@@ -111,7 +111,7 @@ func summed(node string, pool *inventory.Pool) Pool {
 		if device.State != inventory.Tainted && device.State != inventory.Failing {
 			continue
 		}
-		cause := device.State.String() + " " + orNone(reasonsOf(device.Claims, device.Taints)...)
+		cause := device.State.String() + ": " + orNone(reasonsOf(device.Claims, device.Taints)...)
 		if devices[cause] == nil {
 			causes = append(causes, cause)
 		}

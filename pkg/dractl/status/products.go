@@ -161,14 +161,14 @@ func attributeColumns(names []string) []output.Column {
 }
 
 func (o *Overview) productTable() *output.Rows {
-	driver := output.Column{Name: "driver", Wide: len(o.Totals) == 1, Spare: 2}
+	driver := output.Column{Name: "driver", Wide: len(o.Totals) == 1, Spare: 9}
 	if slices.ContainsFunc(o.Products, func(p ProductTotal) bool { return p.Product == "" }) {
 		driver = output.Column{Name: "driver"} // nothing else says what the devices are
 	}
 	table := &output.Rows{Title: "Devices by product:", Columns: []output.Column{
 		{Name: "product"},
 		driver,
-		{Name: "nodes", Spare: 1},
+		{Name: "nodes", Spare: 8},
 		{Name: "devices"},
 	}}
 	table.Columns = append(table.Columns, o.stateColumns()...)

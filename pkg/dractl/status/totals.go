@@ -66,16 +66,16 @@ func (t *Total) add(pool *Pool) {
 	t.Usage.Add(pool.Usage)
 }
 
-// rare are states that most clusters have no device in. They have no column then.
-var rare = []inventory.State{inventory.Blocked, inventory.Allocated, inventory.Failing, inventory.Tainted}
-
-// stateColumns are those of the utilization and the states.
+// stateColumns are those of the utilization and the states. States that call for nothing are spared
+// first, and those that no device has but free and prepared have no column.
 func (o *Overview) stateColumns() []output.Column {
-	columns := []output.Column{{Name: "used"}}
+	columns := []output.Column{{Name: "used", Spare: 4}}
+	spare := map[inventory.State]int{inventory.Prepared: 5, inventory.Allocated: 6, inventory.Blocked: 7}
 	for i := range len(inventory.Counts{}) {
 		state := inventory.State(i)
-		seen := slices.ContainsFunc(o.Totals, func(t Total) bool { return t.States[state] > 0 })
-		columns = append(columns, output.Column{Name: state.String(), Wide: !seen && slices.Contains(rare, state)})
+		isSeen := slices.ContainsFunc(o.Totals, func(t Total) bool { return t.States[state] > 0 })
+		isUsual := state == inventory.Free || state == inventory.Prepared
+		columns = append(columns, output.Column{Name: state.String(), Wide: !isSeen && !isUsual, Spare: spare[state]})
 	}
 	return columns
 }

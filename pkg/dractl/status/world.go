@@ -106,6 +106,7 @@ func (w *world) published() []inventory.Slice {
 	for i, slice := range w.slices {
 		all[i] = inventory.SliceOf(slice)
 		all[i].Taints = taintsOf(slice)
+		all[i].Facts = inventory.FactsOf(&slice.Spec)
 	}
 	return all
 }
