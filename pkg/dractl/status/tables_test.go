@@ -125,5 +125,5 @@ func TestChoosing(t *testing.T) {
 	require.Equal(t, "no device of node a is prepared", (&command{filter: filter{states: stateFlag{inventory.Prepared}}}).nodeOf(w, "a").nothing)
 	allocated := c.nodeOf(w, "mig").value.([]Device)
 	require.Len(t, allocated, 1)
-	require.Equal(t, "1", attributeOf(driver, w.devices(tabletest.Node)[1].Attributes, "numaNode"))
+	require.Equal(t, "1", attributeOf(driver, w.devices(tabletest.Node)[2].Attributes, "numaNode"))
 }
