@@ -164,22 +164,23 @@ func linesOf(cells []string, lines [][]*cell, between, width int) []string {
 			before = strings.Repeat(" ", max(0, min(indent, width-taken)))
 		}
 		for k := range height {
-			var line strings.Builder
-			line.WriteString(before)
-			for j, c := range columns {
-				text := ""
-				if k < len(wrapped[j]) {
-					text = wrapped[j][k]
-				}
-				line.WriteString(text)
-				if j < len(columns)-1 {
-					line.WriteString(strings.Repeat(" ", c.width-utf8.RuneCountInString(text)+between))
-				}
-			}
-			all = append(all, strings.TrimRight(line.String(), " "))
+			all = append(all, before+sideBySide(columns, wrapped, k, between))
 		}
 	}
 	return all
+}
+
+// sideBySide is a line of wrapped cells.
+func sideBySide(columns []*cell, wrapped [][]string, line, between int) string {
+	var text strings.Builder
+	for i, c := range columns {
+		part := ""
+		if line < len(wrapped[i]) {
+			part = wrapped[i][line]
+		}
+		text.WriteString(part + strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(part))+between))
+	}
+	return strings.TrimRight(text.String(), " ")
 }
 
 // wrap breaks text between words. A width of 0 is without limit.

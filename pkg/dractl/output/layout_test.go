@@ -121,7 +121,7 @@ func TestFits(t *testing.T) {
 		}
 		for _, rows := range tables {
 			for _, cells := range rows.Cells {
-				for _, word := range strings.Fields(strings.Join(cells, " ")) {
+				for word := range strings.FieldsSeq(strings.Join(cells, " ")) {
 					require.Contains(t, whole, word)
 				}
 			}

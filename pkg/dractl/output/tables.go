@@ -106,7 +106,7 @@ func (b *block) cut(lines int) {
 		b.rows = b.rows[more:]
 		return
 	}
-	b.rows = append(rows[:kept:kept], []string{fmt.Sprintf("… and %d more", more)})
+	b.rows = append(b.rows[:kept:kept], []string{fmt.Sprintf("… and %d more", more)})
 }
 
 // limitOf is the largest limit with which sizes, each cut to it, fit into a room, but not less

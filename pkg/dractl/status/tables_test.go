@@ -50,14 +50,14 @@ func TestTables(t *testing.T) {
 	c := func(out io.Writer, format output.Format) *command {
 		return &command{streams: cli.Streams{Out: out, ErrOut: io.Discard}, output: output.Flag{Format: format}, attributes: []string{"numaNode"}, name: cli.Name, namespace: "default"}
 	}
-	print := func(rows *output.Rows) func(out io.Writer) error {
+	prints := func(rows *output.Rows) func(out io.Writer) error {
 		return func(out io.Writer) error { return rows.Print(out, output.Table) }
 	}
 	tables := map[string]func(out io.Writer) error{
-		"productTable": print(shown.productTable()),
-		"totalTable":   print(shown.totalTable()),
-		"goneTable":    print(shown.goneTable()),
-		"waitingTable": print(shown.waitingTable()),
+		"productTable": prints(shown.productTable()),
+		"totalTable":   prints(shown.totalTable()),
+		"goneTable":    prints(shown.goneTable()),
+		"waitingTable": prints(shown.waitingTable()),
 		"poolTable": func(out io.Writer) error {
 			c := c(out, output.Table)
 			return c.show(c.overviewOf(t.Context(), w))
