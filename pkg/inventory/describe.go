@@ -138,15 +138,17 @@ func (k *kindKey) texts() []string {
 }
 
 // MarshalJSON implements json.Marshaler: the id, and what the devices are, in their
-// order. It is made when it is asked for, since there may be many kinds.
+// order.
 func (k *Kind) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		ID      string        `json:"id"`
 		Devices []Description `json:"devices"`
-	}{k.id, k.describe()})
+	}{k.id, k.Describe()})
 }
 
-func (k *Kind) describe() []Description {
+// Describe describes the devices of the kind, in their order. It is made when it is asked for, since
+// there may be many kinds.
+func (k *Kind) Describe() []Description {
 	all := make([]Description, len(k.free))
 	begin := 0
 	for i, end := range k.ends {

@@ -44,7 +44,27 @@ func (l *left) judge(k *Kind, devices []Device) Usage {
 		}
 		device.State = device.state()
 	}
-	return l.usage(k, devices)
+	return l.usage(k, devices, func(int) bool { return true })
+}
+
+// UsageOf is how much is taken of some devices of a pool of the kind. A counter set counts if one of
+// them draws on it.
+func (k *Kind) UsageOf(devices []Device, isChosen func(device int) bool) Usage {
+	if k.draws != nil {
+		l := &left{}
+		l.take(k, devices)
+		return l.usage(k, devices, isChosen)
+	}
+	var usage Usage
+	for i := range devices {
+		if isChosen(i) {
+			usage.Total++
+			if devices[i].taken() {
+				usage.Used++
+			}
+		}
+	}
+	return usage
 }
 
 // judgeWhole judges devices that share nothing.
@@ -161,11 +181,14 @@ func taken(rest, total resource.Quantity) float64 {
 	return rounded(min(1, max(0, part)))
 }
 
-// usage is how much of a pool is taken. Sets on which no device draws do not count.
-func (l *left) usage(k *Kind, devices []Device) Usage {
+// usage is how much of the chosen devices of a pool is taken. Sets on which none of them draws do not count.
+func (l *left) usage(k *Kind, devices []Device, isChosen func(device int) bool) Usage {
 	var usage Usage
 	drawn := make([]bool, k.sets)
 	for i := range devices {
+		if !isChosen(i) {
+			continue
+		}
 		draws := &k.draws[i]
 		for _, on := range draws.groups {
 			drawn[on.set] = true

@@ -64,7 +64,7 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[output.Format]string{
 		output.Table: `RESULT    ID      STATEMENT   SOURCE   SEEN
-ok        stops   ends        KEP      
+ok        stops   ends        KEP
 FAILED    stops   ends        KEP      a; b
 skipped   stops   ends        KEP      no <b>
 `,

@@ -1,10 +1,9 @@
 package output
 
 import (
-	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
 
 // Column is a column of a table.
@@ -12,6 +11,9 @@ type Column struct {
 	Name string
 	// Wide is for columns that only the wide table has.
 	Wide bool
+	// Spare columns are left out of a table that would be too wide, the highest number first.
+	// 0 is for a column that is never left out. The wide table has all.
+	Spare int
 }
 
 // Rows are a table, printed as kubectl prints them.
@@ -25,10 +27,6 @@ type Rows struct {
 	Tail bool
 
 	marked map[int]bool
-	// omitted is how many rows are left out below, and tight says that there is little
-	// space between columns.
-	omitted int
-	tight   bool
 }
 
 // Add adds a row, with a cell for each column, those of the wide table too.
@@ -44,38 +42,7 @@ func (r *Rows) Mark() {
 	r.marked[len(r.Cells)-1] = true
 }
 
-// Print prints the table, or the wide one.
+// Print prints the table, or the wide one, as wide as the terminal.
 func (r *Rows) Print(out io.Writer, format Format) error {
-	least, between := 6, gap
-	if r.tight {
-		least, between = 0, tightGap
-	}
-	writer := tabwriter.NewWriter(out, least, 4, between, ' ', tabwriter.TabIndent)
-	header := make([]string, len(r.Columns))
-	for i, column := range r.Columns {
-		header[i] = strings.ToUpper(column.Name)
-	}
-	lines := []string{strings.Join(r.shown(header, format), "\t")}
-	for _, cells := range r.Cells {
-		lines = append(lines, strings.Join(r.shown(cells, format), "\t"))
-	}
-	if r.omitted > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more", r.omitted))
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(writer, line); err != nil {
-			return err
-		}
-	}
-	return writer.Flush()
-}
-
-func (r *Rows) shown(cells []string, format Format) []string {
-	var shown []string
-	for i, cell := range cells {
-		if !r.Columns[i].Wide || format == Wide {
-			shown = append(shown, cell)
-		}
-	}
-	return shown
+	return Tables{r}.Print(out, Layout{Format: format, Width: screen.Width(out)})
 }

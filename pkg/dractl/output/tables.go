@@ -1,12 +1,25 @@
 package output
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // Tables are printed one below the other.
 type Tables []*Rows
+
+// Layout says how tables are printed.
+type Layout struct {
+	Format Format
+	// Width and Height are what there is room for. 0 is without limit.
+	Width, Height int
+	// Colours shows rows that are marked in red.
+	Colours bool
+	// NoHeaders leaves out titles and headers.
+	NoHeaders bool
+}
 
 // The colours of terminals.
 const (
@@ -14,30 +27,113 @@ const (
 	reset = "\x1b[0m"
 )
 
-// Print prints the tables, each below its title. Rows that are marked are red if colours are
-// wanted.
-func (t Tables) Print(out io.Writer, format Format, colours bool) error {
-	var text strings.Builder
+// Print prints the tables, each below its title. The longest tables are cut where there is no room
+// for all lines; where there is none for a row of each table, the last tables are left out.
+func (t Tables) Print(out io.Writer, l Layout) error {
+	printed := make([]*block, len(t))
 	for i, rows := range t {
+		printed[i] = rows.layOut(l)
+	}
+	if l.Height > 0 {
+		printed = cutToHeight(printed, l.Height)
+	}
+	var text strings.Builder
+	for i, table := range printed {
 		if i > 0 {
 			text.WriteByte('\n')
 		}
-		if rows.Title != "" {
-			text.WriteString(rows.Title + "\n")
-		}
-		var table strings.Builder
-		if err := rows.Print(&table, format); err != nil {
-			return err
-		}
-		number := -1 // of the row; the header is before the first
-		for line := range strings.Lines(table.String()) {
-			if colours && rows.marked[number] {
-				line = red + strings.TrimSuffix(line, "\n") + reset + "\n"
-			}
-			text.WriteString(line)
-			number++
+		for _, line := range slices.Concat(table.head, table.body()) {
+			text.WriteString(line + "\n")
 		}
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// block has the lines of a table: those above its rows, and those of each row.
+type block struct {
+	head []string
+	rows [][]string
+	tail bool
+}
+
+func (b *block) body() []string { return slices.Concat(b.rows...) }
+
+func cutToHeight(tables []*block, height int) []*block {
+	overhead := func() int {
+		lines := len(tables) - 1
+		for _, table := range tables {
+			lines += len(table.head)
+		}
+		return lines
+	}
+	for len(tables) > 1 && height < overhead()+len(tables) {
+		tables = tables[:len(tables)-1]
+	}
+	lengths := make([]int, len(tables))
+	for i, table := range tables {
+		lengths[i] = len(table.body())
+	}
+	room := height - overhead()
+	limit := limitOf(lengths, room, 1)
+	spare := room - sum(capped(lengths, limit))
+	for i, table := range tables {
+		lines := limit
+		if more := min(lengths[i]-limit, spare); more > 0 {
+			lines, spare = limit+more, spare-more
+		}
+		table.cut(lines)
+	}
+	return tables
+}
+
+// cut leaves as many rows as fit into a number of lines, with one that says how many there are more.
+func (b *block) cut(lines int) {
+	if len(b.body()) <= lines {
+		return
+	}
+	rows := slices.Clone(b.rows)
+	if b.tail {
+		slices.Reverse(rows)
+	}
+	kept := 0
+	for left := lines - 1 - len(rows[0]); left >= 0 && kept < len(rows)-1; left -= len(rows[kept]) {
+		kept++
+	}
+	more := len(rows) - kept
+	if b.tail {
+		b.head = append([]string{fmt.Sprintf("… %d more before", more)}, b.head...)
+		b.rows = b.rows[more:]
+		return
+	}
+	b.rows = append(b.rows[:kept:kept], []string{fmt.Sprintf("… and %d more", more)})
+}
+
+// limitOf is the largest limit with which sizes, each cut to it, fit into a room, but not less
+// than the least one.
+func limitOf(sizes []int, room, least int) int {
+	if len(sizes) == 0 {
+		return least
+	}
+	limit := max(slices.Max(sizes), least)
+	for limit > least && sum(capped(sizes, limit)) > room {
+		limit--
+	}
+	return limit
+}
+
+func sum(sizes []int) int {
+	all := 0
+	for _, size := range sizes {
+		all += size
+	}
+	return all
+}
+
+func capped(sizes []int, limit int) []int {
+	all := make([]int, len(sizes))
+	for i, size := range sizes {
+		all[i] = min(size, limit)
+	}
+	return all
 }

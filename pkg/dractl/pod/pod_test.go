@@ -78,11 +78,11 @@ container main
 
 VARIABLE   VALUE
 A          1
-EMPTY      
+EMPTY
 EQUAL      a=b
 
-MOUNT   OF    OPTIONS
-/c      /h    ro,bind
+MOUNT   OF   OPTIONS
+/c      /h   ro,bind
 
 DEVICE NODE   OF       TYPE   MAJOR   MINOR    PERMISSIONS
 /dev/a        /dev/a   c      195     <none>   <none>
@@ -96,11 +96,11 @@ container main
 
 VARIABLE   VALUE
 A          1
-EMPTY      
+EMPTY
 EQUAL      a=b
 
-MOUNT   OF    OPTIONS   TYPE
-/c      /h    ro,bind   <none>
+MOUNT   OF   OPTIONS   TYPE
+/c      /h   ro,bind   <none>
 
 DEVICE NODE   OF       TYPE   MAJOR   MINOR    PERMISSIONS
 /dev/a        /dev/a   c      195     <none>   <none>

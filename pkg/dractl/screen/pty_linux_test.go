@@ -46,4 +46,10 @@ func TestPTY(t *testing.T) {
 
 	t.Setenv("TERM", "dumb")
 	require.Nil(t, Of(terminal))
+
+	t.Setenv("COLUMNS", "")
+	require.Equal(t, 99, Width(terminal))
+	require.Zero(t, Width(io.Discard), "a pipe has no limit")
+	t.Setenv("COLUMNS", "70")
+	require.Equal(t, 70, Width(terminal))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -80,4 +81,18 @@ func (s *Screen) Close() error {
 	s.begun = false
 	_, err := fmt.Fprint(s.out, end, s.shown, "\n")
 	return err
+}
+
+// Width is how many columns there is room for behind a writer: COLUMNS, or as many as the terminal has.
+// It is 0 where there is no limit, as in a pipe, whose reader wants each row whole and on one line.
+func Width(out io.Writer) int {
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		return columns
+	}
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0
+	}
+	width, _ := New(file, func() (int, int, error) { return term.GetSize(int(file.Fd())) }).Size()
+	return width
 }

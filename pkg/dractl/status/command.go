@@ -3,10 +3,12 @@ package status
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
@@ -22,6 +24,11 @@ type command struct {
 	watch   bool
 	filter  filter
 	output  output.Flag
+	// attributes are shown in columns of their own, and noHeaders leaves out all but rows.
+	attributes []string
+	noHeaders  bool
+	// name is what the user types to run the program, and namespace that of the context.
+	name, namespace string
 	// toldUnseen says that the user knows what could not be read.
 	toldUnseen bool
 }
@@ -32,10 +39,10 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	made := &cobra.Command{
 		Use:   "status [--watch]",
 		Short: "Show the pools of a cluster, and the Pods that wait for devices.",
-		Long: `Show the totals of each driver, the pools with problems, the Pods that wait for
+		Long: `Show the devices of each product, the pools with problems, the Pods that wait for
 devices, to be bound, or for their claims to be prepared, and the other pools of a
-cluster. Pods that have one owner and wait for the same are shown together;
-kwok-dractl why says more of them.
+cluster. Pods that have one owner and wait for the same are shown together. The last
+line names the command that says more.
 
 Each device is counted in one state: the first that applies of tainted
 (NoSchedule or NoExecute), failing, prepared, allocated, blocked and free. A device
@@ -43,16 +50,18 @@ is prepared if its driver says in the claim that it is ready, or if the claim's 
 has passed its preparation: some drivers write nothing. It is failing if preparing
 fails, or its driver says that it is not ready, and blocked if no claim has it, but
 others have the counters that it needs, such as a GPU that is taken whole and its
-partitions. Columns of states that no device has may be left out; -o wide has all.
+partitions. Parts of a device are counted apart from whole ones.
 Taints are those that the driver publishes, and those of DeviceTaintRules.
 A device that a claim has and no slice publishes any more is gone: it is listed with
 its claim and Pods, and no other column counts it.
 The scheduler allocates nothing from an incomplete pool. On a terminal such a pool
 is red.
 
-Utilization counts whole devices: all that draws on one counter set is one, by its
-counter memory, or else the counter of which the most is taken. Of a device that
-claims share, the capacity counts of which the most is taken.
+USED counts whole devices: all that draws on one counter set is one, by its counter
+memory, or else the counter of which the most is taken. Of a device that claims
+share, the capacity counts of which the most is taken.
+
+` + tableHelp + `
 
 With --watch, a terminal shows as much of this as it has room for, once a second at
 most; ^C ends it. Elsewhere all of it is printed again whenever something is
@@ -68,9 +77,13 @@ shows devices without their taints.`,
   # What needs attention?
   kwok-dractl status --problems
 
-  # The pools of a driver, and of a node
+  # The pools of a driver, of a node, and of nodes with a label
   kwok-dractl status --driver gpu.nvidia.com
   kwok-dractl status --node h100-0
+  kwok-dractl status -l nvidia.com/gpu.present=true
+
+  # Pools with failing or tainted devices, and the versions of their drivers
+  kwok-dractl status --state failing,tainted -L driverVersion
 
   # Live
   kwok-dractl status --watch
@@ -78,17 +91,37 @@ shows devices without their taints.`,
   # For programs
   kwok-dractl status -o json`,
 		Args: cli.Subcommand,
-		RunE: func(made *cobra.Command, _ []string) error { return c.overview(made.Context()) },
+		RunE: func(made *cobra.Command, _ []string) error { return c.overview(c.called(made)) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
-	c.addWatch(made)
+	c.addTo(made)
+	c.addDeviceFlags(made, "pools that have devices")
 	c.filter.addTo(made, reach)
 	made.AddCommand(newNode(streams, reach), newClaim(streams, reach))
 	return made
 }
 
-func (c *command) addWatch(made *cobra.Command) {
+// tableHelp says how wide tables are.
+const tableHelp = `A table is as wide as COLUMNS says, or else as the terminal: columns that matter least
+are left out, and text is wrapped, but no name is cut. -o wide has all columns. In a
+pipe each row is one line.`
+
+func (c *command) addTo(made *cobra.Command) {
 	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show it again whenever it changes, on a terminal in place")
+	made.Flags().BoolVar(&c.noHeaders, "no-headers", false, "print rows only: no titles, headers or last line")
+}
+
+func (c *command) addDeviceFlags(made *cobra.Command, what string) {
+	made.Flags().VarP(&c.filter.states, "state", "", "show only "+what+" in one of these states: "+strings.Join(stateNames(), ", "))
+	made.Flags().StringSliceVarP(&c.attributes, "attribute-columns", "L", nil, "attributes of devices to show as columns, by their names with or without domain")
+	// It fails only for a flag that does not exist.
+	_ = made.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// called remembers how the user calls the program, for the commands that are suggested.
+func (c *command) called(made *cobra.Command) context.Context {
+	c.name = made.Root().CommandPath()
+	return made.Context()
 }
 
 func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
@@ -97,26 +130,35 @@ func newNode(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Use:   "node NAME",
 		Short: "Show the devices of a node, and the Pods that have them.",
 		Long: `Show the devices of a node's own pools, and the Pods that have them. Parts of a
-device, which draw on the same counter set, are below it.
+device, which draw on the same counter set, are below it. REASON says why a device
+cannot be used: its taints, why preparing fails, or which devices have taken the
+counters that it needs.
 
 Product, memory and UUID of a device are attributes and capacities that its driver
 publishes under one of the names that drivers use for them. The UUID, or serial number
-or MAC address, is one that no other device of the slice has.`,
+or MAC address, is one that no other device of the slice has. -o wide and -o json have
+all attributes.
+
+` + tableHelp,
 		Example: `  # Which Pod has which device?
   kwok-dractl status node h100-0
 
-  # With the driver, the pool, taints and what blocks a device
+  # With the driver, the pool and all attributes
   kwok-dractl status node h100-0 -o wide
+
+  # The free devices, and on which NUMA node they are
+  kwok-dractl status node h100-0 --state free -L numaNode
 
   # Live
   kwok-dractl status node h100-0 --watch`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteNodes,
 
-		RunE: func(made *cobra.Command, args []string) error { return c.node(made.Context(), args[0]) },
+		RunE: func(made *cobra.Command, args []string) error { return c.node(c.called(made), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
-	c.addWatch(made)
+	c.addTo(made)
+	c.addDeviceFlags(made, "devices")
 	return made
 }
 
@@ -144,23 +186,32 @@ is <unknown>: of several Pods, when the claim was reserved for each.`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteClaims,
 
-		RunE: func(made *cobra.Command, args []string) error { return c.claim(made.Context(), args[0]) },
+		RunE: func(made *cobra.Command, args []string) error { return c.claim(c.called(made), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
-	c.addWatch(made)
+	c.addTo(made)
 	return made
 }
 
 func (c *command) overview(ctx context.Context) error {
+	if _, err := labels.Parse(c.filter.selector); err != nil {
+		return fmt.Errorf("parse -l %q: %w: write it as kubectl get nodes -l does, such as key=value", c.filter.selector, err)
+	}
 	client, err := c.reach.Client()
 	if err != nil {
 		return err
 	}
+	if c.namespace, err = c.reach.DefaultNamespace(); err != nil {
+		return err
+	}
+	if !c.filter.all {
+		c.filter.namespace = c.reach.Namespace
+	}
 	if c.watch {
-		l := liveCluster(client)
+		l := liveCluster(client, c.filter.selector)
 		return c.follow(ctx, l, func(ctx context.Context) *view { return c.overviewOf(ctx, l.world()) })
 	}
-	w, err := c.read(ctx, client)
+	w, err := c.read(ctx, client, c.filter.selector)
 	if err != nil {
 		return err
 	}
@@ -173,9 +224,9 @@ func (c *command) overview(ctx context.Context) error {
 // reading is what takes long with a large cluster.
 const reading = "reading the cluster"
 
-func (c *command) read(ctx context.Context, client kubernetes.Interface) (*world, error) {
+func (c *command) read(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
 	defer c.streams.Progress(reading, 0).Done()
-	return read(ctx, client)
+	return read(ctx, client, selector)
 }
 
 // checkNodes refuses --node with a node that does not exist.
@@ -200,13 +251,13 @@ func (c *command) node(ctx context.Context, name string) error {
 			return err
 		}
 		l := liveNode(client, name)
-		return c.follow(ctx, l, func(context.Context) *view { return nodeOf(l.world(), name) })
+		return c.follow(ctx, l, func(context.Context) *view { return c.nodeOf(l.world(), name) })
 	}
-	w, err := c.read(ctx, client)
+	w, err := c.read(ctx, client, "")
 	if err != nil {
 		return err
 	}
-	shown := nodeOf(w, name)
+	shown := c.nodeOf(w, name)
 	if shown.nothing != "" {
 		if err := exists(ctx, client, name); err != nil {
 			return err

@@ -93,15 +93,13 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 
 // draw shows as much of the view as the terminal has room for.
 func (f *follower) draw() error {
-	fitted := *f.view
 	height := f.height
-	note := strings.Trim(fitted.unseen+"\n"+fitted.nothing, "\n")
+	note := strings.Trim(f.view.unseen+"\n"+f.view.nothing, "\n")
 	if note != "" {
 		height -= 1 + strings.Count(note, "\n")
 	}
-	fitted.tables = fitted.tables.Fit(f.output.Format, f.width, height)
 	var text strings.Builder
-	if err := f.print(&text, &fitted); err != nil {
+	if err := f.printIn(&text, f.view, f.width, height); err != nil {
 		return err
 	}
 	return f.screen.Show(text.String() + note)

@@ -72,7 +72,7 @@ func (f *following) end(t *testing.T) {
 }
 
 func ofCluster(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-	l := liveCluster(client)
+	l := liveCluster(client, "")
 	return l, func(ctx context.Context) *view { return c.overviewOf(ctx, l.world()) }
 }
 
@@ -81,13 +81,13 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := watch(t, output.Table, ofCluster, fleet()...)
-		require.Equal(t, 1, strings.Count(f.out.String(), "Total of each driver"))
+		require.Equal(t, 1, strings.Count(f.out.String(), "Devices by product"))
 		afterTicks()
-		require.Equal(t, 1, strings.Count(f.out.String(), "Total of each driver"), "nothing has changed")
+		require.Equal(t, 1, strings.Count(f.out.String(), "Devices by product"), "nothing has changed")
 		_, err := f.CoreV1().Pods("default").Create(t.Context(), pod("no-claims", "a", "runs", ready), metav1.CreateOptions{})
 		require.NoError(t, err)
 		afterTicks()
-		require.Equal(t, 1, strings.Count(f.out.String(), "Total of each driver"), "nothing that is shown has changed")
+		require.Equal(t, 1, strings.Count(f.out.String(), "Devices by product"), "nothing that is shown has changed")
 		f.create(t, slice("c", 1, "gpu-0"))
 		afterTicks()
 		require.Equal(t, 2, strings.Count(f.out.String(), "\nPools with problems"))
@@ -131,9 +131,9 @@ func TestFollowAsValue(t *testing.T) {
 func TestFollowNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := watch(t, output.Table, func(_ *command, client *fake.Clientset) (*live, func(context.Context) *view) {
+		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
 			l := liveNode(client, "c")
-			return l, func(context.Context) *view { return nodeOf(l.world(), "c") }
+			return l, func(context.Context) *view { return c.nodeOf(l.world(), "c") }
 		}, fleet()...)
 		require.Empty(t, f.out.String())
 		f.create(t, slice("c", 1, "gpu-0"))
@@ -170,9 +170,9 @@ func TestFollowClaim(t *testing.T) {
 // changes.
 func TestFollowScreen(t *testing.T) {
 	t.Parallel()
-	out, width, height := &transcript{}, 60, 12
+	out, width, height := &transcript{}, 60, 14
 	c := &command{streams: cli.Streams{Out: out, ErrOut: io.Discard}, output: output.Flag{Format: output.Table}}
-	w, err := read(t.Context(), fake.NewClientset(fleet()...))
+	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	f := c.follower(func(ctx context.Context) *view { return c.overviewOf(ctx, w) })
 	f.screen = screen.New(out, func() (int, int, error) { return width, height, nil })
@@ -182,7 +182,7 @@ func TestFollowScreen(t *testing.T) {
 		return strings.ReplaceAll(out.String(), "\x1b[K", "")
 	}
 	first := shows(1)
-	require.Contains(t, first, "Pods that wait:\nNAMESPACE   POD   NODE   STATE   REASON\n… and 4 more")
+	require.Contains(t, first, "… and 4 more")
 	require.NotContains(t, first, "Other pools")
 	require.LessOrEqual(t, strings.Count(first, "\n"), height)
 	require.Empty(t, shows(1))

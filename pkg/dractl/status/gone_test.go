@@ -29,7 +29,7 @@ func maintenance() *resourcev1.DeviceTaintRule {
 // TestTaintRule: a device that a DeviceTaintRule taints is not free, and the rule is named.
 func TestTaintRule(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(append(fleet(), maintenance())...))
+	w, err := read(t.Context(), fake.NewClientset(append(fleet(), maintenance())...), "")
 	require.NoError(t, err)
 	total := w.overview(t.Context(), &filter{}).Totals[0]
 	require.Equal(t, []int{1, 2}, []int{total.States[inventory.Free], total.States[inventory.Tainted]})
@@ -37,7 +37,7 @@ func TestTaintRule(t *testing.T) {
 	require.Equal(t, inventory.Tainted, last.State)
 	require.Equal(t, "maintenance", last.Taints[0].Rule)
 	var out strings.Builder
-	require.NoError(t, nodeOf(w, "a").tables.Print(&out, output.Wide, false))
+	require.NoError(t, (&command{}).nodeOf(w, "a").tables.Print(&out, output.Layout{Format: output.Wide}))
 	require.Contains(t, out.String(), "down=:NoExecute (DeviceTaintRule maintenance)")
 }
 
@@ -46,12 +46,12 @@ func TestTaintRule(t *testing.T) {
 func TestGone(t *testing.T) {
 	t.Parallel()
 	objects := append(fleet(), claim("left", "a", []string{"gpu-9"}, "stays"), pod("stays", "a", "left", ready))
-	w, err := read(t.Context(), fake.NewClientset(objects...))
+	w, err := read(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
 	shown := w.overview(t.Context(), &filter{problems: true})
 	require.Equal(t, 1, shown.Totals[0].Gone)
 	var out strings.Builder
-	require.NoError(t, shown.tables().Print(&out, output.Table, false))
+	require.NoError(t, shown.tables(output.Wide).Print(&out, output.Layout{}))
 	require.Contains(t, out.String(), `TAINTED   GONE
 gpu.example.com   2       3       1            6 `)
 	require.Contains(t, out.String(), `Devices of claims that no slice publishes any more:
@@ -75,7 +75,7 @@ func TestUnseenTaintRules(t *testing.T) {
 	client.PrependReactor("list", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(resourcev1.Resource("devicetaintrules"), "", nil)
 	})
-	w, err := read(t.Context(), client)
+	w, err := read(t.Context(), client, "")
 	require.NoError(t, err)
 	var out, told strings.Builder
 	c := &command{streams: cli.Streams{Out: &out, ErrOut: &told}, output: output.Flag{Format: output.JSON}}

@@ -24,15 +24,30 @@ import (
 type live struct {
 	// slices is nil if none are shown.
 	slices, claims, pods, events cache.SharedIndexInformer
+	// nodes are those that the user selects. It is nil where all are shown.
+	nodes cache.SharedIndexInformer
 	// rules is nil where devices have no states.
 	rules   *taintrules.Watcher
 	changes atomic.Uint64
 	running sync.WaitGroup
 }
 
-// liveCluster watches what there is.
-func liveCluster(client kubernetes.Interface) *live {
-	return liveWorld(client, "")
+// liveCluster watches what there is, and which nodes have the labels of a selector.
+func liveCluster(client kubernetes.Interface, selector string) *live {
+	l := liveWorld(client, "")
+	if selector != "" {
+		l.nodes = coreinformers.NewFilteredNodeInformer(client, 0, cache.Indexers{}, func(options *metav1.ListOptions) { options.LabelSelector = selector })
+		_ = l.nodes.SetTransform(nameOnly)
+	}
+	return l
+}
+
+// nameOnly saves memory, and updates of the status of a Node change nothing then.
+func nameOnly(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}, nil
+	}
+	return object, nil
 }
 
 // liveNode watches what is on a node.
@@ -81,6 +96,9 @@ func (l *live) informers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{l.claims, l.pods, l.events}
 	if l.slices != nil {
 		all = append(all, l.slices)
+	}
+	if l.nodes != nil {
+		all = append(all, l.nodes)
 	}
 	return all
 }
@@ -131,6 +149,9 @@ func (l *live) world() *world {
 	w := &world{
 		slices: listed[*resourcev1.ResourceSlice](l.slices), claims: listed[*resourcev1.ResourceClaim](l.claims),
 		pods: listed[*corev1.Pod](l.pods), failures: listed[*corev1.Event](l.events),
+	}
+	if l.nodes != nil {
+		w.selectNodes(listed[*corev1.Node](l.nodes))
 	}
 	w.rules, w.unseen = l.rules.Rules()
 	return w

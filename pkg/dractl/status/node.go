@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,25 +26,46 @@ type Device struct {
 	Shared    bool    `json:"shared,omitempty"`
 	Used      float32 `json:"used,omitempty"`
 	BlockedBy string  `json:"blockedBy,omitempty"`
+	// Blockers are the devices that have taken what a blocked device needs.
+	Blockers []Blocker `json:"blockers,omitempty"`
 
 	UUID    string            `json:"uuid,omitempty"`
 	Product string            `json:"product,omitempty"`
 	Memory  string            `json:"memory,omitempty"`
 	Claims  []inventory.Claim `json:"claims,omitempty"`
 	Taints  []inventory.Taint `json:"taints,omitempty"`
+
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Capacity   map[string]string `json:"capacity,omitempty"`
+}
+
+// Blocker is a device that keeps another one from claims, with the claims that have it.
+type Blocker struct {
+	Device string            `json:"device"`
+	Claims []inventory.Claim `json:"claims"`
+}
+
+// published is a device of a slice, with all the devices of that slice.
+type published struct {
+	device *resourcev1.Device
+	beside []resourcev1.Device
+}
+
+// findPublished has the devices of all slices by their ids.
+func (w *world) findPublished() map[string]published {
+	found := map[string]published{}
+	for _, slice := range w.slices {
+		for i := range slice.Spec.Devices {
+			device := &slice.Spec.Devices[i]
+			found[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = published{device, slice.Spec.Devices}
+		}
+	}
+	return found
 }
 
 // devices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) devices(node string) []Device {
-	published := map[string]*resourcev1.Device{}
-	beside := map[*resourcev1.Device][]resourcev1.Device{} // the devices of its slice
-	for _, slice := range w.slices {
-		for i := range slice.Spec.Devices {
-			published[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, slice.Spec.Devices[i].Name)] = &slice.Spec.Devices[i]
-			beside[&slice.Spec.Devices[i]] = slice.Spec.Devices
-		}
-	}
-	devices := []Device{}
+	devices, found := []Device{}, w.findPublished()
 	taken := w.inventory()
 	for _, item := range taken.Items {
 		if item.Node != node {
@@ -51,13 +73,9 @@ func (w *world) devices(node string) []Device {
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			for j := range pool.Devices {
-				shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[j])
-				shown.Whole = taken.Kinds[pool.Kind].Whole(j)
-				device := published[id(pool.Driver, pool.Name, pool.Generation, shown.Name)]
-				shown.describe(device, beside[device])
-				devices = append(devices, shown)
-			}
+			devices = append(devices, showPool(pool, taken.Kinds[pool.Kind], func(name string) published {
+				return found[id(pool.Driver, pool.Name, pool.Generation, name)]
+			})...)
 		}
 	}
 	for i := range taken.Gone {
@@ -72,6 +90,21 @@ func (w *world) devices(node string) []Device {
 	return devices
 }
 
+// showPool describes the devices of a pool.
+func showPool(pool *inventory.Pool, kind *inventory.Kind, find func(name string) published) []Device {
+	var devices []Device
+	for i := range pool.Devices {
+		shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[i])
+		shown.Whole = kind.Whole(i)
+		shown.describe(find(shown.Name))
+		if shown.State == inventory.Blocked {
+			shown.Blockers = blockersOf(shown.Name, pool, find)
+		}
+		devices = append(devices, shown)
+	}
+	return devices
+}
+
 func deviceOf(driver, pool string, known *inventory.Device) Device {
 	return Device{
 		Driver: driver, Pool: pool, Name: known.Name, State: known.State,
@@ -83,50 +116,55 @@ func id(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
 }
 
-func (d *Device) describe(published *resourcev1.Device, slice []resourcev1.Device) {
-	known := inventory.Describe(d.Driver, published, slice)
+func (d *Device) describe(p published) {
+	known := inventory.Describe(d.Driver, p.device, p.beside)
 	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
+	d.Attributes, d.Capacity = known.Attributes, known.Capacity
 }
 
-// deviceTable has devices, with the parts of a device below it.
-func deviceTable(devices []Device) *output.Rows {
-	shared := slices.ContainsFunc(devices, func(d Device) bool { return d.Shared })
+// blockersOf are the devices of a pool that claims have and that draw on a counter set on which the
+// blocked device draws too.
+func blockersOf(blocked string, pool *inventory.Pool, find func(name string) published) []Blocker {
+	var blockers []Blocker
+	needs := find(blocked).device.ConsumesCounters
+	for i := range pool.Devices {
+		device := &pool.Devices[i]
+		draws := slices.ContainsFunc(find(device.Name).device.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool {
+			return slices.ContainsFunc(needs, func(own resourcev1.DeviceCounterConsumption) bool { return own.CounterSet == c.CounterSet })
+		})
+		if len(device.Claims) > 0 && draws {
+			blockers = append(blockers, Blocker{device.Name, device.Claims})
+		}
+	}
+	return blockers
+}
+
+// deviceTable has devices, with the parts of a device below it, and columns for attributes.
+func deviceTable(devices []Device, attributes []string) *output.Rows {
+	isShared := func(d Device) bool { return d.Shared }
+	hasReason := func(d Device) bool { return d.reason() != "" }
 	table := &output.Rows{Columns: []output.Column{
 		{Name: "driver", Wide: true},
 		{Name: "pool", Wide: true},
 		{Name: "device"},
 		{Name: "state"},
-		{Name: "used", Wide: !shared},
-		{Name: "product"},
-		{Name: "memory"},
-		{Name: "uuid"},
-		{Name: "claim"},
+		{Name: "used", Wide: !slices.ContainsFunc(devices, isShared)},
+		{Name: "product", Spare: 1},
+		{Name: "memory", Spare: 2},
+		{Name: "uuid", Spare: 4},
+		{Name: "claim", Spare: 3},
 		{Name: "pod"},
-		{Name: "blocked by", Wide: true},
-		{Name: "failure", Wide: !slices.ContainsFunc(devices, func(d Device) bool { return d.State == inventory.Failing })},
-		{Name: "taints", Wide: true},
 	}}
+	table.Columns = append(table.Columns, attributeColumns(attributes)...)
+	table.Columns = append(table.Columns, output.Column{Name: "reason", Wide: !slices.ContainsFunc(devices, hasReason)}, output.Column{Name: "attributes", Wide: true})
 	for i := range devices {
-		table.Add(devices[i].cells()...)
+		table.Add(devices[i].cells(attributes)...)
 	}
 	return table
 }
 
-func (d *Device) cells() []string {
+func (d *Device) cells(attributes []string) []string {
 	claims, pods := claimsAndPods(d.Claims)
-	var failures, taints []string
-	for _, claim := range d.Claims {
-		if claim.Failure != "" {
-			failures = append(failures, claim.Failure)
-		}
-	}
-	for _, taint := range d.Taints {
-		text := fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
-		if taint.Rule != "" {
-			text += " (DeviceTaintRule " + taint.Rule + ")"
-		}
-		taints = append(taints, text)
-	}
 	name, used := d.Name, ""
 	if d.Whole != "" {
 		name = "  " + name
@@ -134,10 +172,57 @@ func (d *Device) cells() []string {
 	if d.Shared {
 		used = percent(float64(d.Used))
 	}
-	return []string{
-		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID),
-		orNone(claims...), orNone(pods...), orNone(d.BlockedBy), orNone(slices.Compact(failures)...), orNone(taints...),
+	cells := []string{
+		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID), orNone(claims...), orNone(pods...),
 	}
+	for _, attribute := range attributes {
+		cells = append(cells, orNone(attributeOf(d.Driver, d.Attributes, attribute)))
+	}
+	var all []string
+	for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
+		all = append(all, attribute+"="+d.Attributes[attribute])
+	}
+	return append(cells, orNone(d.reason()), orNone(all...))
+}
+
+// reason says why the device cannot be used, if so.
+func (d *Device) reason() string {
+	reasons := reasonsOf(d.Claims, d.Taints)
+	if d.BlockedBy != "" {
+		text := "no " + d.BlockedBy + " left"
+		var names []string
+		for _, blocker := range d.Blockers {
+			claims, pods := claimsAndPods(blocker.Claims)
+			who := "Pod " + strings.Join(pods, ", ")
+			if len(pods) == 0 {
+				who = "claim " + strings.Join(claims, ", ")
+			}
+			names = append(names, blocker.Device+" ("+who+")")
+		}
+		if len(names) > 0 {
+			text = d.BlockedBy + " taken by " + strings.Join(names, ", ")
+		}
+		reasons = append(reasons, text)
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// reasonsOf are why preparing fails, and taints.
+func reasonsOf(claims []inventory.Claim, taints []inventory.Taint) []string {
+	var reasons []string
+	for _, claim := range claims {
+		if claim.Failure != "" && !slices.Contains(reasons, claim.Failure) {
+			reasons = append(reasons, claim.Failure)
+		}
+	}
+	for _, taint := range taints {
+		text := fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)
+		if taint.Rule != "" {
+			text += " (DeviceTaintRule " + taint.Rule + ")"
+		}
+		reasons = append(reasons, text)
+	}
+	return reasons
 }
 
 // claimsAndPods names claims, and the Pods that they are reserved for.
@@ -156,5 +241,5 @@ func orNone(texts ...string) string {
 	if joined := strings.Join(texts, ","); joined != "" {
 		return joined
 	}
-	return "<none>"
+	return output.None
 }

@@ -49,28 +49,25 @@ func TestDividedDevices(t *testing.T) {
 		Driver: driver, Pool: "n", Device: "nic", ShareID: new("1"),
 		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "LinkDown"}},
 	}}
-	w, err := read(t.Context(), fake.NewClientset(append(divided("n"), claim("whole", "n", []string{"gpu-0"}), claim("half", "n", []string{"gpu-1-half-2"}), shares)...))
+	w, err := read(t.Context(), fake.NewClientset(append(divided("n"), claim("whole", "n", []string{"gpu-0"}), claim("half", "n", []string{"gpu-1-half-2"}), shares)...), "")
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, deviceTable(w.devices("n")).Print(&out, output.Table))
-	require.Equal(t, `DEVICE            STATE       USED     PRODUCT   MEMORY   UUID     CLAIM            POD      FAILURE
+	require.NoError(t, deviceTable(w.devices("n"), nil).Print(&out, output.Table))
+	require.Equal(t, `DEVICE            STATE       USED     PRODUCT   MEMORY   UUID     CLAIM            POD      REASON
 gpu-0             allocated   <none>   <none>    <none>   <none>   default/whole    <none>   <none>
-  gpu-0-half-2    blocked     <none>   <none>    <none>   <none>   <none>           <none>   <none>
-  gpu-0-half-10   blocked     <none>   <none>    <none>   <none>   <none>           <none>   <none>
-gpu-1             blocked     <none>   <none>    <none>   <none>   <none>           <none>   <none>
+  gpu-0-half-2    blocked     <none>   <none>    <none>   <none>   <none>           <none>   counter memory of gpu-0 taken by gpu-0 (claim default/whole)
+  gpu-0-half-10   blocked     <none>   <none>    <none>   <none>   <none>           <none>   counter memory of gpu-0 taken by gpu-0 (claim default/whole)
+gpu-1             blocked     <none>   <none>    <none>   <none>   <none>           <none>   counter memory of gpu-1 taken by gpu-1-half-2 (claim default/half)
   gpu-1-half-2    allocated   <none>   <none>    <none>   <none>   default/half     <none>   <none>
   gpu-1-half-10   free        <none>   <none>    <none>   <none>   <none>           <none>   <none>
 nic               failing     25%      <none>    <none>   <none>   default/shares   <none>   LinkDown
 `, out.String())
 	out.Reset()
-	require.NoError(t, deviceTable(w.devices("n")).Print(&out, output.Wide))
-	require.Contains(t, out.String(), "counter memory of gpu-0")
-
-	out.Reset()
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&out, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&out, output.Layout{}))
 	require.Contains(t, out.String(), `
-DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   BLOCKED   ALLOCATED   PREPARED   FAILING   TAINTED
-gpu.example.com   1       1       0            7         58%           1      3         2           0          1         0
+PRODUCT          DRIVER            NODES   DEVICES   USED     FREE   BLOCKED   ALLOCATED   PREPARED   FAILING
+<none>           gpu.example.com   1       3         58%      0      1         1           0          1
+<none> (parts)   gpu.example.com   1       4         <none>   1      2         1           0          0
 `)
 }
 
@@ -85,7 +82,7 @@ func TestNoWhole(t *testing.T) {
 			Name: name, ConsumesCounters: []resourcev1.DeviceCounterConsumption{{CounterSet: "gpu-0", Counters: memory("40Gi")}},
 		})
 	}
-	w, err := read(t.Context(), fake.NewClientset(objects...))
+	w, err := read(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
 	for _, device := range w.devices("n") {
 		require.Empty(t, device.Whole)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
@@ -14,13 +15,18 @@ import (
 
 // Overview is what the command shows of a cluster.
 type Overview struct {
-	Totals  []Total   `json:"totals"`
-	Waiting []Waiting `json:"waiting"`
-	Pools   []Pool    `json:"pools"`
+	Totals []Total `json:"totals"`
+	// Products are what Totals are, by product.
+	Products []ProductTotal `json:"products"`
+	Waiting  []Waiting      `json:"waiting"`
+	Pools    []Pool         `json:"pools"`
 	// Gone are devices that claims have and no slice publishes any more.
 	Gone []inventory.GoneDevice `json:"gone,omitempty"`
 	// Unseen says what could not be read, if anything.
 	Unseen string `json:"unseen,omitempty"`
+
+	// columns are the names of attributes that pools are shown with.
+	columns []string
 }
 
 // Pool sums up a pool.
@@ -34,6 +40,10 @@ type Pool struct {
 	SliceCount int64            `json:"resourceSliceCount"`
 	Usage      inventory.Usage  `json:"usage"`
 	States     inventory.Counts `json:"devices"`
+	// Problems say what is wrong with the pool and its devices.
+	Problems []string `json:"problems,omitempty"`
+	// Attributes are the values that devices of the pool have of those that the user names.
+	Attributes map[string][]string `json:"attributes,omitempty"`
 }
 
 // complete reports whether all slices are there.
@@ -45,10 +55,12 @@ func (p *Pool) healthy() bool {
 	return p.complete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
 }
 
-// overview is what the filter chooses of a world. The totals are also of pools
-// without problems.
-func (w *world) overview(ctx context.Context, f *filter) *Overview {
-	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(ctx, f)}
+// overview is what the filter chooses of a world, with columns for some attributes. The totals
+// are also of pools without problems.
+func (w *world) overview(ctx context.Context, chosen *filter, attributes ...string) *Overview {
+	f := *chosen
+	f.selected = w.selected
+	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(ctx, &f), columns: attributes}
 	taken := w.inventory()
 	o.Unseen = taken.Unseen
 	for i := range taken.Gone {
@@ -56,19 +68,31 @@ func (w *world) overview(ctx context.Context, f *filter) *Overview {
 			o.Gone = append(o.Gone, *gone)
 		}
 	}
+	products := newProductTotals(taken)
 	for _, item := range taken.Items {
 		for i := range item.Pools {
-			if pool := summed(item.Node, &item.Pools[i]); f.chooses(pool.Node, pool.Driver) {
-				o.Pools = append(o.Pools, pool)
+			if pool := &item.Pools[i]; f.chooses(item.Node, pool.Driver) {
+				o.Pools = append(o.Pools, summed(item.Node, pool))
+				o.Pools[len(o.Pools)-1].Attributes = products.describe(pool).values(pool.Driver, attributes)
+				products.add(item.Node, pool)
 			}
 		}
 	}
 	slices.SortFunc(o.Pools, comparePools)
-	o.Totals = totals(o.Pools, o.Gone)
-	if f.problems {
-		o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool { return p.healthy() })
+	o.Totals, o.Products = totals(o.Pools, o.Gone), products.sorted()
+	o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool { return f.problems && p.healthy() || !p.hasState(f.states) })
+	if len(f.states) > 0 {
+		o.Waiting = []Waiting{}
+	}
+	if !f.states.has(inventory.Gone) {
+		o.Gone = nil
 	}
 	return o
+}
+
+// hasState reports whether a device of the pool is in one of the states, or whether all are wanted.
+func (p *Pool) hasState(states stateFlag) bool {
+	return len(states) == 0 || slices.ContainsFunc(states, func(s inventory.State) bool { return s != inventory.Gone && p.States[s] > 0 })
 }
 
 func summed(node string, pool *inventory.Pool) Pool {
@@ -76,10 +100,37 @@ func summed(node string, pool *inventory.Pool) Pool {
 		Node: node, Driver: pool.Driver, Name: pool.Name,
 		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount, Usage: pool.Usage,
 	}
+	if !sum.complete() {
+		sum.Problems = append(sum.Problems, fmt.Sprintf("incomplete: %d of %d slices", sum.Slices, sum.SliceCount))
+	}
+	var causes []string
+	devices := map[string][]string{}
 	for i := range pool.Devices {
-		sum.States[pool.Devices[i].State]++
+		device := &pool.Devices[i]
+		sum.States[device.State]++
+		if device.State != inventory.Tainted && device.State != inventory.Failing {
+			continue
+		}
+		cause := device.State.String() + ": " + orNone(reasonsOf(device.Claims, device.Taints)...)
+		if devices[cause] == nil {
+			causes = append(causes, cause)
+		}
+		devices[cause] = append(devices[cause], device.Name)
+	}
+	for _, cause := range causes {
+		sum.Problems = append(sum.Problems, someOf(devices[cause])+" "+cause)
 	}
 	return sum
+}
+
+// someOf names the first of many devices.
+func someOf(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // comparePools puts pools in the order of their nodes, and those that nodes share
@@ -92,32 +143,35 @@ func comparePools(a, b Pool) int {
 }
 
 // tables are the totals, what needs attention, and the rest.
-func (o *Overview) tables() output.Tables {
-	problems, rest := o.poolTable("Pools with problems:"), o.poolTable("Pools:")
+func (o *Overview) tables(format output.Format) output.Tables {
+	problems, rest := o.poolTable("Pools with problems:", true), o.poolTable("Pools:", false)
 	for i := range o.Pools {
 		pool := &o.Pools[i]
-		table := problems
 		if pool.healthy() {
-			table = rest
+			rest.Add(pool.cells(o.columns)...)
+			continue
 		}
-		table.Add(pool.cells()...)
+		problems.Add(append(pool.cells(o.columns), orNone(strings.Join(pool.Problems, "; ")))...)
 		if !pool.complete() {
-			table.Mark()
+			problems.Mark()
 		}
 	}
 	if len(problems.Cells) > 0 {
 		rest.Title = "Other pools:"
 	}
-	return slices.DeleteFunc(output.Tables{o.totalTable(), problems, o.goneTable(), o.waitingTable(), rest}, func(table *output.Rows) bool {
-		return len(table.Cells) == 0
-	})
+	tables := output.Tables{o.productTable()}
+	if format == output.Wide {
+		tables = append(tables, o.totalTable())
+	}
+	tables = append(tables, problems, o.goneTable(), o.waitingTable(), rest)
+	return slices.DeleteFunc(tables, func(table *output.Rows) bool { return len(table.Cells) == 0 })
 }
 
 // goneTable has the devices that no slice publishes any more, with who has them.
 func (o *Overview) goneTable() *output.Rows {
 	table := &output.Rows{
 		Title:   "Devices of claims that no slice publishes any more:",
-		Columns: []output.Column{{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "device"}, {Name: "claim"}, {Name: "pod"}},
+		Columns: []output.Column{{Name: "node"}, {Name: "driver", Spare: 2}, {Name: "pool", Spare: 1}, {Name: "device"}, {Name: "claim"}, {Name: "pod"}},
 	}
 	for i := range o.Gone {
 		gone := &o.Gone[i]
@@ -127,20 +181,27 @@ func (o *Overview) goneTable() *output.Rows {
 	return table
 }
 
-func (o *Overview) poolTable(title string) *output.Rows {
-	columns := []output.Column{{Name: "node"}, {Name: "driver"}, {Name: "pool"}, {Name: "generation"}}
-	return &output.Rows{Title: title, Columns: append(append(columns, o.stateColumns()...), output.Column{Name: "slices"})}
+// poolTable has a column for the driver and the pool only where the node does not say which they are.
+func (o *Overview) poolTable(title string, problems bool) *output.Rows {
+	table := &output.Rows{Title: title, Columns: []output.Column{
+		{Name: "node"},
+		{Name: "driver", Wide: len(o.Totals) == 1},
+		{Name: "pool", Wide: !slices.ContainsFunc(o.Pools, func(p Pool) bool { return p.Name != p.Node })},
+		{Name: "generation", Wide: true},
+		{Name: "slices", Wide: true},
+	}}
+	table.Columns = append(append(table.Columns, o.stateColumns()...), attributeColumns(o.columns)...)
+	if problems {
+		table.Columns = append(table.Columns, output.Column{Name: "problem"})
+	}
+	return table
 }
 
-func (p *Pool) cells() []string {
-	node := p.Node
-	if node == "" {
-		node = "<shared>"
+func (p *Pool) cells(attributes []string) []string {
+	cells := []string{cmp.Or(p.Node, "<shared>"), p.Driver, p.Name, strconv.FormatInt(p.Generation, 10), fmt.Sprintf("%d/%d", p.Slices, p.SliceCount)}
+	cells = append(cells, stateCells(&p.Usage, &p.States)...)
+	for _, name := range attributes {
+		cells = append(cells, orNone(p.Attributes[name]...))
 	}
-	slices := fmt.Sprintf("%d/%d", p.Slices, p.SliceCount)
-	if !p.complete() {
-		slices += " incomplete"
-	}
-	cells := []string{node, p.Driver, p.Name, strconv.FormatInt(p.Generation, 10)}
-	return append(append(cells, stateCells(p.Usage, &p.States)...), slices)
+	return cells
 }

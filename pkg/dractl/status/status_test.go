@@ -18,18 +18,18 @@ import (
 
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(fleet()...))
+	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	var plain, coloured strings.Builder
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&plain, output.Table, false))
-	require.Equal(t, `Total of each driver:
-DRIVER            NODES   POOLS   INCOMPLETE   DEVICES   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED
-gpu.example.com   2       3       1            6         50%           2      0           2          1         1
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&plain, output.Layout{}))
+	require.Equal(t, `Devices by product:
+PRODUCT   NODES   DEVICES   USED   FREE   PREPARED   FAILING   TAINTED
+H100      2       6         50%    2      2          1         1
 
 Pools with problems:
-NODE   DRIVER            POOL   GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
-a      gpu.example.com   a      3            75%           1      0           2          1         0         1/1
-b      gpu.example.com   b      3            0%            0      0           0          0         1         1/2 incomplete
+NODE   POOL   USED   FREE   PREPARED   FAILING   TAINTED   PROBLEM
+a      a      75%    1      2          1         0         gpu-1 failing: driver is not registered
+b      b      0%     0      0          0         1         incomplete: 1 of 2 slices; gpu-0 tainted: xid=79:NoExecute
 
 Pods that wait:
 NAMESPACE   POD     NODE   STATE       REASON
@@ -39,18 +39,18 @@ default     lost    a      Preparing   claim gone does not exist
 default     waits   a      Preparing   driver is not registered
 
 Other pools:
-NODE       DRIVER            POOL     GENERATION   UTILIZATION   FREE   ALLOCATED   PREPARED   FAILING   TAINTED   SLICES
-<shared>   gpu.example.com   fabric   3            0%            1      0           0          0         0         1/1
+NODE       POOL     USED   FREE   PREPARED   FAILING   TAINTED
+<shared>   fabric   0%     1      0          0         0
 `, plain.String())
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&coloured, output.Table, true))
-	require.Contains(t, coloured.String(), "\x1b[31mb      gpu.example.com")
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&coloured, output.Layout{Colours: true}))
+	require.Contains(t, coloured.String(), "\x1b[31mb      b ")
 	require.Equal(t, plain.String(), strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(coloured.String()), "colours move nothing")
 	require.Equal(t, 1, strings.Count(coloured.String(), "\x1b[31m"))
 }
 
 func TestOverviewAsValue(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(fleet()...))
+	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	var out strings.Builder
 	c := &command{streams: cli.Streams{Out: &out}, output: output.Flag{Format: output.JSON}}
@@ -81,7 +81,7 @@ func TestFilter(t *testing.T) {
 	other := slice("node-2", 1, "nic-0")
 	other.Name, other.Spec.Driver = "other", "nic.example.com"
 	objects := append(fleet(), slice("node-10", 1, "gpu-0"), slice("node-2", 1, "gpu-10", "gpu-2"), other)
-	w, err := read(t.Context(), fake.NewClientset(objects...))
+	w, err := read(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		filter                 filter
@@ -143,12 +143,12 @@ func TestNothing(t *testing.T) {
 		filter  filter
 	}{
 		"no driver has published a ResourceSlice\n":                                {nil, filter{}},
-		"no pool matches --driver and --node\n":                                    {healthy, filter{drivers: []string{"x"}}},
+		"no pool matches --driver, --node and -l\n":                                {healthy, filter{drivers: []string{"x"}}},
 		"no pool matches --driver gpu.exmple.com: did you mean gpu.example.com?\n": {healthy, filter{drivers: []string{"gpu.exmple.com"}}},
 		"no problems\n": {healthy, filter{problems: true}},
 		"":              {healthy, filter{}},
 	} {
-		w, err := read(t.Context(), fake.NewClientset(test.objects...))
+		w, err := read(t.Context(), fake.NewClientset(test.objects...), "")
 		require.NoError(t, err)
 		var errOut strings.Builder
 		c := &command{streams: cli.Streams{ErrOut: &errOut}, filter: test.filter}
@@ -170,18 +170,18 @@ func TestNoSuchNode(t *testing.T) {
 
 func TestDevices(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(fleet()...))
+	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, deviceTable(w.devices("a")).Print(&out, output.Table))
-	require.Equal(t, `DEVICE   STATE      PRODUCT   MEMORY   UUID          CLAIM              POD             FAILURE
+	require.NoError(t, deviceTable(w.devices("a"), nil).Print(&out, output.Table))
+	require.Equal(t, `DEVICE   STATE      PRODUCT   MEMORY   UUID          CLAIM              POD             REASON
 gpu-0    prepared   H100      80Gi     GPU-a-gpu-0   default/runs       default/runs    <none>
 gpu-1    failing    H100      80Gi     GPU-a-gpu-1   default/waits      default/waits   driver is not registered
 gpu-2    prepared   H100      80Gi     GPU-a-gpu-2   default/reported   default/late    <none>
 gpu-3    free       H100      80Gi     GPU-a-gpu-3   <none>             <none>          <none>
 `, out.String())
 	out.Reset()
-	require.NoError(t, deviceTable(w.devices("b")).Print(&out, output.Wide))
+	require.NoError(t, deviceTable(w.devices("b"), nil).Print(&out, output.Wide))
 	require.Contains(t, out.String(), "xid=79:NoExecute")
 	require.Empty(t, w.devices("c"))
 }
@@ -195,10 +195,10 @@ func TestWaitingTogether(t *testing.T) {
 		waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "job", Controller: new(true)}}
 		objects = append(objects, waits)
 	}
-	w, err := read(t.Context(), fake.NewClientset(objects...))
+	w, err := read(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables().Print(&out, output.Table, false))
+	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&out, output.Layout{}))
 	require.Equal(t, `Pods that wait:
 NAMESPACE   POD                   NODE     STATE         REASON
 default     3 Pods of Job train   <none>   Unscheduled   claim train-0-gpus-x7k20 does not exist

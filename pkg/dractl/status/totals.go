@@ -66,22 +66,26 @@ func (t *Total) add(pool *Pool) {
 	t.Usage.Add(pool.Usage)
 }
 
-// rare are states that most clusters have no device in. They have no column then.
-var rare = []inventory.State{inventory.Blocked, inventory.Failing}
-
-// stateColumns are those of the utilization and the states.
+// stateColumns are those of the utilization and the states. States that call for nothing are spared
+// first, and those that no device has but free and prepared have no column.
 func (o *Overview) stateColumns() []output.Column {
-	columns := []output.Column{{Name: "utilization"}}
+	columns := []output.Column{{Name: "used", Spare: 4}}
+	spare := map[inventory.State]int{inventory.Prepared: 5, inventory.Allocated: 6, inventory.Blocked: 7}
 	for i := range len(inventory.Counts{}) {
 		state := inventory.State(i)
-		seen := slices.ContainsFunc(o.Totals, func(t Total) bool { return t.States[state] > 0 })
-		columns = append(columns, output.Column{Name: state.String(), Wide: !seen && slices.Contains(rare, state)})
+		isSeen := slices.ContainsFunc(o.Totals, func(t Total) bool { return t.States[state] > 0 })
+		isUsual := state == inventory.Free || state == inventory.Prepared
+		columns = append(columns, output.Column{Name: state.String(), Wide: !isSeen && !isUsual, Spare: spare[state]})
 	}
 	return columns
 }
 
-func stateCells(usage inventory.Usage, counts *inventory.Counts) []string {
-	cells := []string{percent(usage.Ratio())}
+// stateCells have no usage where none is given.
+func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
+	cells := []string{orNone()}
+	if usage != nil {
+		cells[0] = percent(usage.Ratio())
+	}
 	for _, count := range counts {
 		cells = append(cells, strconv.Itoa(count))
 	}
@@ -102,7 +106,7 @@ func percent(part float64) string {
 
 func (o *Overview) totalTable() *output.Rows {
 	columns := []output.Column{{Name: "driver"}, {Name: "nodes"}, {Name: "pools"}, {Name: "incomplete"}, {Name: "devices"}}
-	table := &output.Rows{Title: "Total of each driver:", Columns: append(columns, o.stateColumns()...)}
+	table := &output.Rows{Title: "Devices by driver:", Columns: append(columns, o.stateColumns()...)}
 	if len(o.Gone) > 0 {
 		table.Columns = append(table.Columns, output.Column{Name: inventory.Gone.String()})
 	}
@@ -113,7 +117,7 @@ func (o *Overview) totalTable() *output.Rows {
 			devices += count
 		}
 		cells := []string{total.Driver, strconv.Itoa(total.Nodes), strconv.Itoa(total.Pools), strconv.Itoa(total.IncompletePools), strconv.Itoa(devices)}
-		cells = append(cells, stateCells(total.Usage, &total.States)...)
+		cells = append(cells, stateCells(&total.Usage, &total.States)...)
 		if len(o.Gone) > 0 {
 			cells = append(cells, strconv.Itoa(total.Gone))
 		}

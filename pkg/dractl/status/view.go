@@ -1,10 +1,13 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
@@ -15,6 +18,8 @@ type view struct {
 	// value is for programs, and tables for people.
 	value  any
 	tables output.Tables
+	// next says which command says more.
+	next string
 	// nothing says why there is nothing to show.
 	nothing string
 	// unseen says what could not be read, if anything.
@@ -22,8 +27,8 @@ type view struct {
 }
 
 func (c *command) overviewOf(ctx context.Context, w *world) *view {
-	shown := w.overview(ctx, &c.filter)
-	return &view{value: shown, tables: shown.tables(), nothing: c.nothing(w, shown), unseen: shown.Unseen}
+	shown := w.overview(ctx, &c.filter, c.attributes...)
+	return &view{value: shown, tables: shown.tables(c.output.Format), next: c.nextOf(shown), nothing: c.nothing(w, shown), unseen: shown.Unseen}
 }
 
 // nothing says why an overview shows nothing.
@@ -33,18 +38,65 @@ func (c *command) nothing(w *world, shown *Overview) string {
 		return "no driver has published a ResourceSlice"
 	case len(shown.Totals) == 0:
 		return "no pool matches " + c.filter.unmatched(w)
+	case len(c.filter.states) > 0 && len(shown.Pools)+len(shown.Gone) == 0:
+		return "no device is " + strings.ReplaceAll(c.filter.states.String(), ",", " or ")
 	case c.filter.problems && len(shown.Pools)+len(shown.Gone)+len(shown.Waiting) == 0:
 		return "no problems"
 	}
 	return ""
 }
 
-func nodeOf(w *world, name string) *view {
-	devices := w.devices(name)
-	if len(devices) == 0 {
-		return &view{value: devices, nothing: fmt.Sprintf("node %s has no devices of its own", name), unseen: w.unseen}
+// nextOf names the command to run next: the one that says most of what is worst.
+func (c *command) nextOf(shown *Overview) string {
+	if pods := len(shown.Waiting); pods > 0 {
+		where := ""
+		switch first := shown.Waiting[0].Namespace; {
+		case first != shown.Waiting[pods-1].Namespace: // they are sorted
+			where = " -A"
+		case first != c.namespace:
+			where = " -n " + first
+		}
+		return counted(pods, "Pod waits", "Pods wait") + ": " + c.name + " why" + where
 	}
-	return &view{value: devices, tables: output.Tables{deviceTable(devices)}, unseen: w.unseen}
+	for i := range shown.Pools {
+		if pool := &shown.Pools[i]; pool.Node != "" && (!pool.healthy() || len(shown.Gone) == 0) {
+			return fmt.Sprintf("Devices of a node: %s status node %s", c.name, pool.Node)
+		}
+	}
+	return ""
+}
+
+func counted(count int, one, many string) string {
+	if count == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", count, many)
+}
+
+func (c *command) nodeOf(w *world, name string) *view {
+	all := w.devices(name)
+	if len(all) == 0 {
+		return &view{value: all, nothing: fmt.Sprintf("node %s has no devices of its own", name), unseen: w.unseen}
+	}
+	devices := slices.DeleteFunc(slices.Clone(all), func(d Device) bool { return !c.filter.states.has(d.State) })
+	if len(devices) == 0 {
+		return &view{value: devices, nothing: fmt.Sprintf("no device of node %s is %s", name, strings.ReplaceAll(c.filter.states.String(), ",", " or ")), unseen: w.unseen}
+	}
+	return &view{value: devices, tables: output.Tables{deviceTable(devices, c.attributes)}, next: c.nextOfDevices(all), unseen: w.unseen}
+}
+
+// nextOfDevices names the command for a Pod that waits for devices of a node, or for a claim that has some.
+func (c *command) nextOfDevices(devices []Device) string {
+	next := ""
+	for i := range devices {
+		for _, claim := range devices[i].Claims {
+			if claim.Failure != "" && len(claim.Pods) > 0 {
+				return fmt.Sprintf("Pod %s waits: %s why %s -n %s", claim.Pods[0], c.name, claim.Pods[0], claim.Namespace)
+			}
+			next = cmp.Or(next, fmt.Sprintf("Steps of a claim: %s status claim %s -n %s", c.name, claim.Name, claim.Namespace))
+		}
+	}
+	return next
 }
 
 func pathOf(steps []Step) *view {
@@ -69,10 +121,29 @@ func (c *command) show(v *view) error {
 }
 
 func (c *command) print(out io.Writer, v *view) error {
+	return c.printIn(out, v, screen.Width(c.streams.Out), 0)
+}
+
+// printIn prints a view that has room for so many columns and lines.
+func (c *command) printIn(out io.Writer, v *view, width, height int) error {
 	if c.asValue() {
 		return output.Value(out, c.output.Format, v.value)
 	}
-	return v.tables.Print(out, c.output.Format, screen.Of(c.streams.Out) != nil && os.Getenv("NO_COLOR") == "")
+	next := v.next
+	if c.noHeaders || next == "" || len(v.tables) == 0 {
+		next = ""
+	} else {
+		next = "\n" + next + "\n"
+	}
+	if height > 0 {
+		height = max(1, height-strings.Count(next, "\n"))
+	}
+	colours := screen.Of(c.streams.Out) != nil && os.Getenv("NO_COLOR") == ""
+	err := v.tables.Print(out, output.Layout{Format: c.output.Format, Width: width, Height: height, Colours: colours, NoHeaders: c.noHeaders})
+	if err == nil && next != "" {
+		_, err = io.WriteString(out, next)
+	}
+	return err
 }
 
 // tell tells the user why nothing is shown, and once what could not be read.

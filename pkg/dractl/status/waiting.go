@@ -30,7 +30,7 @@ type Waiting struct {
 func (w *world) waiting(ctx context.Context, f *filter) []Waiting {
 	known := why.NewCluster(w.claims, w.failures)
 	asked := slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool {
-		return hasStarted(pod) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
+		return hasStarted(pod) || (f.namespace != "" && pod.Namespace != f.namespace) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
 	})
 	all := []Waiting{}
 	for _, a := range known.Waiting(ctx, asked) {
@@ -68,7 +68,7 @@ func (o *Overview) waitingTable() *output.Rows {
 	}
 	table := &output.Rows{
 		Title:   "Pods that wait:",
-		Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "state"}, {Name: "reason"}},
+		Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node", Spare: 1}, {Name: "state"}, {Name: "reason"}},
 	}
 	for _, group := range why.Groups(answers) {
 		table.Add(group.Namespace, group.Title(), group.On(), string(group.State), group.Reason)

@@ -27,13 +27,22 @@ type world struct {
 	// rules are the DeviceTaintRules, and unseen says why they are not known, if so.
 	rules  []inventory.TaintRule
 	unseen string
+	// selected are the names of the nodes that the user selects by labels, or nil where all are shown.
+	selected map[string]bool
+}
+
+func (w *world) selectNodes(nodes []*corev1.Node) {
+	w.selected = map[string]bool{}
+	for _, node := range nodes {
+		w.selected[node.Name] = true
+	}
 }
 
 // failedPrepare is the reason of the events of a kubelet that cannot prepare.
 const failedPrepare = "FailedPrepareDynamicResources"
 
-// read reads a world.
-func read(ctx context.Context, client kubernetes.Interface) (*world, error) {
+// read reads a world, and which nodes have the labels of a selector.
+func read(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	slices, err := client.ResourceV1().ResourceSlices().List(ctx, cached)
 	if err != nil {
@@ -52,6 +61,13 @@ func read(ctx context.Context, client kubernetes.Interface) (*world, error) {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
 	w := &world{slices: pointers(slices.Items), claims: pointers(claims.Items), pods: pointers(pods.Items), failures: pointers(events.Items)}
+	if selector != "" {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return nil, fmt.Errorf("list nodes with -l %s: %w", selector, err)
+		}
+		w.selectNodes(pointers(nodes.Items))
+	}
 	rules, unseen, err := taintrules.List(ctx, client)
 	w.unseen = unseen
 	for _, rule := range rules {
@@ -90,6 +106,7 @@ func (w *world) published() []inventory.Slice {
 	for i, slice := range w.slices {
 		all[i] = inventory.SliceOf(slice)
 		all[i].Taints = taintsOf(slice)
+		all[i].Facts = inventory.FactsOf(&slice.Spec)
 	}
 	return all
 }

@@ -21,7 +21,7 @@ import (
 
 const (
 	// timeout is how long the cluster may take to answer.
-	timeout = 10 * time.Second
+	timeout = 5 * time.Second
 	// controllers selects the Pods of the kwok controller, and container is the name
 	// of the sidecar in them.
 	controllers = "app=kwok-controller"
@@ -45,7 +45,8 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 
 The version of kwok-dra is the tag of its image, in the Pods of the kwok
 controller. It is unknown if kwok-dra runs as a program outside the cluster.
-Without a kubeconfig only the version of this command is printed.`,
+Without a kubeconfig, or where no cluster answers, only the version of this command is
+printed. The exit code is 2 where no cluster answers.`,
 		Example: `  # All versions
   kwok-dractl version
 
@@ -114,7 +115,7 @@ func (c *command) ask(ctx context.Context, found *Versions) error {
 func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
 	server, err := client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the API server for its version: %w", err)
+		return fmt.Errorf("no cluster answers, so only the version of this command is known: %w: see kubectl config view --minify, or give --client", err)
 	}
 	v.Kubernetes = server.GitVersion
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: controllers})
@@ -151,8 +152,11 @@ func (c *command) print(v *Versions, asked bool) error {
 	if asked {
 		lines = append(lines, "Kubernetes Version: "+v.Kubernetes)
 		if len(v.Sidecars) == 0 {
-			lines = append(lines, "Sidecar Version: unknown: no Pod of the kwok controller has the container "+container)
+			lines = append(lines, "Sidecar Version: unknown: no Pod of the kwok controller has the container "+container+
+				"; ask a program outside the cluster with kwok-dra --version")
 		}
+	} else if !c.client {
+		lines = append(lines, "Kubernetes Version: unknown: no cluster answers")
 	}
 	for _, sidecar := range v.Sidecars {
 		lines = append(lines, fmt.Sprintf("Sidecar Version: %s (Pod %s/%s)", sidecar.Version, sidecar.Namespace, sidecar.Pod))

@@ -50,7 +50,10 @@ Sidecar Version: v0.2.0 (Pod kube-system/kwok-0)
 
 	out.Reset()
 	require.NoError(t, c.print(&Versions{Kubernetes: "v1.36.3"}, true))
-	require.Contains(t, out.String(), "Sidecar Version: unknown: no Pod of the kwok controller has the container kwok-dra\n")
+	require.Contains(t, out.String(), "Sidecar Version: unknown: no Pod of the kwok controller has the container kwok-dra; ask a program outside the cluster with kwok-dra --version\n")
+	out.Reset()
+	require.NoError(t, c.print(&Versions{}, false))
+	require.Contains(t, out.String(), "Kubernetes Version: unknown: no cluster answers\n")
 
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, k8sruntime.Object, error) { return true, nil, errors.New("forbidden") })
 	require.ErrorContains(t, (&Versions{}).ask(t.Context(), client), "list the Pods of the kwok controller: forbidden")

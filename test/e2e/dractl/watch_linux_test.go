@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 	s.eventually("kwok-dractl status -o json | grep -q '\"node\": \"h100-0\"'")
 	command := s.command(t.Context(), "exec kwok-dractl status --watch")
 	command.Env = append(command.Env, "TERM=xterm")
-	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 8, Cols: 80})
+	terminal, err := pty.StartWithSize(command, &pty.Winsize{Rows: 10, Cols: 80})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = terminal.Close() })
 	seen := requireSeen(t, terminal, " more")

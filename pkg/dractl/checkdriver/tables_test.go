@@ -1,0 +1,23 @@
+package checkdriver
+
+import (
+	"io"
+	"testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/internal/tabletest"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+// TestTables renders each table of the package.
+func TestTables(t *testing.T) {
+	r := &Report{Driver: tabletest.Driver, Results: []Result{
+		{Outcome: outcomeOK, ID: "registers", Statement: "the driver registers within 30 seconds of its start", Source: "KEP-4381"},
+		{
+			Outcome: outcomeFailed, ID: "unprepares-twice", Statement: "to unprepare a claim that is not prepared succeeds", Source: "kubeletplugin.DRAPlugin",
+			Seen: "unprepare claim default/train: " + tabletest.Driver + " answers: no such claim",
+		},
+	}}
+	tabletest.Golden(t, map[string]func(out io.Writer) error{
+		"print": func(out io.Writer) error { return r.print(out, output.Table) },
+	}, tabletest.Driver)
+}

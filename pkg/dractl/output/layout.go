@@ -1,0 +1,233 @@
+package output
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// gap is the space between two columns, and narrowGap that of a table that is too wide with it.
+	gap       = 3
+	narrowGap = 2
+	// indent is before the columns of a row that are below its first line.
+	indent = 2
+	// None is what empty cells have, as in tables of kubectl.
+	None = "<none>"
+	// readable is how narrow text is wrapped before a column is left out.
+	readable = 28
+)
+
+// cell is a column as it is printed.
+type cell struct {
+	Column
+	index int
+	// natural is the width of the widest cell, least that of the longest word, and width
+	// what the column gets.
+	natural, least, width int
+}
+
+// wanted is a width at which the column reads well.
+func (c *cell) wanted() int { return max(c.least, min(c.natural, readable)) }
+
+// layOut lays out a table of a width. It never cuts a name. What does not fit side by side becomes
+// narrower in this order: spaces, columns that can be spared, text, which is wrapped between words,
+// and at last each row gets several lines.
+func (r *Rows) layOut(l Layout) *block {
+	columns := r.columns(l)
+	between, lines := gap, [][]*cell{columns}
+	if wide := sumOf(columns, gap, func(c *cell) int { return c.natural }); l.Width > 0 && wide > l.Width {
+		between = narrowGap
+		if l.Format != Wide {
+			columns = withoutSpare(columns, l.Width)
+		}
+		lines = fold(columns, l.Width)
+		for i, line := range lines {
+			shrink(line, l.Width-min(i, 1)*indent)
+		}
+	}
+	b := &block{tail: r.Tail}
+	if !l.NoHeaders {
+		if r.Title != "" {
+			b.head = wrap(r.Title, l.Width)
+		}
+		header := make([]string, len(r.Columns))
+		for i := range r.Columns {
+			header[i] = strings.ToUpper(r.Columns[i].Name)
+		}
+		b.head = append(b.head, linesOf(header, lines, between, l.Width)...)
+	}
+	for i, cells := range r.Cells {
+		row := linesOf(cells, lines, between, l.Width)
+		if l.Colours && r.marked[i] {
+			for j := range row {
+				row[j] = red + row[j] + reset
+			}
+		}
+		b.rows = append(b.rows, row)
+	}
+	return b
+}
+
+// columns are those of the format, with the widths that they need.
+func (r *Rows) columns(l Layout) []*cell {
+	var columns []*cell
+	for i, column := range r.Columns {
+		if column.Wide && l.Format != Wide {
+			continue
+		}
+		c := &cell{Column: column, index: i}
+		if !l.NoHeaders {
+			c.natural, c.least = utf8.RuneCountInString(column.Name), longestWord(column.Name)
+		}
+		for _, cells := range r.Cells {
+			cells[i] = strings.Map(printable, cells[i])
+			c.natural, c.least = max(c.natural, utf8.RuneCountInString(cells[i])), max(c.least, longestWord(cells[i]))
+		}
+		c.width = c.natural
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+func sumOf(columns []*cell, between int, width func(*cell) int) int {
+	all := (len(columns) - 1) * between
+	for _, c := range columns {
+		all += width(c)
+	}
+	return all
+}
+
+// withoutSpare leaves out columns until the others fit and can be read well.
+func withoutSpare(columns []*cell, width int) []*cell {
+	for sumOf(columns, narrowGap, (*cell).wanted) > width {
+		spare := slices.MaxFunc(columns, func(a, b *cell) int { return a.Spare - b.Spare })
+		if spare.Spare == 0 {
+			break
+		}
+		columns = slices.DeleteFunc(slices.Clone(columns), func(c *cell) bool { return c == spare })
+	}
+	return columns
+}
+
+// fold distributes columns to as many lines as they need.
+func fold(columns []*cell, width int) [][]*cell {
+	fits := func(line []*cell, room int) bool {
+		return sumOf(line, narrowGap, func(c *cell) int { return c.least }) <= room
+	}
+	if fits(columns, width) {
+		return [][]*cell{columns}
+	}
+	lines, room := [][]*cell{columns[:1]}, width
+	for _, c := range columns[1:] {
+		last := &lines[len(lines)-1]
+		if longer := append(slices.Clone(*last), c); sumOf(longer, narrowGap, (*cell).wanted) <= room && fits(longer, room) {
+			*last = longer
+			continue
+		}
+		lines, room = append(lines, []*cell{c}), width-indent
+	}
+	return lines
+}
+
+// shrink takes width from the widest columns until they fit, but never so much that a word is cut.
+func shrink(columns []*cell, room int) {
+	for sumOf(columns, narrowGap, func(c *cell) int { return c.width }) > room {
+		widest := slices.MaxFunc(columns, func(a, b *cell) int {
+			return (min(a.width-a.least, 1) * a.width) - (min(b.width-b.least, 1) * b.width)
+		})
+		if widest.width == widest.least {
+			return
+		}
+		widest.width--
+	}
+}
+
+// linesOf are the lines of a row. There is none below the first for columns that are empty in the row.
+func linesOf(cells []string, lines [][]*cell, between, width int) []string {
+	var all []string
+	for i, columns := range lines {
+		hasText := func(c *cell) bool { return cells[c.index] != "" && cells[c.index] != None }
+		if i > 0 && !slices.ContainsFunc(columns, hasText) {
+			continue
+		}
+		wrapped, height := make([][]string, len(columns)), 0
+		for j, c := range columns {
+			wrapped[j] = wrap(cells[c.index], c.width)
+			height = max(height, len(wrapped[j]))
+		}
+		before := ""
+		if i > 0 {
+			// A name that needs the whole width gets it.
+			taken := sumOf(columns, between, func(c *cell) int { return c.width })
+			before = strings.Repeat(" ", max(0, min(indent, width-taken)))
+		}
+		for k := range height {
+			all = append(all, before+sideBySide(columns, wrapped, k, between))
+		}
+	}
+	return all
+}
+
+// sideBySide is a line of wrapped cells.
+func sideBySide(columns []*cell, wrapped [][]string, line, between int) string {
+	var text strings.Builder
+	for i, c := range columns {
+		part := ""
+		if line < len(wrapped[i]) {
+			part = wrapped[i][line]
+		}
+		text.WriteString(part + strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(part))+between))
+	}
+	return strings.TrimRight(text.String(), " ")
+}
+
+// wrap breaks text between words. A width of 0 is without limit.
+func wrap(text string, width int) []string {
+	if width <= 0 || utf8.RuneCountInString(text) <= width {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for word := range words(text) {
+		if line != "" && utf8.RuneCountInString(strings.TrimRight(line+word, " ")) > width {
+			lines, line = append(lines, strings.TrimRight(line, " ")), ""
+		}
+		line += word
+	}
+	return append(lines, strings.TrimRight(line, " "))
+}
+
+// words are the parts of a text that stay together: each ends with a space, with a comma of a list,
+// or with the text.
+func words(text string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for text != "" {
+			end := strings.IndexAny(text, " ,") + 1
+			if end == 0 {
+				end = len(text)
+			}
+			if !yield(text[:end]) {
+				return
+			}
+			text = text[end:]
+		}
+	}
+}
+
+func longestWord(text string) int {
+	longest := 0
+	for word := range words(text) {
+		longest = max(longest, utf8.RuneCountInString(strings.TrimRight(word, " ")))
+	}
+	return longest
+}
+
+// printable keeps what would move the cursor out of a line.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
+}

@@ -1,0 +1,31 @@
+package schedule
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/internal/tabletest"
+)
+
+// TestTables renders each table of the package.
+func TestTables(t *testing.T) {
+	prints := func(arguments ...string) func(out io.Writer) error {
+		return func(out io.Writer) error {
+			text, _, err := run(t, "", append(files("templates.yaml", "classes.yaml", "pods.yaml"), arguments...)...)
+			if err != nil && !errors.Is(err, cli.ErrNegative) {
+				return err
+			}
+			table, _, _ := strings.Cut(text, "\n\n")
+			_, err = io.WriteString(out, table+"\n")
+			return err
+		}
+	}
+	tabletest.Golden(t, map[string]func(out io.Writer) error{
+		"printTable":      prints("--nodes", "1"),
+		"printTable-wide": prints("--nodes", "1", "-o", "wide"),
+		"count":           prints("--nodes", "2", "--how-many"),
+	})
+}

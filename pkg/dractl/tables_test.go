@@ -1,0 +1,54 @@
+package dractl
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/internal/tabletest"
+)
+
+// TestTablesAreRendered: each function that makes a table has a file that shows it at several widths.
+// The test of its package compares the file with what the function makes.
+func TestTablesAreRendered(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, declared := range file.Decls {
+			function, ok := declared.(*ast.FuncDecl)
+			if !ok || !makesTable(function) {
+				continue
+			}
+			seen++
+			require.FileExists(t, filepath.Join(filepath.Dir(path), tabletest.Dir, function.Name.Name+".txt"), "add %s of %s to TestTables of its package", function.Name.Name, path)
+		}
+		return nil
+	}))
+	require.Greater(t, seen, 10)
+}
+
+// makesTable reports whether a function has a literal of output.Rows.
+func makesTable(function *ast.FuncDecl) bool {
+	makes := false
+	ast.Inspect(function, func(node ast.Node) bool {
+		if literal, ok := node.(*ast.CompositeLit); ok {
+			selector, ok := literal.Type.(*ast.SelectorExpr)
+			makes = makes || ok && selector.Sel.Name == "Rows"
+		}
+		return true
+	})
+	return makes
+}
