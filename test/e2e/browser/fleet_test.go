@@ -90,6 +90,9 @@ func (f *fleet) options() page.Options {
 		Why: func(_ context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
+			if f.unexplained != nil {
+				return nil, f.unexplained
+			}
 			var answers []*why.Answer
 			for _, pod := range pods {
 				answers = append(answers, &why.Answer{
@@ -98,7 +101,7 @@ func (f *fleet) options() page.Options {
 					Details: []string{"3 nodes (h100-0, h100-1, h100-2): claim training-0-gpu, request gpus wants 16: devices 8, class gpu.nvidia.com 8"},
 				})
 			}
-			return answers, f.unexplained
+			return answers, nil
 		},
 	}
 }
