@@ -79,7 +79,7 @@ export class Query {
     const [text, button] = element.children;
     if (text.textContent !== said) text.textContent = said;
     button.hidden = meant === "";
-    button.textContent = `Did you mean ${meant}?`;
+    button.textContent = meant && `Did you mean ${meant}?`;
     button.onclick = () => {
       this.set(meant);
       this.fields.search.focus();
