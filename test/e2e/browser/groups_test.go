@@ -59,7 +59,7 @@ func TestGroupsOfDevices(t *testing.T) {
 	b.wait(`document.querySelectorAll("#canvas .cell").length > 200`)
 	b.set("group", "numa")
 	require.Equal(t, []string{
-		"fabric, without NUMA node 64 devices, 0 % taken",
+		"fabric, without NUMA node 64 devices, 2 % taken",
 		"h100-0, NUMA node 0 4 devices, 0 % taken", "h100-0, NUMA node 1 4 devices, 0 % taken", "h100-0, without NUMA node 2 devices, 0 % taken",
 		"h100-1, NUMA node 0 4 devices, 100 % taken", "h100-1, NUMA node 1 4 devices, 25 % taken", "h100-1, without NUMA node 2 devices, 0 % taken",
 		"mig-0, NUMA node 0 104 devices, 0 % taken", "mig-0, NUMA node 1 104 devices, 0 % taken", "mig-0, without NUMA node 2 devices, 0 % taken",

@@ -69,8 +69,9 @@ func TestSeveralDrivers(t *testing.T) {
 	b.pictures("several-drivers")
 	b.set("search", "driver=net")
 	require.Equal(t, "40 nodes, 1 shared pool, 144 of 464 devices found", b.text("#shown"))
-	require.Equal(t, 8, b.count("#canvas .band:nth-child(5) .cell.other"), "devices of the other driver are dimmed")
-	require.Equal(t, 2, b.count("#canvas .band:nth-child(5) .cell:not(.other)"))
+	const node = `[...document.querySelectorAll("#canvas .entry")].find((entry) => entry.querySelector(".name").textContent === "h100-0")`
+	require.Equal(t, 8, eval[int](b, node+`.querySelectorAll(".cell.other").length`), "devices of the other driver are dimmed")
+	require.Equal(t, 2, eval[int](b, node+`.querySelectorAll(".cell:not(.other)").length`))
 	b.requireNoErrors()
 }
 
