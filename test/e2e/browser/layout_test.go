@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -80,14 +81,12 @@ func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	b := open(t, newFleet(4).serve(t), 1280, 720)
 	b.wait(`document.querySelectorAll("#canvas .name").length === 4`)
-	b.do(chromedp.KeyEvent("/"))
+	_, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "/", Text: "/"})
+	require.NoError(t, err)
 	require.Equal(t, "search", eval[string](b, "document.activeElement.id"))
 	require.Empty(t, eval[string](b, "document.activeElement.value"))
-	for search, want := range map[string]string{"stat=free": "state=free", "state=fre e": "", "failing": "state=failing", "h100-1 state=taintd": "h100-1 state=tainted", "node=h10-1": "node=h100-1"} {
+	for search, want := range map[string]string{"stat=free": "state=free", "failing": "state=failing", "h100-1 state=taintd": "h100-1 state=tainted", "node=h10-1": "node=h100-1"} {
 		b.set("search", search)
-		if want == "" {
-			continue
-		}
 		const proposed = `[...document.querySelectorAll("#problem button, #empty button")].find((button) => !button.hidden && !button.parentElement.hidden)`
 		require.Equal(t, "Did you mean "+want+"?", eval[string](b, proposed+`?.textContent ?? ""`), search)
 		eval[bool](b, `(`+proposed+`.click(), true)`)
