@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,16 @@ func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
 
 func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
 	waits := page.WaitingPod{Namespace: pod.Namespace, Name: pod.Name, Since: since}
+	var asks []string
+	for i := range pod.Spec.ResourceClaims {
+		claim := &pod.Spec.ResourceClaims[i]
+		if template := claim.ResourceClaimTemplateName; template != nil {
+			asks = append(asks, "template "+*template)
+		} else if claim.ResourceClaimName != nil {
+			asks = append(asks, "claim "+*claim.ResourceClaimName)
+		}
+	}
+	waits.Asks = strings.Join(asks, ", ")
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		waits.Owner = owner.Kind + "/" + owner.Name
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/access"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
@@ -25,8 +26,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// types are the media types of the assets, which must not depend on the machine.
-var types = map[string]string{
+// mediaTypes are the media types of the assets, which must not depend on the machine.
+var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
@@ -53,8 +54,8 @@ type Options struct {
 	Slice func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error)
 	// Waiting are the Pods with claims that wait.
 	Waiting func(ctx context.Context) ([]WaitingPod, error)
-	// Why says why a Pod waits.
-	Why func(ctx context.Context, namespace, pod string) (*why.Answer, error)
+	// Why says why Pods wait. It leaves out those that do not exist.
+	Why func(ctx context.Context, pods []types.NamespacedName) ([]*why.Answer, error)
 }
 
 // Page serves the page at /, its parts under /page/ and its data under /api/.
@@ -80,8 +81,9 @@ func (f *feed) handler(o *Options) http.Handler {
 	costly := access.NewLimiter(costlyPerSecond, costlyAtOnce)
 	mux.HandleFunc("GET /api/device", costly.Wrap(o.device))
 	mux.HandleFunc("GET /api/labels", o.labels)
-	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting}).serve)
-	mux.HandleFunc("GET /api/why", costly.Wrap((&explaining{ask: o.Why}).serve))
+	explaining := &explaining{ask: o.Why}
+	mux.HandleFunc("GET /api/waiting", (&waiting{ask: o.Waiting, why: explaining}).serve)
+	mux.HandleFunc("GET /api/why", costly.Wrap(explaining.serve))
 	files, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		panic(fmt.Sprintf("read what is embedded: %v", err))
@@ -106,7 +108,7 @@ func asset(name string) http.Handler {
 	sum := sha256.Sum256(content)
 	tag := quoted(hex.EncodeToString(sum[:8]))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", types[path.Ext(name)])
+		w.Header().Set("Content-Type", mediaTypes[path.Ext(name)])
 		w.Header().Set("Cache-Control", "no-cache")
 		w.Header().Set("ETag", tag)
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))

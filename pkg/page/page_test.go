@@ -55,7 +55,7 @@ func TestPolicy(t *testing.T) {
 		content, err := assets.ReadFile(path)
 		require.NoError(t, err)
 		kind := path[strings.LastIndex(path, "."):]
-		require.Contains(t, types, kind, path)
+		require.Contains(t, mediaTypes, kind, path)
 		require.Empty(t, forbidden[kind].FindString(string(content)), path)
 		return nil
 	}))

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
 const (
@@ -14,6 +18,12 @@ const (
 	waitingFor = 2 * time.Second
 	// namedPods is how many Pods of a group are named.
 	namedPods = 10
+	// explainedGroups is how many groups are explained, those with most Pods.
+	explainedGroups = 10
+	// explainedFor is how long an explanation is given again, and explainThrift how many times
+	// as long as it took the next one waits: at most a twentieth of a core goes into them.
+	explainedFor  = 15 * time.Second
+	explainThrift = 20
 )
 
 // WaitingPod is a Pod with claims that waits.
@@ -21,6 +31,9 @@ type WaitingPod struct {
 	Namespace, Name string
 	// Owner is the controller of the Pod, as Job/training, or empty.
 	Owner string
+	// Asks are the ResourceClaimTemplates and claims of the Pod's spec. Pods without an owner
+	// are alike if they ask for the same.
+	Asks string
 	// Node is empty for a Pod that is not scheduled.
 	Node string
 	// Reason is what the scheduler says, or why the claims are not prepared.
@@ -30,14 +43,18 @@ type WaitingPod struct {
 	Retry time.Time
 }
 
-// WaitingGroup are Pods of one owner that wait for the same reason.
+// WaitingGroup are Pods of one owner, or without one and with the same claims in their spec,
+// that wait for the same.
 type WaitingGroup struct {
 	Namespace string `json:"namespace"`
 	Owner     string `json:"owner,omitempty"`
 	// State is unscheduled or preparing.
-	State  string `json:"state"`
+	State string `json:"state"`
+	// Reason is what the scheduler says, or why the claims are not prepared.
 	Reason string `json:"reason"`
-	Count  int    `json:"count"`
+	// Why is what kwok-dractl why says of the first Pod.
+	Why   *Verdict `json:"why,omitempty"`
+	Count int      `json:"count"`
 	// Pods are the names of the first ones.
 	Pods []string `json:"pods"`
 	// Node is that of all of them, if there is one.
@@ -45,6 +62,25 @@ type WaitingGroup struct {
 	// Since is when the first one began to wait, and Retry the next try of any.
 	Since time.Time  `json:"since"`
 	Retry *time.Time `json:"retry,omitempty"`
+
+	alike alike
+}
+
+// alike is what the Pods of a group have in common. Those without a node have it whatever
+// the scheduler says of each: its words change with every node that comes.
+type alike struct{ namespace, owner, asks, state, reason string }
+
+// Verdict is why a Pod waits.
+type Verdict struct {
+	Pod     string   `json:"pod"`
+	Reason  string   `json:"reason"`
+	Details []string `json:"details,omitempty"`
+}
+
+// waitingAnswer is the answer of /api/waiting.
+type waitingAnswer struct {
+	Groups      []WaitingGroup `json:"groups"`
+	Unexplained string         `json:"unexplained,omitempty"`
 }
 
 // The states of Pods that wait.
@@ -53,13 +89,23 @@ const (
 	preparing   = "preparing"
 )
 
-// waiting answers who waits. The last answer is given again for a while, however many look.
+// waiting answers who waits, and why. The last answers are given again for a while, however
+// many look.
 type waiting struct {
 	ask func(ctx context.Context) ([]WaitingPod, error)
+	why *explaining
 
 	mu     sync.Mutex
 	at     time.Time
 	groups []WaitingGroup
+	// verdicts are of the groups that were explained last, and unexplained says why there are none.
+	verdicts    map[alike]*Verdict
+	unexplained string
+
+	// explainMu is held while groups are explained, and protects when that was and how long it took.
+	explainMu sync.Mutex
+	explained time.Time
+	took      time.Duration
 }
 
 // serve serves GET /api/waiting: the Pods with claims that wait for a node, or on a fake node
@@ -67,15 +113,22 @@ type waiting struct {
 //
 //	{
 //	  "groups": [{                       // those with most Pods first
-//	    "namespace": "research", "owner": "Job/training",  // the owner is absent for a Pod without one
+//	    "namespace": "research", "owner": "Job/training",  // the owner is absent for Pods without one
 //	    "state": "unscheduled",          // or "preparing"
-//	    "reason": "0/10 nodes are available: 10 cannot allocate all claims.",
+//	    "reason": "0/10 nodes are available: 10 cannot allocate all claims.",  // of the scheduler, or why preparing fails
+//	    "why": {"pod": "training-0", "reason": "no node has ...", "details": [...]},  // see below
 //	    "count": 12, "pods": ["training-0", ...],          // at most 10 names
 //	    "node": "h100-0",                // absent where they are not all on one
 //	    "since": "2026-01-01T00:00:00Z", // of the Pod that has waited longest
 //	    "retry": "2026-01-01T00:01:30Z"  // the next try to prepare, absent where none has failed
-//	  }]
+//	  }],
+//	  "unexplained": "there are 10000 nodes, ..."  // why no group has "why", absent where some have
 //	}
+//
+// "why" is what kwok-dractl why says of the first Pod of each of the first 10 groups. It is
+// absent while nobody has asked for GET /api/waiting?why, which waits for these answers where
+// a group has none or they are 15 seconds old. The cluster is read once for all of them, and
+// for the next ones not before 20 times as long has passed as these took.
 //
 // At most 500 Pods without a node are looked at, and of those without claims in their spec,
 // which have extended resources, none. A replica tells of preparing where it acts.
@@ -85,7 +138,68 @@ func (w *waiting) serve(writer http.ResponseWriter, r *http.Request) {
 		http.Error(writer, err.Error(), http.StatusBadGateway)
 		return
 	}
-	write(writer, r, map[string][]WaitingGroup{"groups": groups})
+	if r.URL.Query().Has("why") {
+		w.explain(r.Context(), groups)
+	}
+	write(writer, r, w.withVerdicts(groups))
+}
+
+// withVerdicts is the answer with all verdicts that are known.
+func (w *waiting) withVerdicts(groups []WaitingGroup) *waitingAnswer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answer := &waitingAnswer{Groups: slices.Clone(groups), Unexplained: w.unexplained}
+	for i := range answer.Groups {
+		answer.Groups[i].Why = w.verdicts[answer.Groups[i].alike]
+	}
+	return answer
+}
+
+// explain asks why the first groups wait, if that is due.
+func (w *waiting) explain(ctx context.Context, groups []WaitingGroup) {
+	w.explainMu.Lock()
+	defer w.explainMu.Unlock()
+	groups = groups[:min(len(groups), explainedGroups)]
+	if !w.isDue(groups) {
+		return
+	}
+	var names []types.NamespacedName
+	for i := range groups {
+		names = append(names, types.NamespacedName{Namespace: groups[i].Namespace, Name: groups[i].Pods[0]})
+	}
+	began := time.Now()
+	answers, err := w.why.answers(ctx, names)
+	if ctx.Err() != nil {
+		return // who has asked has gone, so that this says nothing
+	}
+	w.explained = time.Now()
+	w.took = w.explained.Sub(began)
+	verdicts, unexplained := map[alike]*Verdict{}, ""
+	if err != nil {
+		unexplained = err.Error()
+	}
+	for _, answer := range answers {
+		i := slices.Index(names, types.NamespacedName{Namespace: answer.Namespace, Name: answer.Pod})
+		verdicts[groups[i].alike] = &Verdict{answer.Pod, answer.Reason, answer.Details}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.verdicts, w.unexplained = verdicts, unexplained
+}
+
+// isDue reports whether groups are to be explained.
+func (w *waiting) isDue(groups []WaitingGroup) bool {
+	if len(groups) == 0 {
+		return false
+	}
+	passed := time.Since(w.explained)
+	if passed < max(waitingFor, explainThrift*w.took) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	isNew := func(group WaitingGroup) bool { return w.verdicts[group.alike] == nil && w.unexplained == "" }
+	return passed >= explainedFor || slices.ContainsFunc(groups, isNew)
 }
 
 func (w *waiting) current(ctx context.Context) ([]WaitingGroup, error) {
@@ -104,20 +218,19 @@ func (w *waiting) current(ctx context.Context) ([]WaitingGroup, error) {
 
 // groupsOf puts Pods that are alike into one group.
 func groupsOf(pods []WaitingPod) []WaitingGroup {
-	type alike struct{ namespace, owner, state, reason string }
 	slices.SortFunc(pods, func(a, b WaitingPod) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), natural.Compare(a.Name, b.Name))
 	})
 	groups, index := []WaitingGroup{}, map[alike]int{}
 	for i := range pods {
 		pod := &pods[i]
-		key := alike{pod.Namespace, cmp.Or(pod.Owner, pod.Name), pod.state(), pod.Reason}
+		key := pod.alike()
 		at, known := index[key]
 		if !known {
 			at = len(groups)
 			index[key] = at
 			groups = append(groups, WaitingGroup{
-				Namespace: pod.Namespace, Owner: pod.Owner, State: pod.state(), Reason: pod.Reason, Node: pod.Node, Since: pod.Since,
+				Namespace: pod.Namespace, Owner: pod.Owner, State: pod.state(), Reason: pod.Reason, Node: pod.Node, Since: pod.Since, alike: key,
 			})
 		}
 		groups[at].add(pod)
@@ -131,6 +244,20 @@ func (p *WaitingPod) state() string {
 		return unscheduled
 	}
 	return preparing
+}
+
+func (p *WaitingPod) alike() alike {
+	key := alike{namespace: p.Namespace, owner: p.Owner, asks: p.Asks, state: p.state()}
+	if key.owner == "" && key.asks == "" {
+		key.owner = p.Name
+	}
+	if key.owner != "" {
+		key.asks = ""
+	}
+	if key.state == preparing {
+		key.reason = p.Reason
+	}
+	return key
 }
 
 func (g *WaitingGroup) add(pod *WaitingPod) {

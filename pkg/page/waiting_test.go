@@ -2,12 +2,18 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
 func TestWaiting(t *testing.T) {
@@ -19,12 +25,15 @@ func TestWaiting(t *testing.T) {
 			{Namespace: "a", Name: "p-1", Owner: "Job/p", Reason: "no devices", Since: since},
 			{Namespace: "a", Name: "p-0", Owner: "Job/p", Reason: "no devices", Since: since.Add(-time.Minute)},
 			{Namespace: "a", Name: "p-2", Owner: "Job/p", Node: "n", Reason: "crashed", Since: since, Retry: since.Add(time.Minute)},
-			{Namespace: "a", Name: "p-3", Owner: "Job/p", Node: "m", Reason: "crashed", Since: since, Retry: since.Add(time.Second)},
+			{Namespace: "a", Name: "p-3", Owner: "Job/p", Node: "m", Asks: "template q", Reason: "crashed", Since: since, Retry: since.Add(time.Second)},
 			{Namespace: "b", Name: "other", Reason: "no devices", Since: since},
+			{Namespace: "c", Name: "bare-10", Asks: "template gpu", Reason: "no devices on 4 nodes", Since: since},
+			{Namespace: "c", Name: "bare-9", Asks: "template gpu", Reason: "no devices on 3 nodes", Since: since},
 		}
 		const want = `{"groups": [
 			{"namespace": "a", "owner": "Job/p", "state": "unscheduled", "reason": "no devices", "count": 2, "pods": ["p-0", "p-1"], "since": "2026-01-02T03:03:05Z"},
 			{"namespace": "a", "owner": "Job/p", "state": "preparing", "reason": "crashed", "count": 2, "pods": ["p-2", "p-3"], "since": "2026-01-02T03:04:05Z", "retry": "2026-01-02T03:04:06Z"},
+			{"namespace": "c", "state": "unscheduled", "reason": "no devices on 3 nodes", "count": 2, "pods": ["bare-9", "bare-10"], "since": "2026-01-02T03:04:05Z"},
 			{"namespace": "b", "state": "unscheduled", "reason": "no devices", "count": 1, "pods": ["alone"], "since": "2026-01-02T03:04:05Z"},
 			{"namespace": "b", "state": "unscheduled", "reason": "no devices", "count": 1, "pods": ["other"], "since": "2026-01-02T03:04:05Z"}
 		]}`
@@ -33,6 +42,63 @@ func TestWaiting(t *testing.T) {
 		require.JSONEq(t, want, w.get("/api/waiting").Body.String(), "it is asked for once, however many look")
 		time.Sleep(waitingFor)
 		require.JSONEq(t, `{"groups": []}`, w.get("/api/waiting").Body.String())
+	})
+}
+
+// TestWhyGroupsWait: the cluster is read once for the first groups, however many look, and seldom.
+func TestWhyGroupsWait(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var asked [][]types.NamespacedName
+		var fails error
+		pods := []WaitingPod{{Namespace: "a", Name: "p-0", Owner: "Job/p", Reason: "0/3 nodes are available"}}
+		w := &waiting{
+			ask: func(context.Context) ([]WaitingPod, error) { return slices.Clone(pods), nil },
+			why: &explaining{ask: func(_ context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
+				asked = append(asked, pods)
+				time.Sleep(time.Second)
+				var answers []*why.Answer
+				for _, pod := range pods {
+					answers = append(answers, &why.Answer{Namespace: pod.Namespace, Pod: pod.Name, Reason: "no node has 16", Details: []string{"nearest: n"}})
+				}
+				return answers, fails
+			}},
+		}
+		world := newWorld(t)
+		world.handler = http.HandlerFunc(w.serve)
+		get := func(path string) waitingAnswer {
+			var answer waitingAnswer
+			require.NoError(t, json.Unmarshal(world.get(path).Body.Bytes(), &answer))
+			return answer
+		}
+		require.Nil(t, get("/api/waiting").Groups[0].Why, "this one is quick")
+		want := &Verdict{Pod: "p-0", Reason: "no node has 16", Details: []string{"nearest: n"}}
+		for range 3 {
+			require.Equal(t, want, get("/api/waiting?why").Groups[0].Why)
+		}
+		require.Len(t, asked, 1)
+		require.Equal(t, want, get("/api/waiting").Groups[0].Why)
+
+		for i := range explainedGroups + 5 {
+			pods = append(pods, WaitingPod{Namespace: "b", Name: fmt.Sprint("q-", i), Owner: fmt.Sprint("Job/q-", i)})
+		}
+		pods[0].Reason = "0/4 nodes are available"
+		time.Sleep(explainThrift*time.Second - 2*time.Second)
+		answer := get("/api/waiting?why")
+		require.Len(t, asked, 1, "it took a second, and twenty have not passed")
+		require.Equal(t, want, answer.Groups[0].Why, "whatever the scheduler says meanwhile")
+		require.Nil(t, answer.Groups[1].Why)
+		time.Sleep(2 * time.Second)
+		answer = get("/api/waiting?why")
+		require.Len(t, asked[1], explainedGroups)
+		require.Equal(t, "q-0", answer.Groups[1].Why.Pod)
+		require.Nil(t, answer.Groups[explainedGroups].Why)
+
+		fails = errors.New("there are 10000 nodes")
+		time.Sleep(explainThrift * time.Second)
+		require.Equal(t, "there are 10000 nodes", get("/api/waiting?why").Unexplained)
+		time.Sleep(waitingFor)
+		get("/api/waiting?why")
+		require.Len(t, asked, 3, "a failure is not repeated at once")
 	})
 }
 

@@ -2,10 +2,11 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/access"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
@@ -15,7 +16,7 @@ import (
 // cluster in memory. A client has one question at a time, so those of others soon get
 // their turn.
 type explaining struct {
-	ask func(ctx context.Context, namespace, pod string) (*why.Answer, error)
+	ask func(ctx context.Context, pods []types.NamespacedName) ([]*why.Answer, error)
 
 	mu sync.Mutex
 	// asking has the clients with a question.
@@ -38,15 +39,20 @@ func (e *explaining) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer e.asking.Delete(client)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	answer, err := e.ask(r.Context(), namespace, pod)
+	answers, err := e.answers(r.Context(), []types.NamespacedName{{Namespace: namespace, Name: pod}})
 	switch {
-	case apierrors.IsNotFound(err):
-		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadGateway)
+	case len(answers) == 0:
+		http.Error(w, fmt.Sprintf("there is no Pod %s in namespace %s", pod, namespace), http.StatusNotFound)
 	default:
-		write(w, r, answer)
+		write(w, r, answers[0])
 	}
+}
+
+// answers says why Pods wait, once it is their turn.
+func (e *explaining) answers(ctx context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ask(ctx, pods)
 }

@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -21,14 +20,14 @@ func TestWhy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	defer w.feed.forget.Stop()
-	e := &explaining{ask: func(_ context.Context, namespace, pod string) (*why.Answer, error) {
-		switch pod {
+	e := &explaining{ask: func(_ context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
+		switch pods[0].Name {
 		case "gone":
-			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, pod)
+			return nil, nil
 		case "secret":
 			return nil, errors.New("list deviceclasses: forbidden")
 		}
-		return &why.Answer{Namespace: namespace, Pod: pod, State: why.Unscheduled, Reason: "no node has the devices", Details: []string{"node n"}}, nil
+		return []*why.Answer{{Namespace: pods[0].Namespace, Pod: pods[0].Name, State: why.Unscheduled, Reason: "no node has the devices", Details: []string{"node n"}}}, nil
 	}}
 	w.handler = http.HandlerFunc(e.serve)
 	for url, want := range map[string]struct {
@@ -36,7 +35,7 @@ func TestWhy(t *testing.T) {
 		text   string
 	}{
 		"/api/why?namespace=a&pod=p":      {http.StatusOK, `{"namespace":"a","pod":"p","state":"Unscheduled","reason":"no node has the devices","details":["node n"]}`},
-		"/api/why?namespace=a&pod=gone":   {http.StatusNotFound, "pods \"gone\" not found\n"},
+		"/api/why?namespace=a&pod=gone":   {http.StatusNotFound, "there is no Pod gone in namespace a\n"},
 		"/api/why?namespace=a&pod=secret": {http.StatusBadGateway, "list deviceclasses: forbidden\n"},
 		"/api/why?pod=p":                  {http.StatusBadRequest, "give namespace and pod: /api/why?namespace=NAMESPACE&pod=POD\n"},
 		"/api/why?namespace=a":            {http.StatusBadRequest, "give namespace and pod: /api/why?namespace=NAMESPACE&pod=POD\n"},
@@ -54,9 +53,9 @@ func TestWhyIsLimitedPerClient(t *testing.T) {
 		w := newWorld(t)
 		defer w.feed.forget.Stop()
 		asked := 0
-		handler := w.feed.handler(&Options{Source: w.feed.source, Labels: w.labels, Slice: w.slice, Why: func(context.Context, string, string) (*why.Answer, error) {
+		handler := w.feed.handler(&Options{Source: w.feed.source, Labels: w.labels, Slice: w.slice, Why: func(context.Context, []types.NamespacedName) ([]*why.Answer, error) {
 			asked++
-			return &why.Answer{}, nil
+			return []*why.Answer{{}}, nil
 		}})
 		get := func(path, client string) *httptest.ResponseRecorder {
 			response := httptest.NewRecorder()
@@ -84,10 +83,10 @@ func TestWhyOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asking, end := 0, make(chan struct{})
-		e := &explaining{ask: func(context.Context, string, string) (*why.Answer, error) {
+		e := &explaining{ask: func(context.Context, []types.NamespacedName) ([]*why.Answer, error) {
 			asking++
 			<-end
-			return &why.Answer{}, nil
+			return []*why.Answer{{}}, nil
 		}}
 		var codes [3]int
 		for i := range codes {

@@ -8,17 +8,20 @@ import { ask } from "./labels.js";
 import { letters, percent } from "./model.js";
 
 const most = 12; // claims that are listed
+const margin = 8; // pixels around the card
 
 export class Details {
   #shown = "";
   #asked = "";
   #facts = null; // what the API server says of the device whose details are kept
 
-  // search is called with what is to be searched, drawn when the card has another size.
-  constructor(element, { search, drawn }) {
+  // search is called with what is to be searched, drawn when the card has another size, and
+  // close when it is to be closed.
+  constructor(element, { search, drawn, close }) {
     this.element = element;
     this.search = search;
     this.drawn = drawn;
+    this.close = close;
   }
 
   // show fills the card; kept is one that stays until it is closed. What is shown already
@@ -27,13 +30,15 @@ export class Details {
     const { item, pool, device, index } = found;
     const described = pool.kind.describe(index);
     if (kept && !past) this.#ask(found);
-    const facts = kept && this.#facts ? { ...described, ...this.#facts } : described;
-    const shown = JSON.stringify([item.id, pool.slices, device, facts, kept]);
+    const facts = kept && !past && this.#facts ? { ...described, ...this.#facts } : described;
+    const shown = JSON.stringify([item.id, pool.slices, device, facts, kept, past]);
     this.element.hidden = false;
     if (shown === this.#shown) return;
     this.#shown = shown;
-    const parts = [title(device), this.#list(found, facts, kept)];
-    if (kept) parts.push(...factLists(facts), commandList(found));
+    const parts = [this.#title(device, kept), this.#list(found, facts, kept)];
+    if (kept) parts.push(...factLists(facts));
+    if (kept && past) parts.push(text_("p", "This is of the past, of which no more is remembered.", "note"));
+    else if (kept) parts.push(commandList(found));
     refill(this.element, parts);
     this.element.classList.toggle("kept", kept);
     this.element.setAttribute("aria-label", `Device ${device.name}`);
@@ -76,6 +81,22 @@ export class Details {
     return list;
   }
 
+  #title(device, kept) {
+    const heading = text_("h2", "");
+    const cell = text_("span", letters[device.state], `cell ${device.state}`);
+    cell.ariaHidden = "true";
+    heading.append(cell, text_("span", device.name), text_("span", device.state, "state"));
+    if (!kept) return heading;
+    const header = text_("div", "", "header");
+    const button = text_("button", "×", "close");
+    button.value = "close";
+    button.ariaLabel = "Close";
+    button.title = "Close (Escape)";
+    button.addEventListener("click", () => this.close());
+    header.append(heading, button);
+    return header;
+  }
+
   // link is a text that, clicked, is searched.
   #link(text, search) {
     const value = document.createElement("dd");
@@ -93,21 +114,32 @@ export class Details {
     this.#facts = null;
   }
 
-  // place puts the card below a cell, or above it where there is no room.
+  // place puts the card beside a cell, never over it: where all of it fits, or else where
+  // most of it does. What does not fit is scrolled to.
   place(cell) {
+    const { style } = this.element;
     if (!cell) {
-      this.element.style.visibility = "hidden";
+      style.visibility = "hidden";
       return;
     }
-    const at = cell.getBoundingClientRect();
-    this.element.style.left = "8px"; // where it is as wide as it can be
+    const whole = cell.parentElement.classList.contains("head") ? cell.closest(".box") : cell;
+    const at = whole.getBoundingClientRect();
+    style.left = `${margin}px`; // where it is as wide as it can be
+    style.maxHeight = "none";
     const { offsetWidth: width, offsetHeight: height } = this.element;
-    const below = at.bottom + 8;
-    const top = below + height <= innerHeight - 8 ? below : Math.max(8, at.top - 8 - height);
-    const left = Math.max(8, Math.min(at.left - 14, innerWidth - width - 8));
-    this.element.style.top = `${top}px`;
-    this.element.style.left = `${left}px`;
-    this.element.style.visibility = "visible";
+    const all = innerHeight - 2 * margin;
+    const sides = [
+      { room: innerHeight - at.bottom - 2 * margin, left: at.left - 14, top: () => at.bottom + margin },
+      { room: at.top - 2 * margin, left: at.left - 14, top: (tall) => at.top - margin - tall },
+      { room: innerWidth - at.right - 2 * margin < width ? 0 : all, left: at.right + margin, top: (tall) => at.top - tall / 2 },
+      { room: at.left - 2 * margin < width ? 0 : all, left: at.left - margin - width, top: (tall) => at.top - tall / 2 },
+    ];
+    const side = sides.find(({ room }) => room >= height) ?? sides.reduce((best, one) => (one.room > best.room ? one : best));
+    const tall = Math.min(height, side.room, all);
+    style.maxHeight = `${Math.floor(tall)}px`;
+    style.top = `${Math.max(margin, Math.min(side.top(tall), innerHeight - margin - tall))}px`;
+    style.left = `${Math.max(margin, Math.min(side.left, innerWidth - width - margin))}px`;
+    style.visibility = "visible";
   }
 }
 
@@ -122,14 +154,6 @@ function sayClaim(say, link, claim) {
   if (taken.length) say("takes", taken.join(", "));
   if (claim.failure) say("Failure", claim.failure, "warn");
   for (const pod of claim.pods ?? []) link("Pod", pod, `pod=${pod} namespace=${claim.namespace}`);
-}
-
-function title(device) {
-  const heading = text_("h2", "");
-  const cell = text_("span", letters[device.state], `cell ${device.state}`);
-  cell.ariaHidden = "true";
-  heading.append(cell, text_("span", device.name), text_("span", device.state, "state"));
-  return heading;
 }
 
 function factLists({ attributes = {}, capacity = {} }) {

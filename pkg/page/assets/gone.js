@@ -16,7 +16,7 @@ export class Gone {
   // show draws what an answer says, unless it is there already. The drivers count all
   // devices, the answer has the first.
   show({ drivers, gone, unseen }) {
-    const count = drivers.reduce((n, driver) => n + (driver.gone ?? 0), 0);
+    const count = drivers.reduce((n, driver) => n + (driver.gone ?? 0), 0); // of the past none is remembered
     const told = JSON.stringify([count, gone, unseen]);
     if (told === this.#told) return;
     this.#told = told;

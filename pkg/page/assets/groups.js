@@ -9,7 +9,8 @@ import { number } from "./totals.js";
 export const racks = ["topology.kubernetes.io/rack", "nvidia.com/gpu.clique"];
 
 // attributes are those that devices are grouped by: the last parts of their names, in
-// lower case, since drivers have no common one.
+// lower case, since drivers have no common one. Each machine counts its own, so a group is of
+// one node.
 const attributes = {
   numa: { name: "NUMA node", lasts: ["numanode", "numanodeid", "numa"] },
   pcie: { name: "PCIe root", lasts: ["pcieroot", "pciroot"] },
@@ -67,9 +68,9 @@ function byAttribute(selected, { name, lasts }) {
   for (const { item, pools } of selected) {
     const parts = new Map();
     for (const { pool, found } of pools) {
-      for (const [value, shape] of pool.kind.by(lasts)) put(parts, value === undefined ? "" : `${name} ${value}`, { pool, shape, found, partial: true });
+      for (const [value, shape] of pool.kind.by(lasts)) put(parts, value === undefined ? `without ${name}` : `${name} ${value}`, { pool, shape, found, partial: true });
     }
-    for (const [title, some] of parts) put(groups, title, { item, pools: some });
+    for (const [title, some] of parts) put(groups, `${nameOf(item)}, ${title}`, { item, pools: some });
   }
   return groups;
 }
@@ -99,7 +100,7 @@ function detailOf(selected) {
       devices += part.shape.order.length;
     }
   }
-  const counts = nodes ? [plural(nodes, "node")] : [];
+  const counts = nodes && !selected[0].pools[0]?.partial ? [plural(nodes, "node")] : [];
   return [...counts, plural(devices, "device"), `${percent(usage.total ? usage.used / usage.total : 0)} taken`].join(", ");
 }
 

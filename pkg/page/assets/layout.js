@@ -6,6 +6,8 @@ import { Stack } from "./stack.js";
 
 const narrowest = 4; // cells in a line
 const widest = 32; // where several nodes are side by side
+const cellsBeside = [widest, 16, 8]; // which are tried for up to so many items as are told of
+const label = 300; // pixels, for the name and what it is above devices
 const tall = 6; // lines, from which on an entry has bands of its own
 const small = 640; // pixels of width, below which names stand above devices
 const told = 300; // items, up to which it is told what they are
@@ -16,8 +18,8 @@ const sizes = {
 };
 
 // arrange lays sections out in a width: one item below the other where all of them fit
-// into the height so, and larger if they still do, or else side by side. About says what
-// an item is.
+// into the height so, and larger if they still do, or else side by side, in the way that is
+// least tall. About says what an item is.
 export function arrange(sections, { width, height, character, about }) {
   const shown = sections.flatMap(({ heading, selected }) => (heading?.closed ? [] : selected));
   const tell = shown.length <= told;
@@ -34,7 +36,18 @@ export function arrange(sections, { width, height, character, about }) {
     const roomy = size === sizes.roomy;
     if (below.height <= height && !(roomy && isBroken(below))) return { ...below, roomy };
   }
-  return arrangeIn(sections, shown, { ...sizes.dense, ...names, width, stacked, tell, columns: stacked ? 1 : undefined });
+  const size = { ...sizes.dense, ...names, width, stacked, tell };
+  if (stacked) return arrangeIn(sections, shown, { ...size, columns: 1 });
+  return waysBeside(shown, size, about).map((way) => arrangeIn(sections, shown, way)).reduce((best, one) => (one.height < best.height ? one : best));
+}
+
+// waysBeside are ways to put many items side by side. Where they differ it is told what each
+// is, above its devices if that takes less room than before them.
+function waysBeside(shown, size, about) {
+  if (!size.tell) return [{ ...size, info: 0 }];
+  const differ = new Set(shown.map(({ item }) => about(item))).size > 1;
+  const ways = differ ? [size, { ...size, stacked: true, info: 0 }] : [{ ...size, info: 0 }];
+  return ways.flatMap((way) => cellsBeside.map((most) => ({ ...way, most })));
 }
 
 // isBroken reports whether devices with parts are not all in one line.
@@ -66,7 +79,7 @@ function longest(texts) {
 function arrangeIn(sections, shown, size) {
   const before = size.driver + size.info + (size.stacked ? 0 : size.name);
   const fit = Math.max(narrowest * size.step, size.width - before);
-  const cells = size.columns ? fit : Math.min(fit, cellsWidth(shown, size));
+  const cells = size.columns ? fit : Math.min(fit, Math.max(cellsWidth(shown, size), size.stacked ? label - before : 0));
   const entryWidth = before + cells + 24;
   const columns = size.columns ?? Math.max(1, Math.floor((size.width + 24) / entryWidth));
   const stack = new Stack(size, columns);
@@ -78,23 +91,25 @@ function arrangeIn(sections, shown, size) {
   return { ...size, columns, entryWidth, bands: stack.bands, rows: stack.rows, height: stack.height() };
 }
 
-// cellsWidth is what the widest node needs.
+// cellsWidth is what the widest node needs, of those that are beside others.
 function cellsWidth(shown, size) {
-  let most = narrowest * size.step;
+  let most = narrowest;
   for (const { item, pools } of shown) {
     if (item.node === undefined) continue;
-    for (const { shape } of pools) most = Math.max(most, shape.divided ? Infinity : Math.min(widest, shape.boxes.length) * size.step);
+    for (const { shape } of pools) if (!shape.divided) most = Math.max(most, Math.min(size.most ?? widest, shape.boxes.length));
   }
-  return most;
+  return most * size.step;
 }
 
+// place puts an item beside others, but for one that is tall or has divided devices.
 function place(stack, { item, pools }, { cells, fit }, size) {
   if (item.node === undefined) {
     stack.apart(item, linesOf(pools, fit, size));
     return;
   }
   const lines = linesOf(pools, cells, size);
-  if (lines.length <= tall) stack.beside(item, lines);
+  const divided = pools.some(({ shape }) => shape.divided);
+  if (lines.length <= tall && (!divided || size.columns)) stack.beside(item, lines);
   else stack.apart(item, fit > cells ? linesOf(pools, fit, size) : lines);
 }
 

@@ -8,9 +8,10 @@ import { Labels } from "./labels.js";
 import { arrange, bandAt } from "./layout.js";
 import { Model, productsOf, samePlace } from "./model.js";
 import { Query } from "./query.js";
-import { Search } from "./search.js";
+import { meant, Search } from "./search.js";
 import { Timeline } from "./timeline.js";
 import { drawTotals, number } from "./totals.js";
+import { Trouble } from "./trouble.js";
 import { Waiting } from "./waiting.js";
 
 const $ = (id) => document.getElementById(id);
@@ -20,7 +21,8 @@ let model = live; // or one of the fleet as it was
 const grid = new Grid($("grid"), $("canvas"));
 const gone = new Gone($("gone"));
 const labels = new Labels(() => draw());
-const details = new Details($("details"), { search: searchFor, drawn: () => drawDetails() });
+const details = new Details($("details"), { search: searchFor, drawn: () => drawDetails(), close: () => choose({ kept: null, hovered: null }) });
+const trouble = new Trouble($("trouble"), { search: searchFor });
 const fields = { search: $("search"), terms: $("terms"), problem: $("problem"), by: $("group"), label: $("label"), labels: $("labels") };
 const query = new Query(fields, asked);
 
@@ -46,9 +48,15 @@ function goBack(answer) {
 }
 
 function drawAll() {
-  drawTotals($("totals"), model.drivers);
-  gone.show(live);
+  drawTotals($("totals"), model.drivers, searchFor);
+  drawTrouble();
+  gone.show(model);
   draw();
+}
+
+// drawTrouble says nothing before it is known who waits and what there is.
+function drawTrouble() {
+  if (loaded) trouble.show({ drivers: model.drivers, waiting: waiting.count, past: model !== live });
 }
 
 const words = { live: "Live", lost: "No answer from kwok-dra. Trying again" };
@@ -78,7 +86,12 @@ async function suggestLabels() {
 }
 
 function suggestTerms() {
-  query.suggestTerms({ kinds: [...model.kinds.values()], drivers: model.drivers.map(({ name }) => name), instances: labels.get(instanceType) });
+  query.suggestTerms(known());
+}
+
+// known is what a search can ask for.
+function known() {
+  return { kinds: [...model.kinds.values()], drivers: model.drivers.map(({ name }) => name), instances: labels.get(instanceType), items: [...model.byId.values()] };
 }
 
 // Drawing
@@ -102,7 +115,7 @@ function about(item) {
 function draw() {
   if (!loaded) return;
   const search = new Search(query.text, model.kinds.values(), labels.get(instanceType));
-  query.tell(search.problem);
+  query.tell(search);
   const selected = model.select(search);
   for (const label of labelsOf(query.grouping)) labels.get(label);
   const sections = group(selected, query.grouping, labels);
@@ -126,7 +139,8 @@ function drawShown(selected, searched) {
   parts.push(searched ? `${number(found)} of ${plural(devices, "device")} found` : plural(devices, "device"));
   $("shown").textContent = parts.join(", ");
   $("empty").hidden = selected.length > 0;
-  $("empty").textContent = model.ids.length ? "No device is like that." : "No fake node is there, and no device is published.";
+  const empty = model.ids.length ? "No device is like that." : model === live ? "No fake node is there, and no device is published." : "No fake node was there, and no device was published.";
+  query.propose($("empty"), empty, selected.length === 0 && model.ids.length ? meant(query.text, known()) : "");
 }
 
 // Details
@@ -202,6 +216,11 @@ $("grid").addEventListener("keydown", (event) => {
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") choose({ kept: null, hovered: null });
+  if (event.key === "/" && !event.ctrlKey && !event.altKey && !event.metaKey && !event.target.closest("input, select, textarea")) {
+    event.preventDefault();
+    fields.search.focus();
+    fields.search.select();
+  }
 });
 $("grid").addEventListener("focus", drawDetails);
 $("grid").addEventListener("blur", drawDetails);
@@ -220,5 +239,5 @@ addEventListener("hashchange", () => {
   draw();
 });
 new ResizeObserver(() => draw()).observe($("grid"));
-new Waiting($("waiting"));
+const waiting = new Waiting($("waiting"), { counted: drawTrouble });
 follow(take, tell);

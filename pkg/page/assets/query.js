@@ -67,11 +67,23 @@ export class Query {
   }
 
   // tell says below the field what is wrong with the search.
-  tell(problem) {
+  tell({ problem, meant }) {
     const { search, problem: element } = this.fields;
-    if (element.textContent !== problem) element.textContent = problem;
+    this.propose(element, problem, meant);
     element.hidden = problem === "";
     search.setAttribute("aria-invalid", String(problem !== ""));
+  }
+
+  // propose says something in an element, and asks there whether something else was meant.
+  propose(element, said, meant) {
+    const [text, button] = element.children;
+    if (text.textContent !== said) text.textContent = said;
+    button.hidden = meant === "";
+    button.textContent = meant && `Did you mean ${meant}?`;
+    button.onclick = () => {
+      this.set(meant);
+      this.fields.search.focus();
+    };
   }
 
   // suggestTerms lists what the last term of the search can be.

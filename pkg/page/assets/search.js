@@ -2,6 +2,7 @@
 
 import { lastPart } from "./kinds.js";
 import { nameOf, states } from "./model.js";
+import { nearest } from "./suggest.js";
 
 const claims = (is) => (device, has) => device.claims?.some((claim) => is(claim, has)) ?? false;
 
@@ -36,7 +37,7 @@ function split(text) {
   return terms.map((term) => {
     const at = term.indexOf("=");
     const bare = (part) => part.replaceAll('"', "").toLowerCase();
-    return at > 0 && !term.startsWith('"') ? { key: term.slice(0, at), value: bare(term.slice(at + 1)) } : { value: bare(term) };
+    return at > 0 && !term.startsWith('"') ? { source: term, key: term.slice(0, at), value: bare(term.slice(at + 1)) } : { source: term, value: bare(term) };
   });
 }
 
@@ -66,8 +67,10 @@ function factsOf({ attributes = {}, capacity = {} }, asked) {
 export class Search {
   // problem says what is wrong with the text. It is empty where nothing is.
   problem = "";
+  meant = ""; // what may have been meant instead
 
   constructor(text, kinds, instances) {
+    this.text = text;
     this.instances = instances;
     this.terms = [];
     if ((text.match(/"/g) ?? []).length % 2) this.problem = "A quote is not closed.";
@@ -84,6 +87,8 @@ export class Search {
     this.names ??= [...namesIn(kinds)].map((name) => name.toLowerCase());
     if (this.names.includes(asked)) return { kind: (described, has) => factsOf(described, asked).some(has) };
     this.problem = `"${key}" is neither an attribute or capacity that is searched, nor one of ${Object.keys(keys).join(", ")}.`;
+    const name = nearest(asked, [...Object.keys(keys), ...this.names]);
+    if (name) this.meant = this.text.replace(`${key}=`, `${name}=`);
     return null;
   }
 
@@ -126,17 +131,47 @@ export class Search {
   }
 }
 
+const most = 20; // suggestions
+
+// values are what a key can ask for. Names of nodes, Pods and claims are many.
+const values = {
+  state: () => states,
+  driver: ({ drivers }) => drivers,
+  instance: ({ instances }) => new Set(instances?.values() ?? []),
+  product: ({ kinds }) => new Set([...kinds].flatMap((kind) => kind.descriptions.map(({ product }) => product).filter(Boolean))),
+  node: ({ items }) => items.flatMap((item) => item.node ?? []),
+  pod: ({ items }) => claimsOf(items, (claim) => claim.pods ?? []),
+  claim: ({ items }) => claimsOf(items, (claim) => `${claim.namespace}/${claim.name}`),
+  namespace: ({ items }) => claimsOf(items, (claim) => claim.namespace),
+};
+
+function claimsOf(items, part) {
+  const found = new Set();
+  for (const { pools } of items) {
+    for (const { devices } of pools) for (const { claims = [] } of devices) for (const one of claims.flatMap(part)) found.add(one);
+  }
+  return found;
+}
+
 // suggest completes the last term of a text.
-export function suggest(text, { kinds, drivers, instances }) {
+export function suggest(text, known) {
   const at = text.search(/\S*$/);
   const [before, last] = [text.slice(0, at), text.slice(at)];
   const [key, value] = last.split("=");
-  const values = {
-    state: () => states,
-    driver: () => drivers,
-    instance: () => [...new Set(instances?.values() ?? [])],
-    product: () => [...new Set([...kinds].flatMap((kind) => kind.descriptions.map(({ product }) => product).filter(Boolean)))],
-  };
-  const ends = value === undefined ? [...Object.keys(keys), ...namesIn(kinds)].map((name) => `${name}=`) : (values[key]?.() ?? []).map((one) => `${key}=${quoted(one)}`);
-  return [...new Set(ends)].filter((end) => end.toLowerCase().startsWith(last.toLowerCase())).slice(0, 20).map((end) => before + end);
+  const ends = value === undefined ? [...Object.keys(keys), ...namesIn(known.kinds)].map((name) => `${name}=`) : [...(values[key]?.(known) ?? [])].map((one) => `${key}=${quoted(one)}`);
+  return [...new Set(ends)].filter((end) => end.toLowerCase().startsWith(last.toLowerCase())).slice(0, most).map((end) => before + end);
+}
+
+// meant is a search that finds something in place of one that finds nothing: with one word
+// as it may have been meant, or "" where no word is like that.
+export function meant(text, known) {
+  for (const { source, key, value } of split(text)) {
+    const asked = key?.toLowerCase();
+    const candidates = key === undefined ? [...states, ...values.node(known)] : [...(values[asked]?.(known) ?? [])];
+    if (value === "" || candidates.some((one) => key !== undefined && one.toLowerCase().includes(value))) continue;
+    const one = nearest(value, candidates);
+    if (!one || (key === undefined && !states.includes(one) && one.toLowerCase() === value)) continue;
+    return text.replace(source, () => (key === undefined ? (states.includes(one) ? `state=${one}` : quoted(one)) : `${key}=${quoted(one)}`));
+  }
+  return "";
 }

@@ -1,11 +1,16 @@
 // The timeline shows what happened in the last hour, and goes back to it.
 
+import { plural } from "./groups.js";
 import { percent } from "./model.js";
 import { number } from "./totals.js";
 
 const often = 2000; // milliseconds between two looks at whether there is something to ask
 const kinds = ["published", "retired", "released", "allocated", "prepared", "failed", "tainted"];
 const svg = document.querySelector("#timeline svg").namespaceURI;
+const steps = [5, 10, 30, 60, 120, 300, 600, 900]; // seconds between two ticks
+const mostTicks = 7;
+const least = 4; // percent of the height, of a bar
+const short = new Intl.DateTimeFormat([], { timeStyle: "short" });
 const clock = new Intl.DateTimeFormat([], { timeStyle: "medium" });
 
 export class Timeline {
@@ -21,7 +26,9 @@ export class Timeline {
   constructor(section, header, show) {
     this.strip = section.querySelector("svg");
     this.range = section.querySelector("input");
-    this.begin = section.querySelector(".begin");
+    this.about = section.querySelector(".about");
+    this.most = section.querySelector(".most");
+    this.axis = section.querySelector(".axis");
     this.legend = section.querySelector("ul");
     this.list = section.querySelector("details");
     this.section = section;
@@ -92,10 +99,14 @@ export class Timeline {
     const { buckets } = this.report;
     this.section.hidden = buckets.length === 0;
     if (this.section.hidden) return;
-    this.begin.textContent = clock.format(Date.parse(buckets[0].from));
+    this.about.textContent = `devices that changed, each ${span(this.report.seconds)}`;
     this.range.max = buckets.length;
     this.strip.setAttribute("viewBox", `0 0 ${buckets.length} 100`);
-    this.strip.replaceChildren(...bars(buckets), line(buckets));
+    const ticks = ticksOf(this.report);
+    const most = Math.max(1, ...buckets.map(changesOf));
+    this.most.textContent = plural(most, "change");
+    this.strip.replaceChildren(...ticks.map(({ x }) => shape("line", "tick", { x1: x, x2: x, y1: 0, y2: 100 })), ...bars(buckets, most), line(buckets));
+    this.axis.replaceChildren(...ticks.map(({ x, text }) => tick(x / buckets.length, text)), tick(1, "now"));
     this.legend.replaceChildren(...legend(buckets));
     this.drawThen();
     this.drawList();
@@ -106,13 +117,15 @@ export class Timeline {
     const { buckets, seconds } = this.report;
     const { then } = this;
     const text = then === null ? "now" : clock.format(then);
+    const ago = then === null ? "" : `, ${span(Math.max(1, Math.round((Date.now() - then) / 1000)))} ago`;
     const passed = then === null ? buckets.length : (then - Date.parse(buckets[0].from)) / 1000 / seconds;
     this.range.value = Math.floor(Math.min(passed, buckets.length));
     this.range.setAttribute("aria-valuetext", text);
     document.body.classList.toggle("past", then !== null);
     this.header.hidden = then === null;
     const told = this.header.querySelector("output");
-    if (told.value !== text) told.value = text; // or else it would be read out again
+    if (told.dataset.then !== text) told.value = text + ago; // or else it would be read out again
+    told.dataset.then = text;
     this.strip.querySelector(".then")?.remove();
     if (then !== null) this.strip.append(shape("line", "then", { x1: passed, x2: passed, y1: 0, y2: 100 }));
   }
@@ -148,16 +161,44 @@ async function get(path) {
   return response.json();
 }
 
-// bars stack the kinds of each bucket. A thousand changes are ten times as tall as one,
-// so that one is to be seen beside them.
-function bars(buckets) {
-  const tall = (n) => Math.log2(1 + (n ?? 0));
-  const heights = buckets.map(({ changes }) => kinds.reduce((sum, kind) => sum + tall(changes[kind]), 0));
-  const unit = 100 / Math.max(4, ...heights);
+// span is a number of seconds as people say it.
+function span(seconds) {
+  return seconds < 60 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}
+
+// ticksOf are the round times of the report, each with its place. The last is not written
+// over "now".
+function ticksOf({ buckets, seconds }) {
+  const from = Date.parse(buckets[0].from) / 1000;
+  const all = buckets.length * seconds;
+  const step = steps.find((one) => all / one <= mostTicks) ?? steps.at(-1);
+  const ticks = [];
+  for (let at = Math.ceil(from / step) * step; at - from < 0.9 * all; at += step) {
+    ticks.push({ x: (at - from) / seconds, text: (step < 60 ? clock : short).format(1000 * at) });
+  }
+  return ticks;
+}
+
+function tick(part, text) {
+  const element = document.createElement("span");
+  element.textContent = text;
+  element.className = part < 0.05 ? "first" : part === 1 ? "last" : "";
+  element.style.left = `${100 * part}%`;
+  return element;
+}
+
+function changesOf({ changes }) {
+  return kinds.reduce((sum, kind) => sum + (changes[kind] ?? 0), 0);
+}
+
+// bars stack the kinds of each bucket, in proportion to their changes, of which there are at
+// most so many. One change is still to be seen beside a thousand.
+function bars(buckets, most) {
+  const tall = (n) => Math.max(least, ((100 - kinds.length * least) * n) / most);
   return buckets.flatMap(({ changes }, i) => {
     let y = 100;
     return kinds.filter((kind) => changes[kind]).map((kind) => {
-      const height = unit * tall(changes[kind]);
+      const height = tall(changes[kind]);
       y -= height;
       return shape("rect", `kind ${kind}`, { x: i + 0.1, y, width: 0.8, height });
     });

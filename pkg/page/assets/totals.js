@@ -1,6 +1,7 @@
 // The totals by driver and state.
 
-import { percent, states } from "./model.js";
+import { refill } from "./focus.js";
+import { letters, percent, states } from "./model.js";
 
 const count = new Intl.NumberFormat("en");
 
@@ -8,18 +9,21 @@ export function number(n) {
   return count.format(n);
 }
 
-// drawTotals fills the table: a row for each driver, and one for all of several.
-export function drawTotals(body, drivers) {
-  const rows = drivers.map((driver) => row(driver));
+const troubles = ["failing", "tainted"];
+
+// drawTotals fills the table: a row for each driver, after one for all of several. Search
+// is called with what a number counts, where that is trouble.
+export function drawTotals(body, drivers, search) {
+  const rows = drivers.map((driver) => row(driver, search));
   if (drivers.length > 1) {
-    rows.push(row(sum(drivers)));
-    rows.at(-1).className = "sum";
+    rows.unshift(row(sum(drivers), search));
+    rows[0].className = "sum";
   }
-  body.replaceChildren(...rows);
+  refill(body, rows);
 }
 
 function sum(drivers) {
-  const all = { name: "all", pools: 0, incompletePools: 0, usage: { used: 0, total: 0 }, states: Object.fromEntries(states.map((state) => [state, 0])) };
+  const all = { name: "", pools: 0, incompletePools: 0, usage: { used: 0, total: 0 }, states: Object.fromEntries(states.map((state) => [state, 0])) };
   for (const driver of drivers) {
     all.pools += driver.pools;
     all.incompletePools += driver.incompletePools;
@@ -30,15 +34,41 @@ function sum(drivers) {
   return all;
 }
 
-function row(driver) {
+function row(driver, search) {
   const devices = states.reduce((n, state) => n + driver.states[state], 0);
   const element = document.createElement("tr");
   const name = document.createElement("th");
   name.scope = "row";
-  name.textContent = driver.name;
-  element.append(name, bar(driver.usage), figure(devices));
-  for (const state of states) element.append(figure(driver.states[state]));
-  element.append(figure(driver.pools), figure(driver.incompletePools, "warn"));
+  name.textContent = driver.name || "all";
+  element.append(name, bar(driver.usage), figure(devices, "devices"));
+  for (const state of states) element.append(figureOf(driver, state, search));
+  element.append(figure(driver.pools, "pools"), figure(driver.incompletePools, "warn pools"));
+  return element;
+}
+
+// figureOf counts a state. In a small window its letter is beside it, where the head of the
+// table is not shown.
+function figureOf(driver, state, search) {
+  const n = driver.states[state];
+  const element = figure(n, "count");
+  if (n > 0 && troubles.includes(state)) {
+    const asked = driver.name ? `state=${state} driver=${driver.name}` : `state=${state}`;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "link";
+    button.textContent = number(n);
+    button.title = `Search ${asked}`;
+    button.value = asked;
+    button.ariaLabel = `${number(n)} ${state}, search ${asked}`;
+    button.addEventListener("click", () => search(asked));
+    element.replaceChildren(button);
+  }
+  const key = document.createElement("span");
+  key.className = `cell ${state}`;
+  key.textContent = letters[state];
+  key.ariaHidden = "true";
+  element.prepend(key);
+  element.title = state;
   return element;
 }
 
@@ -46,7 +76,7 @@ function row(driver) {
 function figure(n, className = "") {
   const element = document.createElement("td");
   element.textContent = number(n);
-  element.className = n === 0 ? "zero" : className;
+  element.className = n === 0 ? `zero ${className}` : className;
   return element;
 }
 

@@ -8,24 +8,37 @@ const often = 5000; // milliseconds between two questions
 
 export class Waiting {
   told = ""; // the answer that is shown
+  count = 0;
+  #open = new Set(); // the groups of which all is shown
+  #asks = false;
 
-  constructor(section) {
+  // counted is called when another number of Pods waits.
+  constructor(section, { counted }) {
     this.section = section;
-    this.summary = section.querySelector("summary");
+    this.title = section.querySelector("h2");
+    this.problem = section.querySelector("p");
     this.list = section.querySelector("ul");
+    this.counted = counted;
     this.clock = new Intl.DateTimeFormat([], { timeStyle: "short" });
-    setInterval(() => document.hidden || this.refresh(), often);
-    document.addEventListener("visibilitychange", () => document.hidden || this.refresh());
+    setInterval(() => this.refresh(), often);
+    document.addEventListener("visibilitychange", () => this.refresh());
     this.refresh();
   }
 
+  // refresh asks who waits, which is quick, and then why, which may take seconds.
   async refresh() {
+    if (document.hidden || this.#asks) return;
+    this.#asks = true;
     try {
-      const response = await fetch("api/waiting", { cache: "no-store" });
-      if (response.ok) this.show(await response.text());
+      for (const address of ["api/waiting", "api/waiting?why"]) {
+        const response = await fetch(address, { cache: "no-store" });
+        if (response.ok) this.show(await response.text());
+        if (this.count === 0) break;
+      }
     } catch {
       // the feed says so if kwok-dra does not answer
     }
+    this.#asks = false;
   }
 
   // show draws an answer, unless it is there already: who reads it or has chosen a button
@@ -33,27 +46,41 @@ export class Waiting {
   show(text) {
     if (text === this.told) return;
     this.told = text;
-    const { groups } = JSON.parse(text);
+    const { groups, unexplained = "" } = JSON.parse(text);
     const pods = groups.reduce((n, group) => n + group.count, 0);
     this.section.hidden = pods === 0;
-    this.summary.textContent = pods === 1 ? "1 Pod waits for devices" : `${number(pods)} Pods wait for devices`;
+    this.title.textContent = pods === 1 ? "1 Pod waits for devices" : `${number(pods)} Pods wait for devices`;
+    this.problem.textContent = unexplained && `Why is not known: ${unexplained}. Below is what the scheduler says.`;
+    this.problem.hidden = unexplained === "";
     refill(this.list, groups.map((group) => this.item(group)));
+    if (pods === this.count) return;
+    this.count = pods;
+    this.counted();
   }
 
   item(group) {
     const item = document.createElement("li");
-    item.append(span("who", who(group)), span("where", this.where(group)), span("reason", group.reason));
+    const key = `${group.namespace}/${group.pods[0]}`;
+    const reason = span("reason", group.why ? group.why.reason : group.state === "unscheduled" ? `The scheduler says: ${group.reason}` : group.reason);
     const answer = document.createElement("ul");
     answer.className = "why";
     answer.ariaLive = "polite";
-    const why = button("Explain", () => explain(group, answer));
-    why.value = `${group.namespace}/${group.pods[0]}`;
-    why.ariaLabel = `Explain why ${who(group)} ${group.count === 1 ? "waits" : "wait"}`;
+    const more = button(group.why ? "More" : "Explain", () => {
+      const opens = !this.#open.delete(key);
+      if (opens) this.#open.add(key);
+      more.ariaExpanded = String(opens);
+      if (opens) explain(group, answer);
+      else answer.replaceChildren();
+    });
+    more.value = key;
+    more.ariaLabel = `${more.textContent}: why ${who(group)} ${group.count === 1 ? "waits" : "wait"}`;
+    more.ariaExpanded = String(this.#open.has(key));
+    if (this.#open.has(key)) explain(group, answer);
     const command = line("kwok-dractl", "why", "-n", group.namespace, group.pods[0]);
     const copied = button("Copy command", async () => (copied.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
     copied.title = copied.value = command;
     copied.ariaLabel = `Copy command: ${command}`;
-    item.append(why, copied, answer);
+    item.append(span("who", who(group)), span("where", this.where(group)), more, copied, reason, answer);
     return item;
   }
 
@@ -64,10 +91,16 @@ export class Waiting {
   }
 }
 
-// explain shows why the first Pod of a group waits, in as many lines as there are reasons.
-async function explain({ namespace, pods }, list) {
+// explain shows all that is known of why the first Pod of a group waits, and asks where
+// nothing is.
+async function explain(group, list) {
+  const scheduler = group.state === "unscheduled" ? [`The scheduler says: ${group.reason}`] : [];
+  if (group.why) {
+    list.replaceChildren(...[`This is of Pod ${group.why.pod}.`, ...(group.why.details ?? []), ...scheduler].map(entry));
+    return;
+  }
   list.replaceChildren(entry("Looking at all nodes …"));
-  const query = new URLSearchParams({ namespace, pod: pods[0] });
+  const query = new URLSearchParams({ namespace: group.namespace, pod: group.pods[0] });
   let lines;
   try {
     const response = await fetch(`api/why?${query}`, { cache: "no-store" });
@@ -98,7 +131,9 @@ function button(text, act) {
 }
 
 function who({ namespace, owner, count, pods }) {
-  return count === 1 ? `${namespace}/${pods[0]}` : `${number(count)} Pods of ${namespace}/${owner}`;
+  if (count === 1) return `${namespace}/${pods[0]}`;
+  if (owner) return `${number(count)} Pods of ${namespace}/${owner}`;
+  return `${number(count)} Pods of ${namespace}: ${pods.slice(0, 3).join(", ")}${count > 3 ? ", …" : ""}`;
 }
 
 function span(className, text) {

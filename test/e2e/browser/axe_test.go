@@ -83,9 +83,9 @@ func TestAxe(t *testing.T) {
 			f.wait()
 			b := open(t, f.serve(t), width, 900)
 			b.wait(`["free", "blocked", "allocated", "prepared", "failing", "tainted"].every((state) => document.querySelector("#canvas .cell." + state))`)
-			b.openWaiting()
+			b.waits()
 			b.pointAt("#waiting button", true)
-			b.wait(`document.querySelectorAll("#waiting .why li").length === 2`)
+			b.wait(`document.querySelectorAll("#waiting .why li").length === 3`)
 			eval[bool](b, source+"; true")
 			for _, scheme := range []string{"light", "dark"} {
 				b.scheme(scheme)

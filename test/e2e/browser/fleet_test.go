@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
@@ -33,6 +33,7 @@ type fleet struct {
 	published   map[string]*resourcev1.ResourceSlice
 	allocations []inventory.Allocation
 	waiting     []page.WaitingPod
+	unexplained error
 	changes     uint64
 }
 
@@ -86,15 +87,21 @@ func (f *fleet) options() page.Options {
 			defer f.mu.Unlock()
 			return slices.Clone(f.waiting), nil
 		},
-		Why: func(_ context.Context, namespace, pod string) (*why.Answer, error) {
-			if pod == "slow" {
-				return nil, errors.New("list deviceclasses: forbidden")
+		Why: func(_ context.Context, pods []types.NamespacedName) ([]*why.Answer, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.unexplained != nil {
+				return nil, f.unexplained
 			}
-			return &why.Answer{
-				Namespace: namespace, Pod: pod, State: why.Unscheduled,
-				Reason:  "no node has the devices: claim training-0-gpu, request gpus wants 16 of class gpu.nvidia.com: 24 devices of the class on 3 nodes, 24 left; nearest: node h100-0 lacks 8",
-				Details: []string{"3 nodes (h100-0, h100-1, h100-2): claim training-0-gpu, request gpus wants 16: devices 8, class gpu.nvidia.com 8"},
-			}, nil
+			var answers []*why.Answer
+			for _, pod := range pods {
+				answers = append(answers, &why.Answer{
+					Namespace: pod.Namespace, Pod: pod.Name, State: why.Unscheduled,
+					Reason:  "no node has the devices: claim training-0-gpu, request gpus wants 16 of class gpu.nvidia.com: 24 devices of the class on 3 nodes, 24 left; nearest: node h100-0 lacks 8",
+					Details: []string{"3 nodes (h100-0, h100-1, h100-2): claim training-0-gpu, request gpus wants 16: devices 8, class gpu.nvidia.com 8"},
+				})
+			}
+			return answers, nil
 		},
 	}
 }

@@ -48,7 +48,7 @@ func TestGroups(t *testing.T) {
 	b.requireNoErrors()
 }
 
-// TestGroupsOfDevices: NUMA nodes and PCIe roots divide the devices of a node, and parts
+// TestGroupsOfDevices: NUMA nodes and PCIe roots divide the devices of each node, and parts
 // go with their whole.
 func TestGroupsOfDevices(t *testing.T) {
 	t.Parallel()
@@ -58,13 +58,18 @@ func TestGroupsOfDevices(t *testing.T) {
 	b := open(t, f.serve(t), 1280, 900)
 	b.wait(`document.querySelectorAll("#canvas .cell").length > 200`)
 	b.set("group", "numa")
-	require.Equal(t, []string{"NUMA node 0 3 nodes, 112 devices, 33 % taken", "NUMA node 1 3 nodes, 112 devices, 8 % taken", "without 3 nodes, 70 devices, 1 % taken"}, b.headings())
+	require.Equal(t, []string{
+		"fabric, without NUMA node 64 devices, 2 % taken",
+		"h100-0, NUMA node 0 4 devices, 0 % taken", "h100-0, NUMA node 1 4 devices, 0 % taken", "h100-0, without NUMA node 2 devices, 0 % taken",
+		"h100-1, NUMA node 0 4 devices, 100 % taken", "h100-1, NUMA node 1 4 devices, 25 % taken", "h100-1, without NUMA node 2 devices, 0 % taken",
+		"mig-0, NUMA node 0 104 devices, 0 % taken", "mig-0, NUMA node 1 104 devices, 0 % taken", "mig-0, without NUMA node 2 devices, 0 % taken",
+	}, b.headings(), "each machine has its own NUMA node 0")
 	require.Equal(t, 8, b.count("#canvas .box"), "the parts are still within their whole")
 	b.pictures("groups-numa")
 	b.set("group", "pcie")
-	require.Equal(t, "PCIe root pci0000:00 3 nodes, 28 devices, 33 % taken", b.headings()[0])
+	require.Equal(t, "h100-0, PCIe root pci0000:00 1 device, 0 % taken", b.headings()[1])
 	b.set("search", "state=prepared")
-	require.Equal(t, "PCIe root pci0000:00 1 node, 1 device, 100 % taken", b.headings()[0])
+	require.Equal(t, "h100-1, PCIe root pci0000:00 1 device, 100 % taken", b.headings()[0])
 	b.requireNoErrors()
 }
 
