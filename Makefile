@@ -1,6 +1,7 @@
 # Needs Go, make and git; all else is built from Go modules.
 # KUBERNETES_VERSION chooses the control plane: 1.34, 1.35, 1.36 (default), 1.37.
-# RELEASE_BINARIES=1 downloads Kubernetes, etcd and kwok instead of building them.
+# RELEASE_BINARIES=0 compiles Kubernetes, etcd and kwok, =1 downloads them; without it they
+# are downloaded where their servers answer, and compiled where not.
 
 GO ?= go
 export CGO_ENABLED ?= 0
@@ -56,7 +57,7 @@ release: ## Make dist/, all that users install: make release VERSION=v1.2.3.
 	@$(RUN) test ./tools/release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
 
 .PHONY: control-plane
-control-plane: ## Build the control plane for tests and demo, once.
+control-plane: ## Download or compile the control plane for tests and demo, once.
 	@$(RUN) test/cluster ./cmd/cluster build
 
 .PHONY: generate
