@@ -259,7 +259,7 @@ func verify(f File, file, want string) error {
 		return fmt.Errorf("verify %s: %w", f.URL, err)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
-		return fmt.Errorf("verify %s: its SHA-256 is %s, but %s says %s: the download was removed, try again", f.URL, got, f.Sums, want)
+		return fmt.Errorf("verify %s: its SHA-256 is %s, but %s says %s: the download was removed", f.URL, got, f.Sums, want)
 	}
 	return nil
 }
