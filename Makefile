@@ -26,8 +26,12 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Start a real cluster with fake GPU nodes and show what they do.
+demo: ## Start a real cluster with fake GPU nodes and show what they do, or show where it runs.
 	@$(RUN) test ./tools/demo
+
+.PHONY: demo-new
+demo-new: ## Remove the demo that runs, and start afresh.
+	@$(RUN) test ./tools/demo -new
 
 .PHONY: demo-karpenter
 demo-karpenter: ## Show Karpenter make nodes for Pods that claim devices, on a real cluster.

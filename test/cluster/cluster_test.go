@@ -227,12 +227,19 @@ func TestUpAndDown(t *testing.T) {
 	require.Equal(t, c.Kubeconfig(), again.Kubeconfig())
 	require.Equal(t, c.Versions(), again.Versions())
 
+	kubectl(t, c, "create", "configmap", "of-a-user")
+
 	// As after a reboot: the files are there and nothing runs.
 	require.NoError(t, process.KillAll(t.Context(), c.home))
 	again, created, err = Up(t.Context(), o)
 	require.NoError(t, err)
-	require.True(t, created)
-	require.Equal(t, "ok", kubectl(t, again, "get", "--raw", "/readyz"))
+	require.False(t, created)
+	require.Contains(t, kubectl(t, again, "get", "configmaps"), "of-a-user")
+	pids, err := again.ComponentPIDs()
+	require.NoError(t, err)
+	for name, pid := range pids {
+		require.True(t, again.Runs(pid), name)
+	}
 
 	found, err = Down(t.Context(), o.Name)
 	require.NoError(t, err)

@@ -32,10 +32,10 @@ func TestDemo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 12, device.Free)
 	require.Equal(t, []string{"h100-0", "h100-1"}, device.Nodes)
-	words := lastWords(s.world, device)
+	words := lastWords(s.world, s.running().Access(), device)
 	require.True(t, strings.HasSuffix(out.String(), words), "%s", &out)
 	require.Contains(t, words, device.Pod)
-	requirePage(t, s.world.Page)
+	requirePage(t, s.running().Page)
 
 	lines := commands(words)
 	require.Equal(t, "make demo-down", lines[len(lines)-1])
