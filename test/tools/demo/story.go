@@ -38,7 +38,7 @@ func (s *story) start(ctx context.Context) (err error) {
 
 func (s *story) addNodes(ctx context.Context) error {
 	show.Chapter(s.out, "Four fake nodes, and what devices they have")
-	fmt.Fprint(s.out, "A node's DRA driver registers 1 to 5 seconds after its node is Ready; then kwok-dra publishes the devices.\n\n")
+	fmt.Fprint(s.out, "A node's DRA driver registers some seconds after its node is Ready; then kwok-dra publishes the devices.\n\n")
 	if err := s.world.AwaitNodes(ctx); err != nil {
 		return err
 	}

@@ -16,8 +16,7 @@ import (
 )
 
 // install brings kwok-dra and nodes into a cluster that has nothing but Kubernetes
-// and kwok. The nodes come as early as they can: their drivers take up to five
-// seconds to register, in which the rest starts.
+// and kwok. The nodes get ready while the rest starts.
 func install(ctx context.Context, c *cluster.Cluster, showsContainers bool, port int) (*World, error) {
 	path, err := Programs(c)
 	if err != nil {
@@ -123,7 +122,7 @@ const patience = 2 * time.Minute
 
 // AwaitNodes returns when the devices of all nodes are published.
 func (w *World) AwaitNodes(ctx context.Context) error {
-	return await(ctx, "wait for the slices of all nodes", func() (bool, error) {
+	err := await(ctx, "wait for the slices of all nodes", func() (bool, error) {
 		nodes, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, fmt.Errorf("list nodes: %w", err)
@@ -134,6 +133,12 @@ func (w *World) AwaitNodes(ctx context.Context) error {
 		}
 		return len(published.Items) == len(nodes.Items), nil
 	})
+	if err != nil {
+		return err
+	}
+	// Only the start is in a hurry: a driver that crashes later takes its time.
+	_, err = w.Cluster.Kubectl(ctx, "annotate", "nodes", "--all", "node-dra-plugin-register.stage.kwok.x-k8s.io/delay-")
+	return err
 }
 
 // await returns when done says so or fails.
