@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/process"
 )
 
@@ -245,6 +246,18 @@ func TestUpAndDown(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	requireGone(t, c.home)
+}
+
+// TestLock: the second of two processes waits for the first.
+func TestLock(t *testing.T) {
+	t.Setenv(build.CacheEnv, t.TempDir())
+	unlock, err := Lock(t.Context(), "a", func() { t.Error("nobody has the lock") })
+	require.NoError(t, err)
+	second, err := Lock(t.Context(), "a", unlock)
+	require.NoError(t, err)
+	second()
+	_, err = Lock(t.Context(), "../a", nil)
+	require.ErrorIs(t, err, errName)
 }
 
 func kubectl(t *testing.T, c *Cluster, args ...string) string {

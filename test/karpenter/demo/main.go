@@ -30,6 +30,7 @@ func play(ctx context.Context) error {
 	defer unlock()
 	s := &story{}
 	return show.Play{
+		Name:    show.Name(),
 		Command: "make demo-karpenter",
 		Acts:    []func(context.Context) error{s.compile, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty, s.sayWhatIsNext},
 		Running: s.running,

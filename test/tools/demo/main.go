@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
@@ -34,7 +35,7 @@ func run(ctx context.Context, down, afresh bool) error {
 	}
 	defer unlock()
 	if down || afresh {
-		existed, err := show.Clear(ctx)
+		existed, err := cluster.Down(ctx, show.Name())
 		if err != nil {
 			return err
 		}
@@ -44,5 +45,5 @@ func run(ctx context.Context, down, afresh bool) error {
 		}
 	}
 	s := &story{options: world.Options{Name: show.Name(), Output: os.Stdout}, out: os.Stdout}
-	return show.Play{Command: show.Command, Acts: s.acts(), Running: s.running}.Run(ctx, os.Stdout)
+	return show.Play{Name: show.Name(), Command: show.Command, Acts: s.acts(), Running: s.running}.Run(ctx, os.Stdout)
 }

@@ -56,10 +56,10 @@ func (r *Running) save() error {
 	return nil
 }
 
-// find returns the demo of this checkout, or nil. It starts again what has ended
+// find returns the demo of that name, or nil. It starts again what has ended
 // of it, as after a reboot. A demo that was never complete is removed.
-func find(ctx context.Context, out io.Writer) (*Running, error) {
-	c, err := cluster.Find(ctx, Name())
+func find(ctx context.Context, name string, out io.Writer) (*Running, error) {
+	c, err := cluster.Find(ctx, name)
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func find(ctx context.Context, out io.Writer) (*Running, error) {
 	}
 	switch {
 	case errors.Is(err, cluster.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		removed, err := Clear(ctx)
+		removed, err := cluster.Down(ctx, name)
 		if removed && err == nil {
 			fmt.Fprintln(out, "Removed a demo whose start was interrupted.")
 		}
@@ -85,7 +85,7 @@ func find(ctx context.Context, out io.Writer) (*Running, error) {
 }
 
 func (r *Running) resume(ctx context.Context, out io.Writer) error {
-	if _, _, err := cluster.Up(ctx, cluster.Options{Name: Name(), Output: out}); err != nil {
+	if _, _, err := cluster.Up(ctx, cluster.Options{Name: r.Cluster.Name(), Output: out}); err != nil {
 		return err
 	}
 	if r.Cluster.Runs(r.PID) {

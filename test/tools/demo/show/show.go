@@ -19,12 +19,6 @@ import (
 // Command starts the demo; there are others.
 const Command = "make demo"
 
-// Clear removes what an earlier demo of this checkout has left running, and
-// reports whether there was one.
-func Clear(ctx context.Context) (bool, error) {
-	return cluster.Down(ctx, Name())
-}
-
 // Lock keeps others from starting or removing a demo of this checkout.
 func Lock(ctx context.Context, out io.Writer) (unlock func(), err error) {
 	return cluster.Lock(ctx, Name(), func() {
@@ -34,6 +28,8 @@ func Lock(ctx context.Context, out io.Writer) (unlock func(), err error) {
 
 // A Play is a demo to be played.
 type Play struct {
+	// Name is that of its cluster.
+	Name string
 	// Command is what starts it.
 	Command string
 	// Acts are played one after the other.
@@ -45,7 +41,7 @@ type Play struct {
 // Run plays a demo, or tells about the one that runs. When an act fails or is
 // interrupted, nothing is left. The caller has the lock.
 func (p Play) Run(ctx context.Context, out io.Writer) (err error) {
-	running, err := find(ctx, out)
+	running, err := find(ctx, p.Name, out)
 	if err != nil {
 		return fmt.Errorf("%w\nmake demo-new removes the demo that is there, and starts afresh", err)
 	}
@@ -55,7 +51,7 @@ func (p Play) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_, downErr := Clear(context.WithoutCancel(ctx))
+			_, downErr := cluster.Down(context.WithoutCancel(ctx), p.Name)
 			err = errors.Join(err, downErr)
 		}
 	}()
