@@ -1,8 +1,9 @@
 // Package build makes the programs of a Kubernetes cluster from their Go
 // modules: etcd, the control plane, kubectl, kwok and kwokctl; or it downloads
-// their official release binaries, where their servers answer. They are kept in a cache outside the work
-// tree, one directory per version, and a directory is there only when everything
-// in it is. The first build takes minutes, every later call finds the work done.
+// their official release binaries, where their servers answer. They are kept in a
+// cache outside the work tree, one directory per version, and a directory is there
+// only when everything in it is. The first build takes minutes, every later call
+// finds the work done.
 package build
 
 import (
