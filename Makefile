@@ -1,6 +1,7 @@
 # Needs Go, make and git; all else is built from Go modules.
 # KUBERNETES_VERSION chooses the control plane: 1.34, 1.35, 1.36 (default), 1.37.
-# RELEASE_BINARIES=1 downloads Kubernetes, etcd and kwok instead of building them.
+# RELEASE_BINARIES=0 compiles Kubernetes, etcd and kwok, =1 downloads them; without it they
+# are downloaded where their servers answer, and compiled where not.
 
 GO ?= go
 export CGO_ENABLED ?= 0
@@ -28,8 +29,12 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Start a real cluster with fake GPU nodes and show what they do.
+demo: ## Start a real cluster with fake GPU nodes and show what they do, or show where it runs.
 	@$(RUN) test ./tools/demo
+
+.PHONY: demo-new
+demo-new: ## Remove the demo that runs, and start afresh.
+	@$(RUN) test ./tools/demo -new
 
 .PHONY: demo-karpenter
 demo-karpenter: ## Show Karpenter make nodes for Pods that claim devices, on a real cluster.
@@ -67,7 +72,7 @@ release: ## Make dist/, all that users install: make release VERSION=v1.2.3.
 	@$(RUN) test ./tools/release -version '$(if $(filter file,$(origin VERSION)),,$(VERSION))'
 
 .PHONY: control-plane
-control-plane: ## Build the control plane for tests and demo, once.
+control-plane: ## Download or compile the control plane for tests and demo, once.
 	@$(RUN) test/cluster ./cmd/cluster build
 
 .PHONY: generate

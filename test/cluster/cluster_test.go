@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/process"
 )
 
@@ -227,17 +228,36 @@ func TestUpAndDown(t *testing.T) {
 	require.Equal(t, c.Kubeconfig(), again.Kubeconfig())
 	require.Equal(t, c.Versions(), again.Versions())
 
+	kubectl(t, c, "create", "configmap", "of-a-user")
+
 	// As after a reboot: the files are there and nothing runs.
 	require.NoError(t, process.KillAll(t.Context(), c.home))
 	again, created, err = Up(t.Context(), o)
 	require.NoError(t, err)
-	require.True(t, created)
-	require.Equal(t, "ok", kubectl(t, again, "get", "--raw", "/readyz"))
+	require.False(t, created)
+	require.Contains(t, kubectl(t, again, "get", "configmaps"), "of-a-user")
+	pids, err := again.ComponentPIDs()
+	require.NoError(t, err)
+	for name, pid := range pids {
+		require.True(t, again.Runs(pid), name)
+	}
 
 	found, err = Down(t.Context(), o.Name)
 	require.NoError(t, err)
 	require.True(t, found)
 	requireGone(t, c.home)
+}
+
+// TestLock: the second of two processes waits for the first.
+func TestLock(t *testing.T) {
+	t.Setenv(build.CacheEnv, t.TempDir())
+	unlock, err := Lock(t.Context(), "a", func() { t.Error("nobody has the lock") })
+	require.NoError(t, err)
+	second, err := Lock(t.Context(), "a", unlock)
+	require.NoError(t, err)
+	second()
+	_, err = Lock(t.Context(), "../a", nil)
+	require.ErrorIs(t, err, errName)
 }
 
 func kubectl(t *testing.T, c *Cluster, args ...string) string {

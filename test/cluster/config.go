@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,7 +56,8 @@ type kwokctlOptions struct {
 
 type componentPatches struct {
 	Name      string     `json:"name"`
-	ExtraArgs []extraArg `json:"extraArgs"`
+	ExtraArgs []extraArg `json:"extraArgs,omitempty"`
+	ExtraEnvs []env      `json:"extraEnvs,omitempty"`
 }
 
 type extraArg struct {
@@ -93,6 +95,12 @@ func (s settings) write(ports ports) error {
 		Kind:              "KwokctlConfiguration",
 		Options:           s.kwokctlOptions(ports),
 		ComponentsPatches: patches(s.options.ExtraArgs),
+	}
+	if s.options.ContainerView {
+		config.Options.EnableCRDs = append(slices.Clone(s.options.EnableCRDs), "Logs", "Exec")
+		// kwok finds there what stands in for cat, env, ls and nvidia-smi.
+		path := filepath.Join(s.ContainerView(), "bin") + string(os.PathListSeparator) + os.Getenv("PATH")
+		config.ComponentsPatches = append(config.ComponentsPatches, componentPatches{Name: Kwok, ExtraEnvs: []env{{Name: "PATH", Value: path}}})
 	}
 	if s.programs.Stages != "" && !s.options.disabled(Kwok) {
 		kwok, err := s.olderKwok(config.Options)

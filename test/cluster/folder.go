@@ -29,6 +29,10 @@ func (f folder) Logs() string { return f.state("logs") }
 // and finished request. Options.Audit has to be set.
 func (f folder) AuditLog() string { return filepath.Join(f.Logs(), "audit.log") }
 
+// ContainerView is the directory for the option --container-view of kwok-dra.
+// Options.ContainerView has to be set.
+func (f folder) ContainerView() string { return f.path("view") }
+
 // path is a path in the directory of the cluster, state one in that part of it
 // which kwokctl manages.
 func (f folder) path(elem ...string) string {

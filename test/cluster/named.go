@@ -7,34 +7,38 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/process"
+	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
 // ErrNotFound says that there is no cluster of that name.
 var ErrNotFound = errors.New("no such cluster")
 
 // Up starts a cluster that keeps running when this process ends, until Down. It
-// needs a name in o, and returns the cluster that is already there if it serves;
-// created says whether it is a new one.
+// needs a name in o, and returns the cluster that is already there; created says
+// whether it is a new one. Of a cluster that is there it starts again what has
+// ended, as all has after a reboot: what users made in it is never lost.
 func Up(ctx context.Context, o Options) (c *Cluster, created bool, err error) {
 	o, home, unlock, err := reserve(ctx, o)
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
-	if c, err := find(ctx, home); err == nil && c.alive(ctx, output(o)) {
-		return c, false, nil
+	switch c, err := find(ctx, home); {
+	case err == nil:
+		return c, false, c.resume(ctx, output(o))
+	case !errors.Is(err, ErrNotFound):
+		return nil, false, err
 	}
-	if ctx.Err() != nil { // it may be alive, nobody has waited long enough
-		return nil, false, fmt.Errorf("look for cluster %s: %w", o.Name, context.Cause(ctx))
-	}
-	// What is there, if anything, did not survive a reboot or the like.
+	// What is there, if anything, was never complete.
 	if err := remove(ctx, home); err != nil {
 		return nil, false, err
 	}
@@ -153,26 +157,43 @@ func find(ctx context.Context, home string) (*Cluster, error) {
 	return c, nil
 }
 
-var errNotRunning = errors.New("not running")
-
-// alive says whether the cluster serves. A cluster that runs gets its time to
-// answer on a busy machine: it is thrown away otherwise.
-func (c *Cluster) alive(ctx context.Context, out io.Writer) bool {
-	api, err := c.adminClient()
-	if err != nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, componentTimeout)
+// resume returns when the cluster serves, and starts what has ended of it.
+func (c *Cluster) resume(ctx context.Context, out io.Writer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
-	var told sync.Once
-	return process.Until(ctx, "look for cluster "+c.Name(), func() (bool, error) {
-		if c.ended(Etcd) || c.ended(APIServer) {
-			return false, errNotRunning
-		}
-		serves := c.serves(ctx, api)
-		if !serves {
-			told.Do(func() { fmt.Fprintf(out, "Waiting for cluster %s to answer ...\n", c.Name()) })
-		}
-		return serves, nil
-	}) == nil
+	pids, err := c.ComponentPIDs()
+	if err != nil {
+		return err
+	}
+	api, err := c.adminClient()
+	if err == nil && c.firstEnded(slices.Collect(maps.Keys(pids))...) == nil && c.serves(ctx, api) {
+		return nil
+	}
+	step := progress.Start(out, "Starting cluster "+c.Name()+" again, with all that is in it")
+	err = c.waitReady(ctx)
+	step.Finish(err)
+	if err != nil {
+		return fmt.Errorf("start cluster %s again (removing it helps, but loses what is in it): %w", c.Name(), err)
+	}
+	return nil
+}
+
+// Runs says whether a process belongs to the cluster and runs.
+func (c *Cluster) Runs(pid int) bool {
+	_, found, err := process.Find(c.home, pid)
+	return err == nil && found
+}
+
+// Lock lets one process at a time do with a named cluster what takes more than Up
+// or Down. It calls waiting once if it has to wait.
+func Lock(ctx context.Context, name string, waiting func()) (unlock func(), err error) {
+	home, err := namedHome(name)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Wait(ctx, home+".turn.lock", waiting)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Unlock, nil
 }

@@ -38,6 +38,9 @@ type Options struct {
 	// EnableCRDs names the kinds that kwok reads from the cluster instead of from
 	// files, for example "Stage". Optional.
 	EnableCRDs []string
+	// ContainerView has kubectl logs and kubectl exec show what kwok-dra writes into
+	// the directory of Cluster.ContainerView. It needs kwok 0.8.
+	ContainerView bool
 	// Audit makes the API server log every finished request, see Cluster.AuditLog.
 	Audit bool
 	// ExtraArgs are flags by component: {"kube-scheduler": {"v=5"}}. They come

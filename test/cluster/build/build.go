@@ -1,8 +1,9 @@
 // Package build makes the programs of a Kubernetes cluster from their Go
 // modules: etcd, the control plane, kubectl, kwok and kwokctl; or it downloads
-// their official release binaries. They are kept in a cache outside the work
-// tree, one directory per version, and a directory is there only when everything
-// in it is. The first build takes minutes, every later call finds the work done.
+// their official release binaries, where their servers answer. They are kept in a
+// cache outside the work tree, one directory per version, and a directory is there
+// only when everything in it is. The first build takes minutes, every later call
+// finds the work done.
 package build
 
 import (
@@ -70,11 +71,9 @@ func Ensure(ctx context.Context, o Options) (*Programs, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := units(versions)
-	if wantsRelease() {
-		if wanted, err = released(versions, release.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}); err != nil {
-			return nil, fmt.Errorf("%w: without %s they are built", err, ReleaseEnv)
-		}
+	wanted, err := sources(versions, os.Getenv(ReleaseEnv), release.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH})
+	if err != nil {
+		return nil, err
 	}
 	if len(missing(cache, wanted)) > 0 {
 		if o.Output == nil {
@@ -87,14 +86,10 @@ func Ensure(ctx context.Context, o Options) (*Programs, error) {
 	return programs(cache, versions, wanted), nil
 }
 
-func wantsRelease() bool {
-	value := os.Getenv(ReleaseEnv)
-	return value != "" && value != "0" && value != "false"
-}
-
 func programs(cache string, versions Versions, wanted []unit) *Programs {
 	p := &Programs{Versions: versions, paths: map[string]string{}}
 	for _, u := range wanted {
+		u = u.cached(cache)
 		for _, program := range u.programs() {
 			p.paths[program] = filepath.Join(cache, u.name, program)
 		}
@@ -108,11 +103,19 @@ func programs(cache string, versions Versions, wanted []unit) *Programs {
 func missing(cache string, wanted []unit) []unit {
 	var rest []unit
 	for _, u := range wanted {
-		if !complete(filepath.Join(cache, u.name), u) {
+		if !complete(filepath.Join(cache, u.cached(cache).name), u) {
 			rest = append(rest, u)
 		}
 	}
 	return rest
+}
+
+// cached returns what the cache has of u: u itself, or what may stand in for it.
+func (u unit) cached(cache string) unit {
+	if u.compiled != nil && complete(filepath.Join(cache, u.compiled.name), u) {
+		return *u.compiled
+	}
+	return u
 }
 
 func complete(dir string, u unit) bool {
@@ -139,37 +142,36 @@ func buildMissing(ctx context.Context, cache string, wanted []unit, output io.Wr
 	if len(rest) == 0 {
 		return nil
 	}
+	rest = choose(ctx, rest)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	fmt.Fprintln(output, announcement(cache, rest, runtime.NumCPU()))
 	for i, u := range rest {
-		p := progress.Start(output, fmt.Sprintf("[%d/%d] %s", i+1, len(rest), u))
-		err := makeUnit(ctx, cache, u, p)
-		p.Finish(err)
-		switch {
-		case err != nil && u.release != nil:
-			return fmt.Errorf("download %s: %w (without %s it is built)", u, err, ReleaseEnv)
-		case err != nil:
-			return fmt.Errorf("build %s: %w", u, err)
+		title := fmt.Sprintf("[%d/%d] ", i+1, len(rest))
+		err := makeWithProgress(ctx, cache, title, u, output)
+		if err != nil && u.compiled != nil && ctx.Err() == nil {
+			fmt.Fprintf(output, "%sCompiling it instead: %v. With %d cores this takes %s.\n", title, err, runtime.NumCPU(), duration(u.cpu, runtime.NumCPU()))
+			err = makeWithProgress(ctx, cache, title, *u.compiled, output)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// announcement says what is about to happen and how long it takes, when nothing
-// was compiled before and nothing else runs. Machines differ by a factor of two.
-func announcement(cache string, rest []unit, cores int) string {
-	if rest[0].release != nil {
-		return fmt.Sprintf("Downloading release binaries of the cluster's programs into %s, once.", cache)
+func makeWithProgress(ctx context.Context, cache, title string, u unit, output io.Writer) error {
+	p := progress.Start(output, title+u.String())
+	err := makeUnit(ctx, cache, u, p)
+	p.Finish(err)
+	switch {
+	case err != nil && u.release != nil && u.compiled == nil:
+		return fmt.Errorf("download %s: %w (%s=0 compiles it instead)", u, err, ReleaseEnv)
+	case err != nil && u.release == nil:
+		return fmt.Errorf("build %s: %w", u, err)
 	}
-	seconds := 0
-	for _, u := range rest {
-		seconds += u.cpu
-	}
-	quick := max(1, (seconds+59)/60/cores)
-	if rest[0].others {
-		return fmt.Sprintf("Building a program of others into %s, once. With %d cores this takes %d to %d minutes.", cache, cores, quick, 2*quick)
-	}
-	return fmt.Sprintf("Building the cluster's programs into %s, once. With %d cores this takes %d to %d minutes; %s=1 downloads them instead.",
-		cache, cores, quick, 2*quick, ReleaseEnv)
+	return err
 }
 
 const scratchPrefix = "building-"

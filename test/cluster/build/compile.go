@@ -51,7 +51,11 @@ func (w workshop) download(ctx context.Context, partial, made string, u unit, p 
 	if err := os.Mkdir(made, 0o755); err != nil {
 		return fmt.Errorf("create directory of programs: %w", err)
 	}
-	d := release.Downloader{Partial: partial, Progress: func(f release.File, done, of int64) {
+	d := release.Downloader{Partial: partial, Hurry: u.compiled != nil, Progress: func(f release.File, done, of int64) {
+		if of < 0 {
+			p.State("%s %d MiB", f.Program, done>>20)
+			return
+		}
 		p.State("%s %d of %d MiB", f.Program, done>>20, of>>20)
 	}}
 	for _, f := range u.release {

@@ -33,6 +33,11 @@ type unit struct {
 	cpu int
 	// release are the programs as they are downloaded instead of built.
 	release []release.File
+	// compiled stands in for a release that cannot be downloaded. It is nil where
+	// the user wants nothing else.
+	compiled *unit
+	// reason says why the programs are compiled, or downloaded.
+	reason string
 }
 
 // units are what the given versions consist of, the longest build first so
@@ -43,30 +48,6 @@ func units(v Versions) []unit {
 		all = append(all, kwokUnit(v.Kwok))
 	}
 	return all
-}
-
-// released are the units with release binaries instead of compiled ones. They
-// have directories of their own, so that each says by its name what is in it.
-func released(v Versions, p release.Platform) ([]unit, error) {
-	all := units(v)
-	for i := range all {
-		u := &all[i]
-		programs := u.programs()
-		switch _, version, _ := strings.Cut(u.name, "-"); {
-		case u.program == "etcd":
-			u.release = release.Etcd(version, p)
-		case u.source.Path == kwokModule:
-			u.release = release.Kwok(version, p, programs...)
-		default:
-			files, err := release.Kubernetes(version, p, programs...)
-			if err != nil {
-				return nil, err
-			}
-			u.release = files
-		}
-		u.name += "-release"
-	}
-	return all, nil
 }
 
 const (
@@ -181,7 +162,12 @@ func (u unit) String() string {
 	case u.others:
 		return u.packages[0] + " " + u.source.Version
 	}
-	return fmt.Sprintf("%s (%s)", strings.Replace(u.name, "-", " ", 1), strings.Join(u.programs(), ", "))
+	return fmt.Sprintf("%s (%s)", u.title(), strings.Join(u.programs(), ", "))
+}
+
+// title names the module and its version.
+func (u unit) title() string {
+	return strings.Replace(strings.TrimSuffix(u.name, releaseSuffix), "-", " ", 1)
 }
 
 func stamp(pkg, name, value string) string {

@@ -13,8 +13,9 @@ const (
 	KubernetesVersionEnv = "KUBERNETES_VERSION"
 	KwokVersionEnv       = "KWOK_VERSION"
 	CacheEnv             = "KWOK_DRA_CACHE"
-	// ReleaseEnv has the official release binaries downloaded instead of programs
-	// built: any value but 0 and false.
+	// ReleaseEnv chooses between the official release binaries and compiled programs:
+	// 0 and false compile, any other value downloads or fails, and without a value
+	// the programs are downloaded where that works, and compiled where not.
 	ReleaseEnv = "RELEASE_BINARIES"
 )
 

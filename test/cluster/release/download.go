@@ -25,14 +25,39 @@ type Downloader struct {
 	// Backoff is the pause before attempt n, 1 being the second. Optional, default
 	// is n seconds.
 	Backoff func(n int) time.Duration
+	// Hurry gives up on a server that is slower than it would be to compile the
+	// programs.
+	Hurry bool
 }
 
-const (
+// A pace is what a server has to keep.
+type pace struct {
 	// attempts bounds how often a connection that breaks is made again.
-	attempts = 5
-	// stall is how long a server may send nothing.
-	stall = time.Minute
+	attempts int
+	// Within each interval there have to be so many bytes.
+	interval time.Duration
+	bytes    int
+}
+
+var (
+	patient = pace{attempts: 5, interval: time.Minute, bytes: 1}
+	// hurried takes a quarter of an hour for the 400 MiB of a cluster.
+	hurried = pace{attempts: 2, interval: 10 * time.Second, bytes: 4 << 20}
 )
+
+func tooLittle(bytes int) string {
+	if bytes == 1 {
+		return "nothing"
+	}
+	return fmt.Sprintf("less than %d MiB", bytes>>20)
+}
+
+func (d Downloader) pace() pace {
+	if d.Hurry {
+		return hurried
+	}
+	return patient
+}
 
 // errPermanent is in the chain of errors that another attempt cannot mend.
 var errPermanent = errors.New("the server refuses")
@@ -67,7 +92,7 @@ func (d Downloader) Download(ctx context.Context, f File, dir string) error {
 func (d Downloader) retry(ctx context.Context, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
-		if err == nil || errors.Is(err, errPermanent) || n == attempts {
+		if err == nil || errors.Is(err, errPermanent) || n == d.pace().attempts {
 			return err
 		}
 		pause := time.Duration(n) * time.Second
@@ -85,18 +110,22 @@ func (d Downloader) retry(ctx context.Context, do func() error) error {
 // small downloads a small file.
 func (d Downloader) small(ctx context.Context, address string) (content []byte, err error) {
 	err = d.retry(ctx, func() error {
-		response, end, err := get(ctx, address, 0)
-		if err != nil {
-			return err
-		}
-		defer end()
-		content, err = io.ReadAll(io.LimitReader(response.Body, 16<<20))
+		content, err = d.pace().read(ctx, address)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("download checksums %s: %w", address, err)
 	}
 	return content, nil
+}
+
+func (p pace) read(ctx context.Context, address string) ([]byte, error) {
+	response, end, err := p.get(ctx, address, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return io.ReadAll(io.LimitReader(response.Body, 16<<20))
 }
 
 // fetch appends to partial what it lacks of f.
@@ -111,7 +140,7 @@ func (d Downloader) fetch(ctx context.Context, f File, partial string) error {
 		return err
 	}
 	done := info.Size()
-	response, end, err := get(ctx, f.URL, done)
+	response, end, err := d.pace().get(ctx, f.URL, done)
 	if err != nil {
 		return err
 	}
@@ -139,11 +168,14 @@ func (d Downloader) fetch(ctx context.Context, f File, partial string) error {
 }
 
 // get requests a file from an offset. The returned function ends the request.
-// A request that gets nothing for long is ended too.
-func get(ctx context.Context, address string, from int64) (*http.Response, func(), error) {
+// A request that gets too little is ended too.
+func (p pace) get(ctx context.Context, address string, from int64) (*http.Response, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	watchdog := time.AfterFunc(stall, func() { cancel(fmt.Errorf("the server sent nothing for %s", stall)) })
-	end := func() { watchdog.Stop(); cancel(nil) }
+	body := &watched{ctx: ctx, pace: p}
+	body.watchdog = time.AfterFunc(p.interval, func() {
+		cancel(fmt.Errorf("the server sent %s in %s", tooLittle(p.bytes), p.interval))
+	})
+	end := func() { body.watchdog.Stop(); cancel(nil) }
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		end()
@@ -168,7 +200,7 @@ func get(ctx context.Context, address string, from int64) (*http.Response, func(
 		end()
 		return nil, nil, err
 	}
-	response.Body = &watched{ReadCloser: response.Body, ctx: ctx, watchdog: watchdog}
+	body.ReadCloser, response.Body = response.Body, body
 	return response, func() { end(); _ = response.Body.Close() }, nil
 }
 
@@ -188,12 +220,15 @@ type watched struct {
 	io.ReadCloser
 	ctx      context.Context
 	watchdog *time.Timer
+	pace     pace
+	received int // since the watchdog was last reset
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
-	if n > 0 {
-		w.watchdog.Reset(stall)
+	if w.received += n; w.received >= w.pace.bytes {
+		w.received = 0
+		w.watchdog.Reset(w.pace.interval)
 	}
 	if err != nil && w.ctx.Err() != nil {
 		err = context.Cause(w.ctx)
@@ -224,7 +259,7 @@ func verify(f File, file, want string) error {
 		return fmt.Errorf("verify %s: %w", f.URL, err)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
-		return fmt.Errorf("verify %s: its SHA-256 is %s, but %s says %s: the download was removed, try again", f.URL, got, f.Sums, want)
+		return fmt.Errorf("verify %s: its SHA-256 is %s, but %s says %s: the download was removed", f.URL, got, f.Sums, want)
 	}
 	return nil
 }

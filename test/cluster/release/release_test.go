@@ -183,7 +183,7 @@ func TestTruncatedFileNeverComplete(t *testing.T) {
 	f := h.kubectl(t)
 	h.serve = cut(20_000)
 	require.ErrorContains(t, d.Download(t.Context(), f, dir), "download "+f.URL+": unexpected EOF")
-	require.Len(t, h.ranges, attempts)
+	require.Len(t, h.ranges, patient.attempts)
 	requireEmpty(t, dir)
 
 	// The file on the host is truncated itself: its length is right and its sum wrong.

@@ -93,6 +93,9 @@ func LaunchProgram(c *cluster.Cluster, binary string, arguments ...string) (*Pro
 	return p, nil
 }
 
+// Arguments are those that it was started with.
+func (p *Process) Arguments() []string { return slices.Clone(p.command.Args[1:]) }
+
 // WaitReady waits until the sidecar reports that it is ready.
 func (p *Process) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)

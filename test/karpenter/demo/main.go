@@ -14,10 +14,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	_, err := show.Clear(ctx)
-	if err == nil {
-		err = play(ctx)
-	}
+	err := play(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -26,10 +23,16 @@ func main() {
 }
 
 func play(ctx context.Context) error {
-	s := &story{}
-	err := show.Play(ctx, s.compile, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty)
-	if err == nil {
-		s.sayWhatIsNext()
+	unlock, err := show.Lock(ctx, os.Stdout)
+	if err != nil {
+		return err
 	}
-	return err
+	defer unlock()
+	s := &story{}
+	return show.Play{
+		Name:    show.Name(),
+		Command: "make demo-karpenter",
+		Acts:    []func(context.Context) error{s.compile, s.startCluster, s.startSidecar, s.startKarpenter, s.closeLoop, s.runFifty, s.sayWhatIsNext},
+		Running: s.running,
+	}.Run(ctx, os.Stdout)
 }

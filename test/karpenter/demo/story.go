@@ -152,17 +152,9 @@ func (s *story) await(ctx context.Context, step timeline.Step, name string) (tim
 	return s.timeline.Await(ctx, step, name)
 }
 
-func (s *story) sayWhatIsNext() {
+func (s *story) sayWhatIsNext(context.Context) error {
 	show.Chapter(os.Stdout, "It is yours")
-	fmt.Printf(`Everything keeps running. The page with all devices, live:
-
-    %s/
-
-To use kubectl and kwok-dractl, paste this into your shell:
-
-  export KUBECONFIG=%s
-  export PATH=%s:$PATH
-
+	fmt.Printf(`Everything keeps running. %s
 Look around:
 
   kubectl get nodepools,nodeclaims,nodes
@@ -173,5 +165,10 @@ Look around:
 To remove all of it:
 
   make demo-down
-`, s.sidecar.URL, s.cluster.Kubeconfig(), s.path, filepath.Join(s.cluster.Logs(), karpenter.Component+".log"))
+`, s.running().Access(), filepath.Join(s.cluster.Logs(), karpenter.Component+".log"))
+	return nil
+}
+
+func (s *story) running() *show.Running {
+	return show.NewRunning("make demo-karpenter", s.cluster, s.path, s.sidecar)
 }

@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,30 +16,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
 
-// TestDemo plays the demo, and then does what its last words say.
+// TestDemo plays the demo, looks for it again, and then does what its last words say.
 func TestDemo(t *testing.T) {
-	var out bytes.Buffer
-	s := &story{out: &out}
+	name := "demo-t-" + strings.ToLower(rand.Text()[:6])
 	t.Cleanup(func() {
-		if s.world != nil {
-			require.NoError(t, s.world.Cluster.Stop())
-		}
+		_, err := cluster.Down(context.Background(), name)
+		require.NoError(t, err)
 	})
-	for _, act := range s.acts() {
-		require.NoError(t, act(t.Context()), "%s", &out)
-	}
+	var out bytes.Buffer
+	s := &story{options: world.Options{Name: name}, out: &out}
+	play := show.Play{Name: name, Command: show.Command, Acts: s.acts(), Running: s.running}
+	require.NoError(t, play.Run(t.Context(), &out), "%s", &out)
+	requireFoundAgain(t, s, play)
 	device, err := s.world.ToBreak(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 12, device.Free)
 	require.Equal(t, []string{"h100-0", "h100-1"}, device.Nodes)
-	words := lastWords(s.world, device)
+	words := lastWords(s.world, s.running().Access(), device)
 	require.True(t, strings.HasSuffix(out.String(), words), "%s", &out)
 	require.Contains(t, words, device.Pod)
-	requirePage(t, s.world.Page)
+	requirePage(t, s.running().Page)
 
 	lines := commands(words)
 	require.Equal(t, "make demo-down", lines[len(lines)-1])
@@ -50,6 +56,43 @@ func TestDemo(t *testing.T) {
 		moved, err := s.world.ToBreak(t.Context())
 		return err == nil && moved.Pod != device.Pod
 	}, 2*time.Minute, 100*time.Millisecond)
+
+	// A demo that was never complete has nothing of its user's.
+	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(s.world.Cluster.Kubeconfig()), "demo.json")))
+	play.Acts = []func(context.Context) error{func(context.Context) error { return errPlayed }}
+	out.Reset()
+	require.ErrorIs(t, play.Run(t.Context(), &out), errPlayed)
+	require.Equal(t, "Removed a demo whose start was interrupted.\n", out.String())
+}
+
+var errPlayed = errors.New("it is played again")
+
+// requireFoundAgain requires that a demo that runs is shown instead of played, with
+// what its user made in it, even where parts of it have ended.
+func requireFoundAgain(t *testing.T, s *story, play show.Play) {
+	t.Helper()
+	_, err := s.world.Cluster.Kubectl(t.Context(), "create", "configmap", "of-a-user")
+	require.NoError(t, err)
+	play.Acts = []func(context.Context) error{func(context.Context) error { return errPlayed }}
+	again := func() string {
+		var out bytes.Buffer
+		require.NoError(t, play.Run(t.Context(), &out))
+		require.Contains(t, out.String(), s.running().Access())
+		requirePage(t, s.running().Page)
+		_, err := s.world.Cluster.Kubectl(t.Context(), "get", "configmap", "of-a-user")
+		require.NoError(t, err)
+		return out.String()
+	}
+	require.True(t, strings.HasPrefix(again(), "The demo runs already (Kubernetes "))
+
+	require.NoError(t, s.world.Sidecar.Kill())
+	require.NoError(t, s.world.Cluster.StopComponent(t.Context(), cluster.APIServer))
+	healed := again()
+	require.Contains(t, healed, "again, with all that is in it")
+	require.Contains(t, healed, "Starting kwok-dra again ...")
+
+	play.Command = "make demo-other"
+	require.Contains(t, again(), "The demo of make demo runs already")
 }
 
 // requirePage requires that the page is where the last words say.

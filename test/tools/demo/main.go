@@ -10,18 +10,17 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/show"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
 
 func main() {
 	down := flag.Bool("down", false, "remove what an earlier run has left running")
+	afresh := flag.Bool("new", false, "remove what an earlier run has left running, and start afresh")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := clean(ctx, *down)
-	if err == nil && !*down {
-		err = play(ctx)
-	}
+	err := run(ctx, *down, *afresh)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -29,16 +28,22 @@ func main() {
 	}
 }
 
-// clean removes the cluster of an earlier run, and kwok-dra with it.
-func clean(ctx context.Context, tell bool) error {
-	existed, err := show.Clear(ctx)
-	if tell && err == nil {
-		fmt.Println(map[bool]string{true: "The demo is removed.", false: "There is no demo to remove."}[existed])
+func run(ctx context.Context, down, afresh bool) error {
+	unlock, err := show.Lock(ctx, os.Stdout)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-func play(ctx context.Context) error {
+	defer unlock()
+	if down || afresh {
+		existed, err := cluster.Down(ctx, show.Name())
+		if err != nil {
+			return err
+		}
+		if down {
+			fmt.Println(map[bool]string{true: "The demo is removed.", false: "There is no demo to remove."}[existed])
+			return nil
+		}
+	}
 	s := &story{options: world.Options{Name: show.Name(), Output: os.Stdout}, out: os.Stdout}
-	return show.Play(ctx, s.acts()...)
+	return show.Play{Name: show.Name(), Command: show.Command, Acts: s.acts(), Running: s.running}.Run(ctx, os.Stdout)
 }

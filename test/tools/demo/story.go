@@ -38,8 +38,8 @@ func (s *story) start(ctx context.Context) (err error) {
 
 func (s *story) addNodes(ctx context.Context) error {
 	show.Chapter(s.out, "Four fake nodes, and what devices they have")
-	fmt.Fprint(s.out, "A node's DRA driver registers 1 to 5 seconds after its node is Ready; then kwok-dra publishes the devices.\n\n")
-	if err := s.world.AddNodes(ctx); err != nil {
+	fmt.Fprint(s.out, "A node's DRA driver registers some seconds after its node is Ready; then kwok-dra publishes the devices.\n\n")
+	if err := s.world.AwaitNodes(ctx); err != nil {
 		return err
 	}
 	return s.run(ctx, "kubectl get nodes -L node.kubernetes.io/instance-type", "kubectl get resourceslices")
@@ -50,7 +50,11 @@ func (s *story) runPods(ctx context.Context) error {
 	if err := s.world.RunPods(ctx); err != nil {
 		return err
 	}
-	return s.run(ctx, "kubectl get pods,resourceclaims", "kwok-dractl status")
+	lines := []string{"kubectl get pods,resourceclaims", "kwok-dractl status"}
+	if s.world.ShowsContainers {
+		lines = append(lines, "kubectl exec deployment/training -- nvidia-smi -L")
+	}
+	return s.run(ctx, lines...)
 }
 
 func (s *story) end(ctx context.Context) error {
@@ -59,8 +63,12 @@ func (s *story) end(ctx context.Context) error {
 		return err
 	}
 	show.Chapter(s.out, "It is yours")
-	fmt.Fprint(s.out, lastWords(s.world, device))
+	fmt.Fprint(s.out, lastWords(s.world, s.running().Access(), device))
 	return nil
+}
+
+func (s *story) running() *show.Running {
+	return show.NewRunning(show.Command, s.world.Cluster, s.world.Path, s.world.Sidecar)
 }
 
 // run runs commands before the eyes of the reader.

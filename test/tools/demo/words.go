@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
@@ -10,22 +9,23 @@ import (
 
 // lastWords tell the reader what to do with the demo. Each line that is indented
 // is a command.
-func lastWords(w *world.World, device *world.Break) string {
-	return fmt.Sprintf(`Everything keeps running. The page with all devices, live:
+func lastWords(w *world.World, access string, device *world.Break) string {
+	containers := ""
+	if w.ShowsContainers {
+		containers = `Look into a container. None runs on a fake node, but kwok shows what it would be given:
 
-    %s
+  kubectl logs deployment/training
+  kubectl exec deployment/training -- nvidia-smi
 
-To use kubectl and kwok-dractl, paste this into your shell:
-
-  export KUBECONFIG=%s
-  export PATH=%s:$PATH
-
+`
+	}
+	return fmt.Sprintf(`Everything keeps running. %s
 See the devices, and which Pods have them:
 
   kwok-dractl status
   kwok-dractl status node %s
 
-Break %s of %s, which Pod %s has:
+%sBreak %s of %s, which Pod %s has:
 
   %s
 
@@ -41,26 +41,15 @@ Repair the device:
 
 kwok-dra logs to %s
 
-To remove all of it:
+"make demo" shows again where all of it is, "make demo-new" starts afresh. To remove it:
 
   make demo-down
 `,
-		w.Page, quote(w.Cluster.Kubeconfig()), quote(w.Path), device.Node,
-		device.Device, device.Node, device.Pod, device.Taint(), free(device), device.Node, device.Repair(), w.Log)
+		access, device.Node, containers,
+		device.Device, device.Node, device.Pod, device.Taint(), free(device), device.Node, device.Repair(), w.Sidecar.Log)
 }
 
 // free says what the replacement of a Pod can get.
 func free(device *world.Break) string {
 	return fmt.Sprintf("%d free GPUs of the same kind, on %s", device.Free, strings.Join(device.Nodes, " or "))
-}
-
-// plain is a path that shells take as it is.
-var plain = regexp.MustCompile(`^[\w/.+@-]+$`)
-
-// quote makes a path one word of shell.
-func quote(path string) string {
-	if plain.MatchString(path) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -2,9 +2,6 @@ package main
 
 import (
 	"strings"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // commands are those of the last words.
@@ -16,15 +13,4 @@ func commands(words string) []string {
 		}
 	}
 	return found
-}
-
-func TestQuote(t *testing.T) {
-	for path, want := range map[string]string{
-		"/home/a/.cache/kwok-dra": "/home/a/.cache/kwok-dra",
-		"/home/a b":               "'/home/a b'",
-		"/home/it's":              `'/home/it'\''s'`,
-		"/home/$x":                "'/home/$x'",
-	} {
-		require.Equal(t, want, quote(path))
-	}
 }

@@ -19,12 +19,12 @@ import (
 )
 
 const usage = `Runs real Kubernetes clusters with kwok's fake nodes on this machine, without
-root or containers. The programs are built from Go modules once, which takes
-minutes, or downloaded.
+root or containers. The programs are downloaded once, or compiled from Go modules,
+which takes minutes.
 
 Usage: cluster COMMAND [flags]
 
-  build        build what is not built yet and print where the programs are
+  build        download or compile what is missing and print where the programs are
   up           start a cluster, which keeps running until "down"
   down         stop a cluster and remove everything that belongs to it
   run          run one more program until "down": run [flags] PROGRAM [ARGUMENTS],
@@ -53,10 +53,12 @@ Environment:
 
   KUBERNETES_VERSION   1.34, 1.35, 1.36 (default), 1.37 or a release such as 1.36.3
   KWOK_VERSION         release of kwok (default 0.8.0)
-  RELEASE_BINARIES     1 downloads the official release binaries, verified, instead
-                       of building them, from where kwokctl's variables
-                       KWOK_KUBE_BINARY_PREFIX, KWOK_ETCD_BINARY_PREFIX and
-                       KWOK_BINARY_PREFIX say
+  RELEASE_BINARIES     0 compiles the programs, 1 downloads the official release
+                       binaries, verified; without it they are downloaded where
+                       their servers answer within three seconds, and compiled
+                       where not. Other places to download from are named by
+                       kwokctl's variables KWOK_KUBE_BINARY_PREFIX,
+                       KWOK_ETCD_BINARY_PREFIX and KWOK_BINARY_PREFIX
   KWOK_DRA_CACHE       where programs and clusters are kept (default: kwok-dra in
                        the user's cache directory)
 `

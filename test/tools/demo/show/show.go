@@ -16,27 +16,51 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// Clear removes what an earlier demo of this checkout has left running, and
-// reports whether there was one.
-func Clear(ctx context.Context) (bool, error) {
-	return cluster.Down(ctx, Name())
+// Command starts the demo; there are others.
+const Command = "make demo"
+
+// Lock keeps others from starting or removing a demo of this checkout.
+func Lock(ctx context.Context, out io.Writer) (unlock func(), err error) {
+	return cluster.Lock(ctx, Name(), func() {
+		fmt.Fprintln(out, "Waiting for another process that starts or removes the demo ...")
+	})
 }
 
-// Play plays the acts of a demo. When one fails or is interrupted, nothing is
-// left.
-func Play(ctx context.Context, acts ...func(context.Context) error) (err error) {
+// A Play is a demo to be played.
+type Play struct {
+	// Name is that of its cluster.
+	Name string
+	// Command is what starts it.
+	Command string
+	// Acts are played one after the other.
+	Acts []func(context.Context) error
+	// Running is what the acts have left.
+	Running func() *Running
+}
+
+// Run plays a demo, or tells about the one that runs. When an act fails or is
+// interrupted, nothing is left. The caller has the lock.
+func (p Play) Run(ctx context.Context, out io.Writer) (err error) {
+	running, err := find(ctx, p.Name, out)
+	if err != nil {
+		return fmt.Errorf("%w\nmake demo-new removes the demo that is there, and starts afresh", err)
+	}
+	if running != nil {
+		fmt.Fprint(out, running.again(p.Command))
+		return nil
+	}
 	defer func() {
 		if err != nil {
-			_, downErr := Clear(context.WithoutCancel(ctx))
+			_, downErr := cluster.Down(context.WithoutCancel(ctx), p.Name)
 			err = errors.Join(err, downErr)
 		}
 	}()
-	for _, act := range acts {
+	for _, act := range p.Acts {
 		if err := act(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.Running().save()
 }
 
 // Chapter begins a part of the story.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
@@ -14,35 +15,47 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// install brings kwok-dra into a cluster that has nothing but Kubernetes and kwok.
-func install(ctx context.Context, c *cluster.Cluster, port int) (*World, error) {
+// install brings kwok-dra and nodes into a cluster that has nothing but Kubernetes
+// and kwok. The nodes get ready while the rest starts.
+func install(ctx context.Context, c *cluster.Cluster, showsContainers bool, port int) (*World, error) {
 	path, err := Programs(c)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Cluster: c, Path: path}
+	w := &World{Cluster: c, Path: path, ShowsContainers: showsContainers}
 	if w.client, err = admin.NewClient(c.Kubeconfig()); err != nil {
 		return nil, err
 	}
-	if err := w.applyDefinitions(ctx); err != nil {
+	var kubeconfig string
+	all, allCtx := errgroup.WithContext(ctx)
+	all.Go(func() error { return w.applyDefinitions(allCtx) })
+	all.Go(func() (err error) {
+		kubeconfig, err = sidecar.ServiceAccount(allCtx, c)
+		return err
+	})
+	if err := all.Wait(); err != nil {
 		return nil, err
 	}
-	process, err := w.startSidecar(ctx, port)
-	if err != nil {
-		return nil, err
-	}
-	w.Page, w.Log = process.URL+"/", process.Log
+	all, allCtx = errgroup.WithContext(ctx)
+	all.Go(func() (err error) {
+		w.Sidecar, err = w.startSidecar(allCtx, kubeconfig, port)
+		return err
+	})
+	all.Go(func() error { return w.apply(allCtx, "templates.yaml") })
 	// The drivers of the nodes register and crash by the Stages of stages/node.
-	general := filepath.Join(sidecar.Root(), "stages", "node", "general", configuration)
-	_, err = c.Kubectl(ctx, "apply", "-f", general)
-	return w, err
+	all.Go(func() error {
+		_, err := c.Kubectl(allCtx, "apply", "-f", filepath.Join(sidecar.Root(), "stages", "node", "general", configuration))
+		return err
+	})
+	return w, all.Wait()
 }
 
 // configuration is a file beside Stages that is for kwok-dra and not for kwok.
 const configuration = "kwok-dra-configuration.yaml"
 
-// applyDefinitions applies the definitions of kwok-dra's custom resources, and
-// Stages: kwok's own, and for nodes and Pods those of the project.
+// applyDefinitions applies the definitions of kwok-dra's custom resources, Stages
+// (kwok's own, and for nodes and Pods those of the project), and the nodes that
+// these play.
 func (w *World) applyDefinitions(ctx context.Context) error {
 	kwok, err := sidecar.ModuleDir(ctx, "sigs.k8s.io/kwok")
 	if err != nil {
@@ -61,6 +74,11 @@ func (w *World) applyDefinitions(ctx context.Context) error {
 		}
 		files = append(files, slices.DeleteFunc(found, isNoObject)...)
 	}
+	if w.ShowsContainers {
+		for _, file := range []string{"role.yaml", "role_binding.yaml"} {
+			files = append(files, filepath.Join(sidecar.Root(), "kustomize", "container-view", file))
+		}
+	}
 	arguments := []string{"apply"}
 	for _, file := range files {
 		arguments = append(arguments, "-f", file)
@@ -70,6 +88,9 @@ func (w *World) applyDefinitions(ctx context.Context) error {
 	}
 	// As in kustomize/kwok-general.
 	if _, err := w.Cluster.Kubectl(ctx, "patch", "stage", "node-initialize", "--type=merge", "--patch", `{"spec":{"immediateNextStage":true}}`); err != nil {
+		return err
+	}
+	if err := w.apply(ctx, "nodes.yaml"); err != nil {
 		return err
 	}
 	return w.Cluster.AwaitDefinitions(ctx)
@@ -83,12 +104,12 @@ func isNoObject(file string) bool {
 
 // startSidecar starts kwok-dra with the rights and options that it has where it is
 // installed. If the port is taken in the meantime, it gets any.
-func (w *World) startSidecar(ctx context.Context, port int) (*sidecar.Process, error) {
-	kubeconfig, err := sidecar.ServiceAccount(ctx, w.Cluster)
-	if err != nil {
-		return nil, err
+func (w *World) startSidecar(ctx context.Context, kubeconfig string, port int) (*sidecar.Process, error) {
+	arguments := []string{"--kubeconfig", kubeconfig, "--enable-crds", "--config-map", "kube-system/kwok-dra"}
+	if w.ShowsContainers {
+		arguments = append(arguments, "--container-view", w.Cluster.ContainerView())
 	}
-	arguments := []string{"--kubeconfig", kubeconfig, "--enable-crds", "--config-map", "kube-system/kwok-dra", "--server-address"}
+	arguments = append(arguments, "--server-address")
 	process, err := sidecar.Start(ctx, w.Cluster, append(arguments, address(port))...)
 	if err != nil && port != anyPort {
 		process, err = sidecar.Start(ctx, w.Cluster, append(arguments, address(anyPort))...)
@@ -99,25 +120,38 @@ func (w *World) startSidecar(ctx context.Context, port int) (*sidecar.Process, e
 // patience bounds the wait for what takes seconds.
 const patience = 2 * time.Minute
 
-// awaitPools waits until each node has a slice.
-func (w *World) awaitPools(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+// AwaitNodes returns when the devices of all nodes are published.
+func (w *World) AwaitNodes(ctx context.Context) error {
+	err := await(ctx, "wait for the slices of all nodes", func() (bool, error) {
 		nodes, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("list nodes: %w", err)
+			return false, fmt.Errorf("list nodes: %w", err)
 		}
 		published, err := w.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("list slices: %w", err)
+			return false, fmt.Errorf("list slices: %w", err)
 		}
-		if len(published.Items) == len(nodes.Items) {
-			return nil
+		return len(published.Items) == len(nodes.Items), nil
+	})
+	if err != nil {
+		return err
+	}
+	// Only the start is in a hurry: a driver that crashes later takes its time.
+	_, err = w.Cluster.Kubectl(ctx, "annotate", "nodes", "--all", "node-dra-plugin-register.stage.kwok.x-k8s.io/delay-")
+	return err
+}
+
+// await returns when done says so or fails.
+func await(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the slices of %d nodes, there are %d: %w", len(nodes.Items), len(published.Items), ctx.Err())
+			return fmt.Errorf("%s: %w", what, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

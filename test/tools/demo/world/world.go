@@ -32,10 +32,11 @@ type World struct {
 	// Path is a directory for $PATH. It has kubectl, kube-scheduler, kwok-dra,
 	// kwok-dractl, and the latter as a plugin of kubectl.
 	Path string
-	// Page is the URL of kwok-dra's page.
-	Page string
-	// Log is the path of kwok-dra's log.
-	Log string
+	// Sidecar is kwok-dra, whose URL has the page.
+	Sidecar *sidecar.Process
+	// ShowsContainers says that kubectl logs and kubectl exec show the devices of a
+	// container, for which older releases of kwok lack the kinds.
+	ShowsContainers bool
 
 	client kubernetes.Interface
 }
@@ -50,8 +51,8 @@ type Options struct {
 	Output io.Writer
 }
 
-// Start starts a World that has no nodes yet. kwok-dra's page has its usual port
-// where that is free.
+// Start starts a World, whose nodes get ready meanwhile: AwaitNodes. kwok-dra's page
+// has its usual port where that is free.
 func Start(ctx context.Context, o Options) (*World, error) {
 	options, err := clusterOptions()
 	if err != nil {
@@ -62,7 +63,7 @@ func Start(ctx context.Context, o Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := install(ctx, c, preferredPort())
+	w, err := install(ctx, c, options.ContainerView, preferredPort())
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -85,11 +86,11 @@ func ForTest(t testing.TB) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := install(t.Context(), cluster.ForTest(t, options), anyPort)
+	w, err := install(t.Context(), cluster.ForTest(t, options), options.ContainerView, anyPort)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.AddNodes(t.Context()); err != nil {
+	if err := w.AwaitNodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.RunPods(t.Context()); err != nil {
@@ -99,13 +100,14 @@ func ForTest(t testing.TB) *World {
 }
 
 // clusterOptions are those of a cluster whose kwok reads its Stages from the
-// cluster, and whose devices can be tainted.
+// cluster and shows containers, and whose devices can be tainted.
 func clusterOptions() (cluster.Options, error) {
 	o := cluster.Options{EnableCRDs: []string{"Stage"}}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {
 		return o, err
 	}
+	o.ContainerView = !strings.HasPrefix(versions.Kwok, "v0.6.") && !strings.HasPrefix(versions.Kwok, "v0.7.")
 	if strings.HasPrefix(versions.Kubernetes, "v1.34.") || strings.HasPrefix(versions.Kubernetes, "v1.35.") {
 		o.FeatureGates = map[string]bool{"DRADeviceTaints": true} // later releases have it by default
 		o.RuntimeConfig = map[string]bool{"resource.k8s.io/v1alpha3": true}
@@ -113,24 +115,24 @@ func clusterOptions() (cluster.Options, error) {
 	return o, nil
 }
 
-// AddNodes creates two nodes with H100s and two with T4s, and returns when their
-// devices are published.
-func (w *World) AddNodes(ctx context.Context) error {
-	if err := w.apply(ctx, "templates.yaml", "nodes.yaml"); err != nil {
-		return err
-	}
-	return w.awaitPools(ctx)
-}
-
 // RunPods creates a Deployment whose Pods claim an H100 each, and returns when
-// they run.
+// they run and show their devices.
 func (w *World) RunPods(ctx context.Context) error {
 	if err := w.apply(ctx, "workload.yaml"); err != nil {
 		return err
 	}
 	_, err := w.Cluster.Kubectl(ctx, "rollout", "status", "deployment/training", "--timeout=2m")
-	return err
+	if err != nil || !w.ShowsContainers {
+		return err
+	}
+	return await(ctx, "wait for the containers of the Deployment training", func() (bool, error) {
+		shown, err := w.Cluster.Kubectl(ctx, "get", "execs,logs", "--no-headers")
+		return strings.Count(shown, "training-") == 2*pods, err
+	})
 }
+
+// pods is how many the Deployment has.
+const pods = 4
 
 // Shell prepares a line of shell in the checkout, as a user who has followed the
 // last words of the demo has it: with kubectl and kwok-dractl, and the cluster as
