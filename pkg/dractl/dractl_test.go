@@ -121,7 +121,6 @@ func TestExitCodes(t *testing.T) {
 		"profile and copy":        {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},
 		"target and copy":         {[]string{"generate", "nvidia-h100", "--from-cluster"}, 2, "a target (nvidia-h100) excludes --from-cluster and -f"},
 		"one target of two":       {[]string{"generate", "amd-mi300x,rdma-nix"}, 2, "did you mean rdma-nic?"},
-		"targets that clash":      {[]string{"generate", "nvidia-h100,nvidia-h100-mig"}, 2, "one node cannot have all of nvidia-h100.nvidia-h100-mig"},
 		"nodes of a copy":         {[]string{"generate", "-f", examples + "nodes.yaml", "--nodes", "3"}, 2, "--nodes is for a TARGET, or a file of templates"},
 		"scale nothing":           {[]string{"scale", "--nodes", "3"}, 2, "TARGET is missing"},
 		"scale to no number":      {[]string{"scale", "nvidia-h100"}, 2, "--nodes is missing"},
@@ -203,7 +202,7 @@ func TestFormats(t *testing.T) {
 // Pod gives them, by way of a ConfigMap too.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
-	list, _, _ := run(t, "", "generate", "--list-profiles")
+	list, _, _ := run(t, "", "generate", "--list-profiles", "-o", "name")
 	for profile := range strings.FieldsSeq(list) {
 		for _, more := range [][]string{nil, {"--config-map", "kube-system/kwok-dra"}} {
 			out, told, code := run(t, "", append([]string{"generate", "--profile", profile, "--nodes", "2", "--first", "7", "--prefix", "node"}, more...)...)
