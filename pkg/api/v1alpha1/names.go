@@ -72,8 +72,8 @@ const (
 	UnprepareResources = GroupName + "/UnprepareResources"
 )
 
-// ProfileLabelPrefix begins the labels of Nodes that have the devices of several profiles. A
-// label for each of them follows it with the name of the profile, and has no value.
+// ProfileLabelPrefix is a label of Nodes with the devices of several profiles. There is one
+// for each profile, whose name follows, and it has no value.
 const ProfileLabelPrefix = "profile." + GroupName + "/"
 
 // ManagedByValue is the value of ManagedByLabel, and the name under which kwok-dra
