@@ -12,6 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/pod"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/record"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/render"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/scale"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/schedule"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/status"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/validate"
@@ -24,8 +25,8 @@ import (
 func New(name string, streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   cli.Name,
-		Short: "Check, render, generate, record, schedule and show fake devices.",
-		Long: `Check, render, generate, record, schedule and show the fake devices of kwok-dra.
+		Short: "Scale, check, render, generate, record, schedule and show fake devices.",
+		Long: `Scale, check, render, generate, record, schedule and show the fake devices of kwok-dra.
 
 Exit codes:
   0  success
@@ -57,6 +58,8 @@ Exit codes:
 
 func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 	return []*cobra.Command{
+		scale.New(streams, reach),
+		scale.NewDelete(streams, reach),
 		schedule.New(streams, reach),
 		status.New(streams, reach),
 		why.New(streams, reach),

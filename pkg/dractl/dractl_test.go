@@ -102,10 +102,10 @@ func TestExitCodes(t *testing.T) {
 		"diff without a cluster":  {[]string{"diff", "-f", examples + "templates.yaml", "--kubeconfig", "none"}, 2, "find the API server"},
 		"no kubeconfig":           {[]string{"status", "--kubeconfig", examples + "nothing.yaml"}, 2, "nothing.yaml has no cluster: set KUBECONFIG or give --kubeconfig FILE"},
 		"render an empty file":    {[]string{"render", "-f", examples + "nothing.yaml", "--nodes", examples + "nodes.yaml"}, 2, "there is no ResourcePoolTemplate in " + examples + "nothing.yaml"},
-		"profile as an argument":  {[]string{"generate", "nvidia-h100"}, 2, "use --profile nvidia-h100, or -f for a file"},
+		"profile as an argument":  {[]string{"generate", "nvidia-h100"}, 0, ""},
 		"fewer than no nodes":     {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "-3"}, 2, "parse --nodes -3: must not be negative"},
 		"no prefix of nodes":      {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "1", "--prefix", "Foo_Bar"}, 2, `parse --prefix "Foo_Bar": must begin the names of nodes`},
-		"driver of a profile":     {[]string{"generate", "--profile", "nvidia-h100", "--driver", "gpu.nvidia.com"}, 2, "give it with --from-cluster or -f, not with --profile"},
+		"driver of a profile":     {[]string{"generate", "--profile", "nvidia-h100", "--driver", "gpu.nvidia.com"}, 2, "give it with --from-cluster or -f, not with a target"},
 		"no such template":        {[]string{"schedule", "-f", examples + "templates.yaml", "--nodes", "h100=2", "-f", examples + "pods.yaml"}, 2, "did you mean example-h100?"},
 		"check no driver":         {[]string{"check-driver"}, 2, "COMMAND is missing: kwok-dractl check-driver [flags] -- COMMAND [ARG...]"},
 		"check what is not there": {[]string{"check-driver", "--", "./none"}, 2, "find COMMAND"},
@@ -117,8 +117,17 @@ func TestExitCodes(t *testing.T) {
 		"a Pod of all namespaces": {[]string{"why", "p", "-A"}, 2, "-A lists the Pods of all namespaces: give a POD, with its namespace as -n, or -A"},
 		"two Pods":                {[]string{"why", "p", "q"}, 2, `unexpected argument "q": give one POD`},
 		"no such profile":         {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
-		"generate nothing":        {[]string{"generate"}, 2, "give --profile NAME, --from-cluster or -f FILE"},
+		"generate nothing":        {[]string{"generate"}, 2, "give a TARGET, --from-cluster or -f FILE"},
 		"profile and copy":        {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},
+		"target and copy":         {[]string{"generate", "nvidia-h100", "--from-cluster"}, 2, "a target (nvidia-h100) excludes --from-cluster and -f"},
+		"one target of two":       {[]string{"generate", "amd-mi300x,rdma-nix"}, 2, "did you mean rdma-nic?"},
+		"nodes of a copy":         {[]string{"generate", "-f", examples + "nodes.yaml", "--nodes", "3"}, 2, "--nodes is for a TARGET, or a file of templates"},
+		"scale nothing":           {[]string{"scale", "--nodes", "3"}, 2, "TARGET is missing"},
+		"scale to no number":      {[]string{"scale", "nvidia-h100"}, 2, "--nodes is missing"},
+		"scale below nothing":     {[]string{"scale", "nvidia-h100", "--nodes", "-1"}, 2, "parse --nodes -1: must not be negative"},
+		"scale two targets":       {[]string{"scale", "nvidia-h100", "rdma-nic", "--nodes", "1"}, 2, "join targets of one node by commas: nvidia-h100,rdma-nic"},
+		"delete nothing":          {[]string{"delete"}, 2, "TARGET is missing"},
+		"delete one and all":      {[]string{"delete", "nvidia-h100", "--all"}, 2, "--all deletes all fleets: give it or nvidia-h100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,7 +202,7 @@ func TestFormats(t *testing.T) {
 // Pod gives them, by way of a ConfigMap too.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
-	list, _, _ := run(t, "", "generate", "--list-profiles")
+	list, _, _ := run(t, "", "generate", "--list-profiles", "-o", "name")
 	for profile := range strings.FieldsSeq(list) {
 		for _, more := range [][]string{nil, {"--config-map", "kube-system/kwok-dra"}} {
 			out, told, code := run(t, "", append([]string{"generate", "--profile", profile, "--nodes", "2", "--first", "7", "--prefix", "node"}, more...)...)

@@ -18,6 +18,14 @@ const (
 	// devices the node has.
 	ProfileLabel = GroupName + "/profile"
 
+	// ScaleLabel is a label of what `kwok-dractl scale` and `generate` make. Its value on
+	// Nodes is the target; DeviceClasses and templates, which targets share, have an empty one.
+	ScaleLabel = GroupName + "/scale"
+
+	// ScaleUsesAnnotation is an annotation of Nodes with the label `scale`. It names the
+	// templates and DeviceClasses that the Node uses, which are kept while it is there.
+	ScaleUsesAnnotation = GroupName + "/scale-uses"
+
 	// DeviceTaintsAnnotation is an annotation of Nodes. It taints devices:
 	// `[driver/]device:key[=value]:effect`, separated by commas.
 	DeviceTaintsAnnotation = GroupName + "/device-taints"
@@ -63,6 +71,10 @@ const (
 	// again after 10 s.
 	UnprepareResources = GroupName + "/UnprepareResources"
 )
+
+// ProfileLabelPrefix is a label of Nodes with the devices of several profiles. There is one
+// for each profile, whose name follows, and it has no value.
+const ProfileLabelPrefix = "profile." + GroupName + "/"
 
 // ManagedByValue is the value of ManagedByLabel, and the name under which kwok-dra
 // shows in events and user agents.

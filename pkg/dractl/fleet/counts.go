@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
@@ -124,6 +125,23 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 // devices: as in all commands.
 func UID(name string) types.UID {
 	return types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+name)).String())
+}
+
+// LabelFor gives the node the labels with which the template selects it: those of the first
+// term with which the others still select it. It reports whether there is one.
+func LabelFor(node *corev1.Node, template *devices.Template, others []*devices.Template) bool {
+	if template.Selects(node) {
+		return true
+	}
+	for i := range template.NodeSelector.NodeSelectorTerms {
+		labelled := node.DeepCopy()
+		label(labelled, &template.NodeSelector.NodeSelectorTerms[i])
+		if template.Selects(labelled) && !slices.ContainsFunc(others, func(other *devices.Template) bool { return !other.Selects(labelled) }) {
+			node.Labels = labelled.Labels
+			return true
+		}
+	}
+	return false
 }
 
 func label(node *corev1.Node, term *corev1.NodeSelectorTerm) {

@@ -96,5 +96,5 @@ func (c *command) keys(ctx context.Context, namespace, name string) (map[string]
 // tellAlone tells that the ConfigMap has no keys but the new ones.
 func (c *command) tellAlone(why any) {
 	c.streams.Tell("ConfigMap %s is printed without the keys that it may have in the cluster (%v): apply it with --field-manager=kwok-dra-%s, or kubectl may remove them\n",
-		c.configMap, why, cmp.Or(c.profile, "copy"))
+		c.configMap, why, cmp.Or(c.manager, "copy"))
 }

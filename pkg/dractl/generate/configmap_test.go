@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
 )
 
 // TestConfigMapKeepsKeys: the ConfigMap has the keys that are in the cluster; where
@@ -82,7 +83,7 @@ func TestConfigMapKeepsKeys(t *testing.T) {
 
 func mustRead(t *testing.T, profile string) []byte {
 	t.Helper()
-	read, err := readProfile(profile)
+	read, err := target.Read(cli.Streams{}, []string{profile}, &target.Known{})
 	require.NoError(t, err)
-	return read.templates
+	return []byte(templatesOf(t, read))
 }

@@ -20,12 +20,13 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-func (c *command) copy(ctx context.Context) error {
-	read, err := c.read(ctx)
+func (c *command) copy(ctx context.Context, all []documents.Document) error {
+	read, err := c.read(ctx, all)
 	if err != nil {
 		return err
 	}

@@ -4,19 +4,23 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
 )
 
 // published are the slices that templates yield on nodes.
@@ -104,19 +108,30 @@ func encoded(t *testing.T, made []*resourcev1.ResourceSlice) map[string]string {
 var progress = regexp.MustCompile(`(?m)^copying pools \.\.\. \d+ s\n`)
 
 // standingProfiles are those whose devices are on their nodes without a driver's Pod.
-func standingProfiles(t *testing.T) []*profile {
+func standingProfiles(t *testing.T) []*target.Target {
 	t.Helper()
-	names, err := profileNames()
+	names, err := target.ProfileNames()
 	require.NoError(t, err)
-	var profiles []*profile
+	var profiles []*target.Target
 	for _, name := range names {
-		profile, err := readProfile(name)
+		profile, err := target.Read(cli.Streams{}, []string{name}, &target.Known{})
 		require.NoError(t, err)
-		if !bytes.Contains(profile.templates, []byte("driverPod:")) {
+		if len(profile.Pools) > 0 {
 			profiles = append(profiles, profile)
 		}
 	}
 	return profiles
+}
+
+// templatesOf prints the templates of a profile.
+func templatesOf(t *testing.T, profile *target.Target) string {
+	t.Helper()
+	var text bytes.Buffer
+	templates := slices.DeleteFunc(slices.Clone(profile.Objects), func(object *unstructured.Unstructured) bool {
+		return object.GetKind() != v1alpha1.ResourcePoolTemplateKind
+	})
+	require.NoError(t, output.Objects(&text, output.YAML, templates))
+	return text.String()
 }
 
 // TestCopyOfProfiles: a copy of nodes with the hardware of a profile publishes
@@ -127,10 +142,10 @@ func TestCopyOfProfiles(t *testing.T) {
 	require.Greater(t, len(profiles), 12)
 	for _, profile := range profiles {
 		for _, version := range []string{"1.34", "1.37"} {
-			t.Run(profile.name+" "+version, func(t *testing.T) {
+			t.Run(profile.Name+" "+version, func(t *testing.T) {
 				t.Parallel()
-				nodes := numbered(profileNodes(profile.name, profile.name, 0, 3))
-				made := published(t, version, string(profile.templates), nodes)
+				nodes := numbered(profile.Nodes(profile.Name, 0, 3))
+				made := published(t, version, templatesOf(t, profile), nodes)
 				printed, told := copyOf(t, nodes, made)
 				require.Empty(t, progress.ReplaceAllString(told, ""))
 				again := published(t, version, printed, nodesIn(t, printed, nodes))
@@ -203,7 +218,7 @@ spec:
 // TestCopyOfAllForms copies a fleet with pools of all forms.
 func TestCopyOfAllForms(t *testing.T) {
 	t.Parallel()
-	nodes := numbered(profileNodes("any", "node", 0, 6))
+	nodes := numbered((&target.Target{Name: "any"}).Nodes("node", 0, 6))
 	for i, node := range nodes {
 		node.Labels["kind"] = []string{"a", "b", "none"}[i%3]
 		node.Labels["rack"] = fmt.Sprintf("rack-%d", i)
@@ -224,7 +239,7 @@ func TestCopyOfAllForms(t *testing.T) {
 // TestCopyLeavesOutWhatIsIncomplete: the scheduler would not use it either.
 func TestCopyLeavesOutWhatIsIncomplete(t *testing.T) {
 	t.Parallel()
-	nodes := numbered(profileNodes("any", "node", 0, 1))
+	nodes := numbered((&target.Target{Name: "any"}).Nodes("node", 0, 1))
 	made := published(t, "1.37", third, nodes)
 	require.Len(t, made, 3)
 	old := made[0].DeepCopy()

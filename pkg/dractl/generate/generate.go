@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,16 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
 )
 
 type command struct {
 	streams      cli.Streams
 	reach        *cluster.Flags
-	profile      string
+	profiles     []string
 	listProfiles bool
 	nodes, first int
 	prefix       string
@@ -32,18 +35,23 @@ type command struct {
 	files        documents.Files
 	drivers      []string
 	output       output.Flag
+	// manager names the target, to tell field managers apart.
+	manager string
 }
 
 // New makes the command.
 func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
-		Use:   "generate (--profile NAME --nodes N | --from-cluster | -f FILE)",
-		Short: "Print fake nodes and their templates: from a profile, or as a copy of real nodes.",
+		Use:   "generate (TARGET --nodes N | --from-cluster | -f FILE)",
+		Short: "Print fake nodes and their templates: for a target, or as a copy of real nodes.",
 		Long: `Print fake nodes and their templates, for kubectl apply --server-side -f -.
 
-With --profile they have the hardware of a profile in the catalogue. The
-DeviceClasses of the hardware are printed too.
+With a TARGET they are what kwok-dractl scale would make for it: of a profile of the
+catalogue, of a file of your own templates, of a template in the cluster, or of
+several joined by commas. The DeviceClasses are printed too. Other fleets may use
+these, so delete what is printed with kwok-dractl delete TARGET, and not with kubectl
+delete.
 
 With --from-cluster, or from a file of Nodes and ResourceSlices, they are a copy
 of nodes with real drivers: fake nodes of the same names and labels, and templates
@@ -61,10 +69,13 @@ Templates are custom resources, which kwok-dra reads with --enable-crds. With
 --config-map they are keys of a ConfigMap, one key for each profile. The keys that
 the ConfigMap has in the cluster are printed too, so that kubectl apply keeps them.`,
 		Example: `  # A hundred nodes with eight H100 each
-  kwok-dractl generate --profile nvidia-h100 --nodes 100 | kubectl apply --server-side -f -
+  kwok-dractl generate nvidia-h100 --nodes 100 | kubectl apply --server-side -f -
 
   # The same, with the templates in the ConfigMap that kwok-dra watches
-  kwok-dractl generate --profile nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra | kubectl apply --server-side -f -
+  kwok-dractl generate nvidia-h100 --nodes 3 --config-map kube-system/kwok-dra | kubectl apply --server-side -f -
+
+  # Nodes with hardware of your own
+  kwok-dractl generate -f gpus.yaml --nodes 3
 
   # What is in the catalogue?
   kwok-dractl generate --list-profiles
@@ -72,75 +83,90 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
   # Copy real nodes into a test
   kwok-dractl generate --from-cluster > fleet.yaml
   kubectl get nodes,resourceslices -o yaml | kwok-dractl generate -f - --driver gpu.nvidia.com`,
-		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+		Args: cobra.ArbitraryArgs,
+		RunE: c.run,
 	}
 	flags := made.Flags()
-	flags.StringVar(&c.profile, "profile", "", "name of a profile of the catalogue; --list-profiles lists them")
-	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the names of the profiles and nothing else")
-	flags.IntVar(&c.nodes, "nodes", 0, "number of nodes with --profile; 0: only the template and the DeviceClasses")
+	flags.StringSliceVar(&c.profiles, "profile", nil, "name of a profile of the catalogue, as a TARGET; of several, each node has all")
+	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the profiles and nothing else; with -o name their names alone")
+	flags.IntVar(&c.nodes, "nodes", 0, "number of nodes; 0: only the templates and the DeviceClasses")
 	flags.IntVar(&c.first, "first", 0, "number of the first node")
-	flags.StringVar(&c.prefix, "prefix", "", "nodes are named PREFIX-0, PREFIX-1, and so on; default: the name of the profile")
+	flags.StringVar(&c.prefix, "prefix", "", "nodes are named PREFIX-0, PREFIX-1, and so on; default: the name of the target")
 	flags.StringVar(&c.configMap, "config-map", "", "put the templates into a ConfigMap, as NAMESPACE/NAME")
 	flags.BoolVar(&c.fromCluster, "from-cluster", false, "copy the nodes and slices of the cluster")
-	c.files.AddTo(made, "Nodes and ResourceSlices to copy")
+	c.files.AddTo(made, "Nodes and ResourceSlices to copy, or templates to make nodes for")
 	flags.StringSliceVar(&c.drivers, "driver", nil, "copy the slices of these drivers only")
 	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
 	cli.Exclusive(made, "profile", "list-profiles", "from-cluster", "filename")
 	// It fails only for a flag that does not exist.
 	_ = made.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, _ := profileNames()
+		names, _ := target.ProfileNames()
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 	return made
 }
 
-func (c *command) run(ctx context.Context) error {
-	switch {
-	case c.listProfiles:
-		names, err := profileNames()
-		if err == nil {
-			_, err = fmt.Fprintln(c.streams.Out, strings.Join(names, "\n"))
+func (c *command) run(command *cobra.Command, arguments []string) error {
+	ctx, targets := command.Context(), append(c.profiles, arguments...)
+	if c.listProfiles {
+		return c.printProfiles()
+	}
+	if len(targets) > 0 {
+		if c.fromCluster || len(c.files.Paths) > 0 {
+			return fmt.Errorf("a target (%s) excludes --from-cluster and -f: join targets by commas, such as %s,./my.yaml", strings.Join(targets, ","), targets[0])
 		}
-		return err
-	case c.profile != "":
-		return c.fromProfile(ctx)
+		of, err := target.Read(c.streams, targets, target.KnownFor(ctx, c.streams, c.reach, targets))
+		if err != nil {
+			return err
+		}
+		return c.printTarget(command, of)
 	}
 	if !c.fromCluster && len(c.files.Paths) == 0 {
-		return errors.New("nothing to generate: give --profile NAME, --from-cluster or -f FILE; --list-profiles lists the profiles")
+		return errors.New("nothing to generate: give a TARGET, --from-cluster or -f FILE; --list-profiles lists the profiles")
 	}
-	return c.copy(ctx)
-}
-
-func (c *command) fromProfile(ctx context.Context) error {
-	if err := c.checkProfile(); err != nil {
-		return err
-	}
-	read, err := readProfile(c.profile)
+	all, err := c.files.Read(c.streams)
 	if err != nil {
 		return err
 	}
-	objects, err := read.objects()
-	if err != nil {
-		return err
+	if hasTemplatesAlone(all) {
+		of, err := target.FromDocuments(c.streams, strings.Join(c.files.Paths, ", "), all)
+		if err != nil {
+			return err
+		}
+		return c.printTarget(command, of)
 	}
-	return c.print(ctx, objects, profileNodes(c.profile, cmp.Or(c.prefix, c.profile), c.first, c.nodes))
+	for _, flag := range []string{"nodes", "first", "prefix"} {
+		if command.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is for a TARGET, or a file of templates: a copy has the nodes that are copied", flag)
+		}
+	}
+	return c.copy(ctx, all)
 }
 
-// checkProfile checks the flags that go with --profile.
-func (c *command) checkProfile() error {
+// hasTemplatesAlone reports whether documents have templates, and nothing to copy.
+func hasTemplatesAlone(all []documents.Document) bool {
+	objects, _ := documents.Objects(all)
+	has := func(kind string) bool {
+		return slices.ContainsFunc(objects, func(object documents.Object) bool { return object.GetKind() == kind })
+	}
+	return has(v1alpha1.ResourcePoolTemplateKind) && !has("ResourceSlice")
+}
+
+// printTarget prints what scale would make where there is nothing.
+func (c *command) printTarget(command *cobra.Command, of *target.Target) error {
 	for flag, value := range map[string]int{"nodes": c.nodes, "first": c.first} {
 		if value < 0 {
 			return fmt.Errorf("parse --%s %d: must not be negative", flag, value)
 		}
 	}
 	if len(c.drivers) > 0 {
-		return errors.New("--driver chooses what is copied: give it with --from-cluster or -f, not with --profile")
+		return errors.New("--driver chooses what is copied: give it with --from-cluster or -f, not with a target")
 	}
 	if c.prefix != "" && len(validation.IsDNS1123Subdomain(c.prefix)) > 0 {
 		return fmt.Errorf("parse --prefix %q: must begin the names of nodes: lower-case letters, digits and inner \"-\" and \".\"", c.prefix)
 	}
-	return nil
+	c.manager = of.Prefix()
+	return c.print(command.Context(), of.Objects, of.Nodes(cmp.Or(c.prefix, of.Prefix()), c.first, c.nodes))
 }
 
 // print prints what nodes need, and the nodes.

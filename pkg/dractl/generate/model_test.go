@@ -74,10 +74,10 @@ func TestModel(t *testing.T) {
 func TestModelOfProfiles(t *testing.T) {
 	t.Parallel()
 	for _, profile := range standingProfiles(t) {
-		t.Run(profile.name, func(t *testing.T) {
+		t.Run(profile.Name, func(t *testing.T) {
 			t.Parallel()
-			nodes := numbered(profileNodes(profile.name, "node", 0, 2))
-			all := published(t, "1.37", string(profile.templates), nodes)
+			nodes := numbered(profile.Nodes("node", 0, 2))
+			all := published(t, "1.37", templatesOf(t, profile), nodes)
 			own, want := ownOf(t, nodes[0], all)
 			if len(own) == 0 {
 				t.Skip("all of its pools are shared")

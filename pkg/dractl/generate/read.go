@@ -20,15 +20,11 @@ type source struct {
 	left []leftOut
 }
 
-// read reads the nodes and the slices of the cluster, or of files.
-func (c *command) read(ctx context.Context) (*source, error) {
+// read reads the nodes and the slices of the cluster, or of documents.
+func (c *command) read(ctx context.Context, all []documents.Document) (*source, error) {
 	if c.fromCluster {
 		defer c.streams.Progress("reading the cluster", 0).Done()
 		return c.readCluster(ctx)
-	}
-	all, err := c.files.Read(c.streams)
-	if err != nil {
-		return nil, err
 	}
 	objects, err := documents.Objects(all)
 	if err != nil {

@@ -21,7 +21,7 @@ func TestExamples(t *testing.T) {
 	s := newShell(t)
 	s.must("kubectl apply --server-side -k " + sidecar.Root() + "/kustomize/crd")
 	s.must("kubectl create configmap -n kube-system kwok-dra --from-file templates.yaml")
-	s.sidecar()
+	s.sidecar("--enable-crds")
 	s.must("kubectl apply -f nodes.yaml -f classes.yaml -f cluster")
 	s.must("kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=2m pod/training-0")
 

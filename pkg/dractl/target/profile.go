@@ -1,20 +1,17 @@
-package generate
+package target
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/kustomize"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 const (
@@ -23,8 +20,8 @@ const (
 	classFile    = "deviceclass.yaml"
 )
 
-// profileNames lists the catalogue. A profile within a profile has both names.
-func profileNames() ([]string, error) {
+// ProfileNames lists the catalogue. A profile within a profile has both names.
+func ProfileNames() ([]string, error) {
 	var names []string
 	err := fs.WalkDir(kustomize.Profiles, profilesDir, func(file string, _ fs.DirEntry, err error) error {
 		if err == nil && path.Base(file) == templateFile {
@@ -37,25 +34,11 @@ func profileNames() ([]string, error) {
 	return names, err
 }
 
-// profile is one of the catalogue.
-type profile struct {
-	name      string
-	templates []byte
-	classes   []byte
-}
-
-// readProfile reads a profile of the catalogue.
-func readProfile(name string) (*profile, error) {
-	names, err := profileNames()
+// readProfile reads the DeviceClasses and the templates of a profile of the catalogue.
+func readProfile(name string) ([]documents.Document, error) {
+	names, err := ProfileNames()
 	if err != nil {
 		return nil, err
-	}
-	if !slices.Contains(names, name) {
-		hint := "list them with --list-profiles"
-		if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
-			hint = "did you mean " + nearest + "?"
-		}
-		return nil, fmt.Errorf("there is no profile %q: %s", name, hint)
 	}
 	dir := path.Join(profilesDir, name)
 	for _, outer := range names {
@@ -63,12 +46,12 @@ func readProfile(name string) (*profile, error) {
 			dir = path.Join(profilesDir, outer, inner)
 		}
 	}
-	p := &profile{name: name}
-	if p.templates, err = kustomize.Profiles.ReadFile(path.Join(dir, templateFile)); err != nil {
+	templates, err := kustomize.Profiles.ReadFile(path.Join(dir, templateFile))
+	if err != nil {
 		return nil, err
 	}
-	p.classes, err = readClasses(dir)
-	return p, err
+	classes, err := readClasses(dir)
+	return append(documents.Split(name, classes), documents.Split(name, templates)...), err
 }
 
 func exists(file string) bool {
@@ -107,15 +90,4 @@ func readClasses(dir string) ([]byte, error) {
 		}
 	}
 	return bytes.Join(slices.DeleteFunc(all, func(data []byte) bool { return len(data) == 0 }), []byte("\n---\n")), nil
-}
-
-// objects are the DeviceClasses and the templates.
-func (p *profile) objects() ([]*unstructured.Unstructured, error) {
-	all := append(documents.Split(p.name, p.classes), documents.Split(p.name, p.templates)...)
-	decoded, err := documents.Objects(all)
-	objects := make([]*unstructured.Unstructured, len(decoded))
-	for i := range decoded {
-		objects[i] = decoded[i].Unstructured
-	}
-	return objects, err
 }

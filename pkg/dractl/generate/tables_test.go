@@ -1,0 +1,19 @@
+package generate
+
+import (
+	"io"
+	"testing"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/internal/tabletest"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+)
+
+func TestTables(t *testing.T) {
+	tabletest.Golden(t, map[string]func(out io.Writer) error{
+		"printProfiles": func(out io.Writer) error {
+			c := &command{streams: cli.Streams{Out: out}, output: output.Flag{Format: output.Table}}
+			return c.printProfiles()
+		},
+	}, "amd-mi300x-auto-partition", "sriovnetwork.k8snetworkplumbingwg.io")
+}

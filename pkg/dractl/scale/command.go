@@ -1,0 +1,231 @@
+// Package scale has the commands kwok-dractl scale and delete.
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+type command struct {
+	streams cli.Streams
+	reach   *cluster.Flags
+	nodes   int
+	timeout time.Duration
+	all     bool
+}
+
+// New makes the command scale.
+func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "scale TARGET --nodes N",
+		Short: "Make, grow and shrink a fleet of fake nodes in the cluster.",
+		Long: `Make, grow and shrink a fleet of fake nodes in the cluster.
+
+TARGET says what the nodes have. It is one of these, or several joined by commas,
+of which each node has all:
+  nvidia-h100     a profile; kwok-dractl generate --list-profiles lists them
+  ./npu.yaml      a file with templates of your own, and DeviceClasses
+  npu             a template in the cluster
+
+scale makes the templates and DeviceClasses that are missing, then nodes until there
+are N, and waits until all are Ready and have their devices. Stop it with Ctrl-C; the
+same command goes on where it was.
+
+All that it makes has the label dra.kwok.x-k8s.io/scale. Nothing else is changed or
+deleted: numbers of nodes that others have made are left out, and templates and
+DeviceClasses of others are used as they are.
+
+Fewer nodes are deleted: first those without Pods, of these the highest numbers.
+Kubernetes deletes the Pods of deleted nodes within about a minute, and their
+controllers make new ones. With --nodes 0 the templates and DeviceClasses go as well,
+if no ResourceClaim, no ResourceClaimTemplate and no other fleet uses them.`,
+		Example: `  # A hundred nodes with eight H100 each
+  kwok-dractl scale nvidia-h100 --nodes 100
+
+  # Two nodes with GPUs and NICs
+  kwok-dractl scale amd-mi300x,rdma-nic --nodes 2
+
+  # Nodes with hardware of your own
+  kwok-dractl scale ./gpus.yaml --nodes 3
+
+  # All of it removed
+  kwok-dractl scale nvidia-h100 --nodes 0`,
+		Args:              oneTarget,
+		ValidArgsFunction: completeProfiles,
+		RunE:              func(command *cobra.Command, arguments []string) error { return c.scale(command, arguments[0]) },
+	}
+	made.Flags().IntVar(&c.nodes, "nodes", 0, "number of nodes; 0 removes all that was made for the target")
+	made.Flags().DurationVar(&c.timeout, "timeout", 2*time.Minute, "fail if there is no progress for so long; 0: do not wait for nodes to be Ready")
+	return made
+}
+
+// NewDelete makes the command delete.
+func NewDelete(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
+	c := &command{streams: streams, reach: reach}
+	made := &cobra.Command{
+		Use:   "delete (TARGET | --all)",
+		Short: "Delete a fleet that scale or generate made.",
+		Long: `Delete the fake nodes that kwok-dractl scale or generate made for a target, then its
+templates and DeviceClasses, if no ResourceClaim, no ResourceClaimTemplate and no
+other fleet uses them. What others made is left alone.
+
+Kubernetes deletes the Pods of deleted nodes within about a minute.`,
+		Example: `  # One fleet
+  kwok-dractl delete amd-mi300x,rdma-nic
+
+  # All fleets
+  kwok-dractl delete --all`,
+		Args: func(command *cobra.Command, arguments []string) error {
+			switch {
+			case c.all && len(arguments) > 0:
+				return fmt.Errorf("--all deletes all fleets: give it or %s", arguments[0])
+			case c.all:
+				return nil
+			}
+			return oneTarget(command, arguments)
+		},
+		ValidArgsFunction: completeProfiles,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return c.delete(command.Context(), strings.Join(arguments, ""))
+		},
+	}
+	made.Flags().BoolVar(&c.all, "all", false, "delete all that scale and generate made")
+	return made
+}
+
+func oneTarget(command *cobra.Command, arguments []string) error {
+	if len(arguments) > 1 {
+		return fmt.Errorf("unexpected argument %q: join targets of one node by commas: %s", arguments[1], strings.Join(arguments, ","))
+	}
+	return cli.OneArgument("TARGET")(command, arguments)
+}
+
+func completeProfiles(_ *cobra.Command, arguments []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(arguments) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, _ := target.ProfileNames()
+	return names, cobra.ShellCompDirectiveDefault // a file is a target, too
+}
+
+func (c *command) scale(command *cobra.Command, name string) error {
+	switch {
+	case !command.Flags().Changed("nodes"):
+		return fmt.Errorf("--nodes is missing: %s", command.UseLine())
+	case c.nodes < 0:
+		return fmt.Errorf("parse --nodes %d: must not be negative", c.nodes)
+	case c.timeout < 0:
+		return fmt.Errorf("parse --timeout %s: must not be negative", c.timeout)
+	}
+	ctx := command.Context()
+	w, err := newWorld(c.reach)
+	if err != nil {
+		return err
+	}
+	seen, known, err := w.observe(ctx, c.streams)
+	if err != nil {
+		return err
+	}
+	of, err := target.Read(c.streams, []string{name}, known)
+	if err != nil {
+		return err
+	}
+	if err := w.observeUsers(ctx, seen); err != nil {
+		return err
+	}
+	plan := target.New(of, c.nodes, seen)
+	if err := w.checkCarrier(plan, name); err != nil {
+		return err
+	}
+	if len(plan.Foreign) > 0 {
+		c.streams.Tell("left alone: nodes of others with names of this fleet: %s\n", firstFew(plan.Foreign))
+	}
+	if len(plan.Unowned) > 0 {
+		c.streams.Tell("used as they are in the cluster: templates %s\n", firstFew(plan.Unowned))
+	}
+	a := &applier{world: w, streams: c.streams, plan: plan, seen: seen, timeout: c.timeout}
+	if c.nodes == 0 {
+		return a.remove(ctx, of.Name)
+	}
+	return a.reach(ctx, of, c.nodes)
+}
+
+// checkCarrier reports a cluster without the kind of a template that the plan makes.
+func (w *world) checkCarrier(plan *target.Plan, name string) error {
+	if w.hasTemplates {
+		return nil
+	}
+	for _, object := range plan.Make {
+		if resourceOf(object) == templateResource {
+			return fmt.Errorf("make template %s: the cluster has no ResourcePoolTemplates: install kustomize/crd and give kwok-dra --enable-crds, or put the templates into its ConfigMap first: "+
+				"kwok-dractl generate %s --config-map kube-system/kwok-dra | kubectl apply --server-side -f -", object.GetName(), name)
+		}
+	}
+	return nil
+}
+
+func (c *command) delete(ctx context.Context, name string) error {
+	w, err := newWorld(c.reach)
+	if err != nil {
+		return err
+	}
+	seen, known, err := w.observe(ctx, c.streams)
+	if err != nil {
+		return err
+	}
+	if err := w.observeUsers(ctx, seen); err != nil {
+		return err
+	}
+	a := &applier{world: w, streams: c.streams, seen: seen}
+	switch {
+	case c.all:
+		a.plan, name = target.Delete("", seen), "any target"
+	case known.Uses[name] != nil:
+		a.plan = target.Delete(name, seen)
+	default:
+		of, err := target.Read(c.streams, []string{name}, known)
+		if err != nil {
+			return errors.Join(err, noFleet(name, known))
+		}
+		a.plan, name = target.New(of, 0, seen), of.Name
+	}
+	return a.remove(ctx, name)
+}
+
+// noFleet names the fleet that may be meant, if there is one.
+func noFleet(name string, known *target.Known) error {
+	var names []string
+	for fleet := range known.Uses {
+		names = append(names, fleet)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil
+	}
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return fmt.Errorf("there is a fleet %s", nearest)
+	}
+	return fmt.Errorf("the fleets are %s", firstFew(names))
+}
+
+// maxListed is how many names a message has.
+const maxListed = 5
+
+func firstFew(names []string) string {
+	if more := len(names) - maxListed; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

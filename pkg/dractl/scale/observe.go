@@ -1,0 +1,151 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
+)
+
+var (
+	nodeResource     = corev1.SchemeGroupVersion.WithResource("nodes")
+	classResource    = resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
+	templateResource = v1alpha1.GroupVersion.WithResource("resourcepooltemplates")
+)
+
+// resourceOf is the resource of an object that a plan makes or removes.
+func resourceOf(object *unstructured.Unstructured) schema.GroupVersionResource {
+	if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
+		return templateResource
+	}
+	return classResource
+}
+
+// world is the cluster.
+type world struct {
+	client   kubernetes.Interface
+	objects  dynamic.Interface
+	metadata metadata.Interface
+	// hasTemplates says that the cluster has the kind ResourcePoolTemplate.
+	hasTemplates bool
+}
+
+func newWorld(reach *cluster.Flags) (*world, error) {
+	client, err := reach.Client()
+	if err != nil {
+		return nil, err
+	}
+	config, err := reach.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	w := &world{client: client}
+	if w.objects, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if w.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return w, nil
+}
+
+// observe reads what a plan needs, and what a target may name.
+func (w *world) observe(ctx context.Context, streams cli.Streams) (*target.Observed, *target.Known, error) {
+	seen := &target.Observed{InForce: map[string]bool{}}
+	known := &target.Known{Uses: map[string][]string{}}
+	set, err := (&fleet.Templates{}).SetInCluster(ctx, streams, w.client, w.objects)
+	if err != nil {
+		return nil, nil, err
+	}
+	known.Templates = set.Templates
+	for _, template := range set.Templates {
+		seen.InForce[template.Name] = true
+	}
+	nodes, err := w.metadata.Resource(nodeResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list nodes: %w", err)
+	}
+	seen.Nodes = nodes.Items
+	for i := range seen.Nodes {
+		if name, has := seen.Nodes[i].Labels[v1alpha1.ScaleLabel]; has && known.Uses[name] == nil {
+			known.Uses[name] = strings.Split(seen.Nodes[i].Annotations[v1alpha1.ScaleUsesAnnotation], ",")
+		}
+	}
+	for _, resource := range []schema.GroupVersionResource{classResource, templateResource} {
+		list, err := w.objects.Resource(resource).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) && resource == templateResource {
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+		}
+		w.hasTemplates = w.hasTemplates || resource == templateResource
+		for i := range list.Items {
+			seen.Objects = append(seen.Objects, &list.Items[i])
+		}
+	}
+	return seen, known, nil
+}
+
+// observeUsers reads what removing nodes and objects would harm: Pods on nodes, and claims
+// and claim templates that name DeviceClasses.
+func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
+	pods, err := w.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.AndSelectors(fields.OneTermNotEqualSelector("spec.nodeName", ""),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String(),
+	})
+	if err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	seen.Pods = map[string]int{}
+	for i := range pods.Items {
+		if owner := metav1.GetControllerOf(&pods.Items[i]); owner == nil || owner.Kind != "DaemonSet" {
+			seen.Pods[pods.Items[i].Spec.NodeName]++
+		}
+	}
+	seen.Users = map[string]string{}
+	claims, err := w.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ResourceClaims: %w", err)
+	}
+	for i := range claims.Items {
+		addUsers(seen.Users, "ResourceClaim", &claims.Items[i].ObjectMeta, &claims.Items[i].Spec)
+	}
+	templates, err := w.client.ResourceV1().ResourceClaimTemplates("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list ResourceClaimTemplates: %w", err)
+	}
+	for i := range templates.Items {
+		addUsers(seen.Users, "ResourceClaimTemplate", &templates.Items[i].ObjectMeta, &templates.Items[i].Spec.Spec)
+	}
+	return nil
+}
+
+// addUsers records which DeviceClasses a claim names.
+func addUsers(users map[string]string, kind string, of *metav1.ObjectMeta, spec *resourcev1.ResourceClaimSpec) {
+	name := fmt.Sprintf("%s %s/%s", kind, of.Namespace, of.Name)
+	for i := range spec.Devices.Requests {
+		if exactly := spec.Devices.Requests[i].Exactly; exactly != nil {
+			users[exactly.DeviceClassName] = name
+		}
+		for _, alternative := range spec.Devices.Requests[i].FirstAvailable {
+			users[alternative.DeviceClassName] = name
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+)
+
+// watch follows the nodes of a target, and the pools on them.
+type watch struct {
+	mutex sync.Mutex
+	// nodes says for each node whether it is Ready.
+	nodes map[string]bool
+	// pools has for each node its slices by driver, pool and name.
+	pools map[string]map[poolKey]map[string]part
+}
+
+type poolKey struct{ driver, pool string }
+
+// part is what a slice says of its pool.
+type part struct{ generation, slices int64 }
+
+// startWatch watches until ctx ends. Events say what is there when this returns.
+func startWatch(ctx context.Context, client kubernetes.Interface, target string) (*watch, error) {
+	w := &watch{nodes: map[string]bool{}, pools: map[string]map[poolKey]map[string]part{}}
+	nodes := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(keepCounted),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = v1alpha1.ScaleLabel + "=" + target }))
+	slices := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(keepCounted),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+			options.LabelSelector = v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue
+		}))
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    w.saw,
+		UpdateFunc: func(_, object any) { w.saw(object) },
+		DeleteFunc: w.missed,
+	}
+	for _, informer := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), slices.Resource().V1().ResourceSlices().Informer()} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watch the nodes: %w", err)
+		}
+	}
+	nodes.StartWithContext(ctx)
+	slices.StartWithContext(ctx)
+	nodes.WaitForCacheSyncWithContext(ctx)
+	slices.WaitForCacheSyncWithContext(ctx)
+	return w, nil
+}
+
+// keepCounted drops what takes the memory and is not counted.
+func keepCounted(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		return &corev1.Node{ObjectMeta: identity(&o.ObjectMeta), Status: corev1.NodeStatus{Conditions: o.Status.Conditions}}, nil
+	case *resourcev1.ResourceSlice:
+		return &resourcev1.ResourceSlice{ObjectMeta: identity(&o.ObjectMeta), Spec: resourcev1.ResourceSliceSpec{Driver: o.Spec.Driver, Pool: o.Spec.Pool, NodeName: o.Spec.NodeName}}, nil
+	}
+	return object, nil
+}
+
+func identity(of *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion}
+}
+
+func (w *watch) saw(object any) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	switch o := object.(type) {
+	case *corev1.Node:
+		w.nodes[o.Name] = isReady(o)
+	case *resourcev1.ResourceSlice:
+		if o.Spec.NodeName == nil {
+			return
+		}
+		on := w.pools[*o.Spec.NodeName]
+		if on == nil {
+			on = map[poolKey]map[string]part{}
+			w.pools[*o.Spec.NodeName] = on
+		}
+		key := poolKey{o.Spec.Driver, o.Spec.Pool.Name}
+		if on[key] == nil {
+			on[key] = map[string]part{}
+		}
+		on[key][o.Name] = part{o.Spec.Pool.Generation, o.Spec.Pool.ResourceSliceCount}
+	}
+}
+
+func (w *watch) missed(object any) {
+	if gone, is := object.(cache.DeletedFinalStateUnknown); is {
+		object = gone.Obj
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	switch o := object.(type) {
+	case *corev1.Node:
+		delete(w.nodes, o.Name)
+	case *resourcev1.ResourceSlice:
+		if o.Spec.NodeName != nil {
+			delete(w.pools[*o.Spec.NodeName][poolKey{o.Spec.Driver, o.Spec.Pool.Name}], o.Name)
+		}
+	}
+}
+
+func isReady(node *corev1.Node) bool {
+	for i := range node.Status.Conditions {
+		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// counts is how far the fleet is.
+type counts struct{ nodes, ready, pools int }
+
+// count counts the nodes, and their pools of the drivers of which all slices are there.
+func (w *watch) count(drivers map[string]bool) counts {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	c := counts{nodes: len(w.nodes)}
+	for name, ready := range w.nodes {
+		if ready {
+			c.ready++
+		}
+		for key, parts := range w.pools[name] {
+			if drivers[key.driver] && isComplete(parts) {
+				c.pools++
+			}
+		}
+	}
+	return c
+}
+
+func isComplete(parts map[string]part) bool {
+	var newest part
+	found := int64(0)
+	for _, p := range parts {
+		switch {
+		case p.generation > newest.generation || found == 0:
+			newest, found = p, 1
+		case p.generation == newest.generation:
+			found++
+		}
+	}
+	return found > 0 && found == newest.slices
+}

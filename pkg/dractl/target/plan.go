@@ -1,0 +1,187 @@
+package target
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/natural"
+)
+
+// Observed is what the cluster has.
+type Observed struct {
+	// Nodes are all nodes, whoever made them.
+	Nodes []metav1.PartialObjectMetadata
+	// Pods counts the Pods on nodes that would be lost with them.
+	Pods map[string]int
+	// Objects are the templates and DeviceClasses of the cluster.
+	Objects []*unstructured.Unstructured
+	// InForce has the names of templates that a ConfigMap carries.
+	InForce map[string]bool
+	// Users has for DeviceClasses a claim or a claim template that names them.
+	Users map[string]string
+}
+
+// Plan is what leads from what is there to as many nodes as are wanted.
+type Plan struct {
+	// Make are objects and Nodes to make, in this order.
+	Make  []*unstructured.Unstructured
+	Nodes []*corev1.Node
+	// RemoveNodes are removed first, then Remove in its order.
+	RemoveNodes []metav1.PartialObjectMetadata
+	Remove      []*unstructured.Unstructured
+	// Kept says what stays though the target is gone, and why.
+	Kept []string
+	// Foreign are nodes of others that have names of the target.
+	Foreign []string
+	// Unowned are templates of others that are used as they are.
+	Unowned []string
+	// Have are the names of the target's nodes that are there and stay.
+	Have []string
+}
+
+// New plans to have that many nodes of a target.
+func New(t *Target, want int, seen *Observed) *Plan {
+	p := &Plan{}
+	own, taken := nodesOf(t.Name, seen)
+	if want == 0 {
+		p.RemoveNodes = own
+		p.removeObjects(append(usesOfAll(own), t.uses...), seen)
+		return p
+	}
+	p.planObjects(t, seen)
+	if len(own) > want {
+		slices.SortStableFunc(own, func(a, b metav1.PartialObjectMetadata) int {
+			return cmp.Or(cmp.Compare(min(seen.Pods[a.Name], 1), min(seen.Pods[b.Name], 1)), natural.Compare(b.Name, a.Name))
+		})
+		p.RemoveNodes, own = own[:len(own)-want], own[len(own)-want:]
+	}
+	for i := range own {
+		p.Have = append(p.Have, own[i].Name)
+	}
+	for number := 0; len(own)+len(p.Nodes) < want; number++ {
+		node := t.Nodes(t.Prefix(), number, 1)[0]
+		switch isOwn, isTaken := taken[node.Name]; {
+		case !isTaken:
+			p.Nodes = append(p.Nodes, node)
+		case !isOwn:
+			p.Foreign = append(p.Foreign, node.Name)
+		}
+	}
+	return p
+}
+
+// Delete plans to remove all of a target, or, with an empty name, of all targets.
+func Delete(name string, seen *Observed) *Plan {
+	p := &Plan{}
+	own, _ := nodesOf(name, seen)
+	p.RemoveNodes = own
+	uses := usesOfAll(own)
+	if name == "" {
+		for _, object := range seen.Objects {
+			uses = append(uses, keyOf(object))
+		}
+	}
+	p.removeObjects(uses, seen)
+	return p
+}
+
+// nodesOf returns the nodes of a target, or of all with an empty name, that are not being
+// deleted, and for the names of all nodes whether they are of the target.
+func nodesOf(name string, seen *Observed) (own []metav1.PartialObjectMetadata, taken map[string]bool) {
+	taken = make(map[string]bool, len(seen.Nodes))
+	for i := range seen.Nodes {
+		node := &seen.Nodes[i]
+		value, has := node.Labels[v1alpha1.ScaleLabel]
+		isOwn := has && (name == "" || value == name)
+		taken[node.Name] = isOwn
+		if isOwn && node.DeletionTimestamp == nil {
+			own = append(own, *node)
+		}
+	}
+	return own, taken
+}
+
+// planObjects makes the objects that are not there, and brings those up to date that scale
+// has made. What others made stays as it is.
+func (p *Plan) planObjects(t *Target, seen *Observed) {
+	live := map[string]*unstructured.Unstructured{}
+	for _, object := range seen.Objects {
+		live[keyOf(object)] = object
+	}
+	for _, object := range t.Objects {
+		found := live[keyOf(object)]
+		isTemplate := object.GetKind() == v1alpha1.ResourcePoolTemplateKind
+		switch {
+		case found != nil && isOwned(found), found == nil && (!isTemplate || !seen.InForce[object.GetName()]):
+			p.Make = append(p.Make, object)
+		case isTemplate:
+			p.Unowned = append(p.Unowned, object.GetName())
+		}
+	}
+}
+
+func isOwned(object *unstructured.Unstructured) bool {
+	_, has := object.GetLabels()[v1alpha1.ScaleLabel]
+	return has
+}
+
+func usesOf(node *metav1.PartialObjectMetadata) []string {
+	return strings.Split(node.Annotations[v1alpha1.ScaleUsesAnnotation], ",")
+}
+
+// usesOfAll is what any of the nodes uses.
+func usesOfAll(nodes []metav1.PartialObjectMetadata) []string {
+	var all []string
+	seen := map[string]bool{}
+	for i := range nodes {
+		text := nodes[i].Annotations[v1alpha1.ScaleUsesAnnotation]
+		if !seen[text] {
+			seen[text] = true
+			all = append(all, usesOf(&nodes[i])...)
+		}
+	}
+	return all
+}
+
+// removeObjects removes those of the objects that scale has made and nothing else uses,
+// DeviceClasses last.
+func (p *Plan) removeObjects(uses []string, seen *Observed) {
+	removed := map[string]bool{}
+	for i := range p.RemoveNodes {
+		removed[p.RemoveNodes[i].Name] = true
+	}
+	users := map[string]string{}
+	for class, user := range seen.Users {
+		users[classKind+"/"+class] = user
+	}
+	for i := range seen.Nodes {
+		node := &seen.Nodes[i]
+		if name, has := node.Labels[v1alpha1.ScaleLabel]; has && !removed[node.Name] && node.DeletionTimestamp == nil {
+			for _, key := range usesOf(node) {
+				users[key] = "the nodes of " + name
+			}
+		}
+	}
+	for _, object := range seen.Objects {
+		key := keyOf(object)
+		if !isOwned(object) || !slices.Contains(uses, key) {
+			continue
+		}
+		if user := users[key]; user != "" {
+			p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", object.GetKind(), object.GetName(), user))
+			continue
+		}
+		p.Remove = append(p.Remove, object)
+	}
+	slices.SortStableFunc(p.Remove, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(-cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	slices.Sort(p.Kept)
+}

@@ -1,0 +1,119 @@
+package target
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+)
+
+// live is an object of the cluster.
+func live(kind, name string, owned bool) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
+	object.SetName(name)
+	if owned {
+		object.SetLabels(map[string]string{v1alpha1.ScaleLabel: ""})
+	}
+	return object
+}
+
+// nodes are those of a target in the cluster.
+func nodes(fleet, uses string, names ...string) []metav1.PartialObjectMetadata {
+	var all []metav1.PartialObjectMetadata
+	for _, name := range names {
+		node := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.ScaleUsesAnnotation: uses}}}
+		if fleet != "" {
+			node.Labels = map[string]string{v1alpha1.ScaleLabel: fleet}
+		}
+		all = append(all, node)
+	}
+	return all
+}
+
+// TestNew: what is made and removed for nvidia-t4, whose class nvidia-l4 shares.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	const t4, l4 = "DeviceClass/gpu.nvidia.com,ResourcePoolTemplate/nvidia-t4", "DeviceClass/gpu.nvidia.com,ResourcePoolTemplate/nvidia-l4"
+	mine := nodes("nvidia-t4", t4, "nvidia-t4-0", "nvidia-t4-1", "nvidia-t4-10")
+	class, template := live(classKind, "gpu.nvidia.com", true), live(v1alpha1.ResourcePoolTemplateKind, "nvidia-t4", true)
+	for name, test := range map[string]struct {
+		want               int
+		seen               Observed
+		made, removed      []string
+		makes, removesLast []string
+		foreign, unowned   []string
+		kept               []string
+	}{
+		"from nothing":                {want: 2, made: []string{"nvidia-t4-0", "nvidia-t4-1"}, makes: []string{"DeviceClass/gpu.nvidia.com", "ResourcePoolTemplate/nvidia-t4"}},
+		"grow into gaps":              {want: 5, seen: Observed{Nodes: mine}, made: []string{"nvidia-t4-2", "nvidia-t4-3"}},
+		"enough":                      {want: 3, seen: Observed{Nodes: mine}},
+		"shrink, highest first":       {want: 1, seen: Observed{Nodes: mine}, removed: []string{"nvidia-t4-10", "nvidia-t4-1"}},
+		"shrink, without Pods first":  {want: 1, seen: Observed{Nodes: mine, Pods: map[string]int{"nvidia-t4-10": 3}}, removed: []string{"nvidia-t4-1", "nvidia-t4-0"}},
+		"nodes of others":             {want: 1, seen: Observed{Nodes: nodes("", "", "nvidia-t4-0")}, made: []string{"nvidia-t4-1"}, foreign: []string{"nvidia-t4-0"}},
+		"nodes of another fleet":      {want: 1, seen: Observed{Nodes: nodes("other", "", "nvidia-t4-0")}, made: []string{"nvidia-t4-1"}, foreign: []string{"nvidia-t4-0"}},
+		"a template of others":        {want: 3, seen: Observed{Nodes: mine, Objects: []*unstructured.Unstructured{live(v1alpha1.ResourcePoolTemplateKind, "nvidia-t4", false)}}, unowned: []string{"nvidia-t4"}},
+		"a template in the ConfigMap": {want: 3, seen: Observed{Nodes: mine, InForce: map[string]bool{"nvidia-t4": true}}, unowned: []string{"nvidia-t4"}},
+		"all of it": {
+			seen:    Observed{Nodes: mine, Objects: []*unstructured.Unstructured{class, template}},
+			removed: []string{"nvidia-t4-0", "nvidia-t4-1", "nvidia-t4-10"}, removesLast: []string{"ResourcePoolTemplate/nvidia-t4", "DeviceClass/gpu.nvidia.com"},
+		},
+		"what others made stays": {seen: Observed{Nodes: nodes("", "", "nvidia-t4-0"), Objects: []*unstructured.Unstructured{live(classKind, "gpu.nvidia.com", false)}}},
+		"a class that a claim names": {
+			seen: Observed{Objects: []*unstructured.Unstructured{class, template}, Users: map[string]string{"gpu.nvidia.com": "ResourceClaim a/b"}}, removesLast: []string{"ResourcePoolTemplate/nvidia-t4"},
+			kept: []string{"DeviceClass gpu.nvidia.com stays: used by ResourceClaim a/b"},
+		},
+		"a class of another fleet": {
+			seen: Observed{Nodes: append(nodes("nvidia-l4", l4, "nvidia-l4-0"), mine...), Objects: []*unstructured.Unstructured{class, template}}, removed: []string{"nvidia-t4-0", "nvidia-t4-1", "nvidia-t4-10"},
+			removesLast: []string{"ResourcePoolTemplate/nvidia-t4"}, kept: []string{"DeviceClass gpu.nvidia.com stays: used by the nodes of nvidia-l4"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of, err := Read(cli.Streams{}, []string{"nvidia-t4"}, &Known{})
+			require.NoError(t, err)
+			p := New(of, test.want, &test.seen)
+			var made, removed, makes, removesLast []string
+			for _, node := range p.Nodes {
+				made = append(made, node.Name)
+			}
+			for _, node := range p.RemoveNodes {
+				removed = append(removed, node.Name)
+			}
+			for _, object := range p.Make {
+				makes = append(makes, keyOf(object))
+			}
+			for _, object := range p.Remove {
+				removesLast = append(removesLast, keyOf(object))
+			}
+			require.Equal(t, test.made, made)
+			require.Equal(t, test.removed, removed)
+			require.Equal(t, test.removesLast, removesLast)
+			require.Equal(t, test.foreign, p.Foreign)
+			require.Equal(t, test.unowned, p.Unowned)
+			require.Equal(t, test.kept, p.Kept)
+			if test.makes != nil {
+				require.Subset(t, makes, test.makes)
+			}
+		})
+	}
+}
+
+// TestSeveralProfiles: each pair of profiles is selected on one node, or the error names a
+// template.
+func TestSeveralProfiles(t *testing.T) {
+	t.Parallel()
+	names, err := ProfileNames()
+	require.NoError(t, err)
+	for _, name := range names {
+		of, err := Read(cli.Streams{}, []string{"xilinx-u250," + name}, &Known{})
+		require.NoError(t, err, name)
+		for _, template := range of.Templates {
+			require.True(t, template.Selects(of.Nodes("n", 0, 1)[0]), fmt.Sprint(name, template.Name))
+		}
+	}
+}

@@ -1,0 +1,258 @@
+// Package target has what kwok-dractl scale and generate make nodes of: profiles,
+// templates in files and templates in the cluster, and the plan that leads there.
+package target
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
+)
+
+const classKind = "DeviceClass"
+
+// Target is the kind of node that is made.
+type Target struct {
+	// Name is the value of the label of its nodes.
+	Name string
+	// Templates select each node.
+	Templates []*devices.Template
+	// Objects are the DeviceClasses and templates to make. Templates that are in the cluster
+	// already are not among them.
+	Objects []*unstructured.Unstructured
+	// Pools are those of each node, without those that come with a driver's Pod.
+	Pools []devices.Pool
+
+	profiles []string
+	labels   map[string]string
+	uses     []string
+}
+
+// Read finds what is meant by targets: each is a profile, a file, or a template in the
+// cluster, or several of them joined by commas. All together are for one node.
+func Read(streams cli.Streams, names []string, known *Known) (*Target, error) {
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, strings.Split(name, ",")...)
+	}
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+	t := &Target{}
+	var named []string
+	for _, part := range parts {
+		name, err := t.add(streams, part, known)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, name)
+	}
+	slices.Sort(named)
+	t.Name = shorten(strings.Join(slices.Compact(named), "."))
+	return t, t.complete(known)
+}
+
+// add adds one part of a target, and returns its name.
+func (t *Target) add(streams cli.Streams, part string, known *Known) (string, error) {
+	profiles, err := ProfileNames()
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(profiles, part) {
+		all, err := readProfile(part)
+		if err != nil {
+			return "", err
+		}
+		t.profiles = append(t.profiles, part)
+		_, err = t.addDocuments(streams, part, all)
+		return part, err
+	}
+	if t.addKnown(part, known) {
+		return part, nil
+	}
+	if !isPath(part) {
+		names := slices.Clone(profiles)
+		for _, template := range known.Templates {
+			names = append(names, template.Name)
+		}
+		hint := "kwok-dractl generate --list-profiles lists the profiles; a template of your own is a file, such as ./" + cmp.Or(part, "my") + ".yaml"
+		if nearest := cmp.Or(suggest.Part(part, names), suggest.Nearest(part, names)); nearest != "" {
+			hint = "did you mean " + nearest + "?"
+		}
+		return "", fmt.Errorf("there is no profile, no file and no template in the cluster called %q: %s", part, hint)
+	}
+	files := documents.Files{Paths: []string{part}}
+	all, err := files.Read(streams)
+	if err != nil {
+		return "", err
+	}
+	return t.addDocuments(streams, part, all)
+}
+
+// mayBeInCluster reports whether one of the targets is neither a profile nor a file.
+func mayBeInCluster(names []string) bool {
+	profiles, _ := ProfileNames() // a failure shows when the target is read
+	return slices.ContainsFunc(strings.Split(strings.Join(names, ","), ","), func(part string) bool {
+		return !slices.Contains(profiles, part) && !isPath(part)
+	})
+}
+
+// isPath reports whether a part of a target is the name of a file or a directory.
+func isPath(part string) bool {
+	if part == documents.Stdin || strings.ContainsAny(part, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(part)) {
+		return true
+	}
+	_, err := os.Stat(part)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// addKnown adds a template in the cluster, and those that nodes made for it use besides.
+func (t *Target) addKnown(name string, known *Known) bool {
+	for _, template := range known.Templates {
+		if template.Name == name || slices.Contains(known.Uses[name], v1alpha1.ResourcePoolTemplateKind+"/"+template.Name) {
+			t.Templates = append(t.Templates, template)
+		}
+	}
+	return slices.ContainsFunc(t.Templates, func(template *devices.Template) bool { return template.Name == name })
+}
+
+// FromDocuments is the target that documents have the templates of.
+func FromDocuments(streams cli.Streams, source string, all []documents.Document) (*Target, error) {
+	t := &Target{}
+	var err error
+	if t.Name, err = t.addDocuments(streams, source, all); err != nil {
+		return nil, err
+	}
+	return t, t.complete(&Known{})
+}
+
+// addDocuments adds the templates and DeviceClasses of documents, and returns the name of
+// the first template.
+func (t *Target) addDocuments(streams cli.Streams, source string, all []documents.Document) (string, error) {
+	result := check.Documents(all)
+	for _, finding := range result.Problems {
+		streams.Tell("%v\n", finding)
+	}
+	if len(result.Problems) > 0 {
+		return "", cli.ErrNegative
+	}
+	if len(result.Set.Templates) == 0 {
+		return "", fmt.Errorf("there is no ResourcePoolTemplate in %s", source)
+	}
+	objects, err := documents.Objects(all)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	others := map[string]int{}
+	for _, object := range objects {
+		switch object.GetKind() {
+		case v1alpha1.ResourcePoolTemplateKind:
+			names = append(names, object.GetName())
+		case classKind:
+		default:
+			others[object.GetKind()]++
+			continue
+		}
+		t.Objects = append(t.Objects, object.Unstructured)
+	}
+	if len(others) > 0 {
+		streams.Tell("%s: left out %s: only ResourcePoolTemplates and DeviceClasses make a target\n", source, check.Counted(others))
+	}
+	t.Templates = append(t.Templates, result.Set.Templates...)
+	if len(names) == 0 {
+		return "", fmt.Errorf("%s has no ResourcePoolTemplate as a document of its own: a target needs one", source)
+	}
+	return slices.Min(names), nil
+}
+
+// complete chooses the labels of nodes, and makes the pools of one.
+func (t *Target) complete(known *Known) error {
+	t.label(known)
+	if err := t.chooseLabels(); err != nil {
+		return err
+	}
+	node := t.node(t.Prefix() + "-0")
+	node.UID = fleet.UID(node.Name)
+	without := slices.DeleteFunc(slices.Clone(t.Templates), func(template *devices.Template) bool { return template.DriverPod != nil })
+	chosen := devices.ForDriver(without, node)
+	for _, driver := range slices.Sorted(maps.Keys(chosen)) {
+		pools, refusals, err := devices.Standing(chosen[driver], lifecycle.NodeObject(node), nil)
+		if err != nil {
+			return fmt.Errorf("make the pool of driver %s for a node of %s: %w", driver, t.Name, err)
+		}
+		if len(refusals) > 0 {
+			return fmt.Errorf("one node cannot have all of %s: %w: leave out one of them", t.Name, refusals[0].Err)
+		}
+		t.Pools = append(t.Pools, pools...)
+	}
+	return nil
+}
+
+// label labels the objects, without those that several parts have, and records what nodes use.
+func (t *Target) label(known *Known) {
+	seen := map[string]bool{}
+	t.Objects = slices.DeleteFunc(t.Objects, func(object *unstructured.Unstructured) bool {
+		key := keyOf(object)
+		again := seen[key]
+		seen[key] = true
+		return again
+	})
+	for _, object := range t.Objects {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[v1alpha1.ScaleLabel] = ""
+		object.SetLabels(labels)
+		t.uses = append(t.uses, keyOf(object))
+	}
+	for _, template := range t.Templates {
+		t.uses = append(t.uses, v1alpha1.ResourcePoolTemplateKind+"/"+template.Name)
+	}
+	t.uses = append(t.uses, known.Uses[t.Name]...)
+	slices.Sort(t.uses)
+	t.uses = slices.Compact(t.uses)
+}
+
+// keyOf names an object as ScaleUsesAnnotation does.
+func keyOf(object interface {
+	GetName() string
+	GetKind() string
+},
+) string {
+	return object.GetKind() + "/" + object.GetName()
+}
+
+// Prefix begins the names of the nodes.
+func (t *Target) Prefix() string { return strings.ReplaceAll(t.Name, ".", "-") }
+
+// maxName leaves room for the numbers of nodes, whose names are the values of labels too.
+const maxName = 54
+
+// shorten makes a name of which labels of nodes can have the whole. What is cut off still
+// counts.
+func shorten(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // it never fails
+	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:maxName-9], "-."), hash.Sum32())
+}

@@ -1,0 +1,43 @@
+package dractl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
+)
+
+// TestScale grows and shrinks fleets beside objects of others, and removes them.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.must("kubectl apply --server-side -k " + sidecar.Root() + "/kustomize/crd")
+	s.sidecar("--enable-crds")
+	count := func(want int, what string) {
+		t.Helper()
+		require.Len(t, strings.Fields(s.must("kubectl get "+what+" -o name")), want, what)
+	}
+	s.must(`echo '{apiVersion: v1, kind: Node, metadata: {name: nvidia-t4-1}}' | kubectl create -f -`)
+
+	r := s.run("kwok-dractl scale nvidia-t4 --nodes 3")
+	require.Zero(t, r.code, r)
+	require.Contains(t, r.errOut, "left alone: nodes of others with names of this fleet: nvidia-t4-1")
+	require.Equal(t, "nvidia-t4: 3 of 3 nodes Ready, 3 of 3 pools complete\n", r.out)
+	count(3, "nodes -l dra.kwok.x-k8s.io/scale=nvidia-t4")
+	require.Contains(t, s.must("kwok-dractl scale amd-mi300x,rdma-nic --nodes 2"), "2 of 2 nodes Ready, 4 of 4 pools complete")
+	s.must("kwok-dractl scale nvidia-l4 --nodes 1")
+
+	s.must("kwok-dractl scale nvidia-t4 --nodes 1")
+	count(1, "nodes -l dra.kwok.x-k8s.io/scale=nvidia-t4")
+	r = s.run("kwok-dractl scale nvidia-t4 --nodes 0")
+	require.Zero(t, r.code, r)
+	require.Contains(t, r.errOut, "DeviceClass gpu.nvidia.com stays: used by the nodes of nvidia-l4")
+	count(1, "deviceclass gpu.nvidia.com")
+	s.must("kwok-dractl delete nvidia-l4")
+	count(2, "nodes -l dra.kwok.x-k8s.io/scale")
+	s.must("kwok-dractl delete --all")
+	count(0, "nodes,deviceclasses,resourcepooltemplates -l dra.kwok.x-k8s.io/scale")
+	count(1, "node nvidia-t4-1")
+}
