@@ -68,10 +68,12 @@ spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: example.com/broke
 		objects string
 		want    string
 	}{
-		"no class": {gpus(1, 1), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: h100}}]}`),
+		"no class": {
+			gpus(1, 1), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: h100}}]}`),
 			`there is no DeviceClass "h100": create it, or correct resourceclaim "p-gpu", request gpu`,
 		},
-		"the class selects nothing": {gpus(2, 2), `
+		"the class selects nothing": {
+			gpus(2, 2), `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: a}
@@ -80,73 +82,96 @@ spec: {selectors: [{cel: {expression: "device.attributes['gpu.example.com'].mode
 ` + pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: a}}]}`),
 			"no device is of class a: its selector `device.attributes['gpu.example.com'].model == 'B200'` matches none of 4 on the nodes that the Pod may be on; request gpu wants 1",
 		},
-		"the driver is silent": {gpus(2, 2), strings.Split(nic, "---")[0] + "---\n" + pod("p", fmt.Sprintf(rate, "1G")),
+		"the driver is silent": {
+			gpus(2, 2), strings.Split(nic, "---")[0] + "---\n" + pod("p", fmt.Sprintf(rate, "1G")),
 			"driver nic.example.com has published no devices: start its plugin, or apply a template that selects a node; request nic wants 1",
 		},
-		"an incomplete pool": {incomplete, pod("p", one),
+		"an incomplete pool": {
+			incomplete, pod("p", one),
 			"pool node-0000 of driver gpu.example.com is incomplete, so none of its devices can be had until the driver has published all its slices; request gpu wants 1",
 		},
-		"no devices": {&World{Nodes: gpus(1, 1).Nodes, Classes: gpus(1, 1).Classes}, pod("p", one),
+		"no devices": {
+			&World{Nodes: gpus(1, 1).Nodes, Classes: gpus(1, 1).Classes}, pod("p", one),
 			"driver gpu.example.com has published no devices: start its plugin, or apply a template that selects a node; request gpu wants 1",
 		},
-		"the request selects nothing": {gpus(2, 2), pod("p", fmt.Sprintf(selects, `device.attributes["gpu.example.com"].model == "B200"`)),
+		"the request selects nothing": {
+			gpus(2, 2), pod("p", fmt.Sprintf(selects, `device.attributes["gpu.example.com"].model == "B200"`)),
 			"there is no device of class gpu that matches `device.attributes[\"gpu.example.com\"].model == \"B200\"`, among 4 of the class on 2 nodes; request gpu wants 1",
 		},
-		"an attribute is missing": {gpus(2, 2), pod("p", fmt.Sprintf(selects, `device.attributes["gpu.example.com"].memory > 3`)),
+		"an attribute is missing": {
+			gpus(2, 2), pod("p", fmt.Sprintf(selects, `device.attributes["gpu.example.com"].memory > 3`)),
 			"the selector `device.attributes[\"gpu.example.com\"].memory > 3` of the request fails for device gpu.example.com/node-0000/gpu-0: it has no attribute gpu.example.com/memory (no such key: memory): guard it with has(), or with .? and orValue()",
 		},
-		"more than a node has": {gpus(2, 2), pod("p", fmt.Sprintf(count, 3)),
+		"more than a node has": {
+			gpus(2, 2), pod("p", fmt.Sprintf(count, 3)),
 			"no node has as many devices: node node-0000 has the most, 2, of 4 devices of class gpu on 2 nodes; request gpu wants 3 on one node",
 		},
-		"all taken": {gpus(2, 1), fmt.Sprintf(held, 0) + fmt.Sprintf(held, 1) + pod("p", one),
+		"all taken": {
+			gpus(2, 1), fmt.Sprintf(held, 0) + fmt.Sprintf(held, 1) + pod("p", one),
 			"all 2 devices of class gpu on 2 nodes are allocated (default/holder 2); request gpu wants 1; nearest: node node-0000 lacks 1",
 		},
-		"too many taken": {gpus(2, 2), fmt.Sprintf(held, 0) + fmt.Sprintf(held, 1) + pod("p", fmt.Sprintf(count, 2)),
+		"too many taken": {
+			gpus(2, 2), fmt.Sprintf(held, 0) + fmt.Sprintf(held, 1) + pod("p", fmt.Sprintf(count, 2)),
 			"only 2 of 4 devices of class gpu on 2 nodes can be had: 2 allocated (default/holder 2); request gpu wants 2 on one node; nearest: node node-0000 lacks 1",
 		},
-		"tainted": {gpus(1, 2), rule + pod("p", one),
+		"tainted": {
+			gpus(1, 2), rule + pod("p", one),
 			"all 2 devices of class gpu on 1 node are tainted (example.com/broken:NoSchedule of DeviceTaintRule maintenance 2), which the request does not tolerate; request gpu wants 1; nearest: node node-0000 lacks 1",
 		},
-		"capacity": {gpus(2, 1), nic + heldNIC + pod("p", fmt.Sprintf(rate, "4G")),
+		"capacity": {
+			gpus(2, 1), nic + heldNIC + pod("p", fmt.Sprintf(rate, "4G")),
 			"capacity bandwidth has too little left, 4G wanted and at most 2G to be had, taken by default/holder 1; 1 device of class nic on 1 node, 0 left; request nic wants 1; nearest: node node-0001 lacks 1",
 		},
-		"capacity of any": {gpus(2, 1), nic + heldNIC + pod("p", `{requests: [{name: nic, exactly: {deviceClassName: any, selectors: [{cel: {expression: 'device.driver == "nic.example.com"'}}], capacity: {requests: {bandwidth: 4G}}}}]}`) + "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: any}\nspec: {}\n",
+		"capacity of any": {
+			gpus(2, 1), nic + heldNIC + pod("p", `{requests: [{name: nic, exactly: {deviceClassName: any, selectors: [{cel: {expression: 'device.driver == "nic.example.com"'}}], capacity: {requests: {bandwidth: 4G}}}}]}`) + "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: any}\nspec: {}\n",
 			"capacity bandwidth has too little left, 4G wanted and at most 2G to be had, taken by default/holder 1; 1 device of class any that matches `device.driver == \"nic.example.com\"` on 2 nodes, 0 left; request nic wants 1; nearest: node node-0001 lacks 1",
 		},
-		"match no attribute": {gpus(1, 4), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}], constraints: [{matchAttribute: gpu.example.com/rack}]}`),
+		"match no attribute": {
+			gpus(1, 4), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}], constraints: [{matchAttribute: gpu.example.com/rack}]}`),
 			"no device of class gpu has attribute gpu.example.com/rack, which matchAttribute of the claim needs; 4 devices of class gpu on 1 node, 4 left; request gpu wants 2 on one node; nearest: node node-0000 lacks 2",
 		},
-		"match": {gpus(1, 8), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
+		"match": {
+			gpus(1, 8), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{matchAttribute: gpu.example.com/root}]}`),
 			"matchAttribute gpu.example.com/root: at most 4 devices on node node-0000 can have the same value; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
 		},
-		"distinct": {gpus(1, 8), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{distinctAttribute: gpu.example.com/root}]}`),
+		"distinct": {
+			gpus(1, 8), pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 5}}], constraints: [{distinctAttribute: gpu.example.com/root}]}`),
 			"distinctAttribute gpu.example.com/root: at most 2 devices on node node-0000 can have different values; 8 devices of class gpu on 1 node, 8 left; request gpu wants 5 on one node",
 		},
-		"match across": {gpus(2, 8), nic + pod("p", pair),
+		"match across": {
+			gpus(2, 8), nic + pod("p", pair),
 			"no device of class nic has attribute gpu.example.com/root, which matchAttribute of the claim needs; 1 device of class nic on 1 node, 1 left; request nic wants 1; nearest: node node-0001 lacks 1",
 		},
-		"requests before": {gpus(1, 2), pod("p", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
+		"requests before": {
+			gpus(1, 2), pod("p", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu, count: 2}}]}`),
 			"on node node-0000 the requests before it leave 1 of 2 devices; 2 devices of class gpu on 1 node, 2 left; request two wants 2 on one node",
 		},
-		"alternatives": {gpus(1, 2), pod("p", `{requests: [{name: gpu, firstAvailable: [{name: many, deviceClassName: gpu, count: 4}, {name: more, deviceClassName: gpu, count: 8}]}]}`),
+		"alternatives": {
+			gpus(1, 2), pod("p", `{requests: [{name: gpu, firstAvailable: [{name: many, deviceClassName: gpu, count: 4}, {name: more, deviceClassName: gpu, count: 8}]}]}`),
 			"no alternative is to be had: no node has as many devices: node node-0000 has the most, 2, of 2 devices of class gpu on 1 node; request gpu/many wants 4 on one node, and request gpu/more wants 8 on one node",
 		},
-		"several requests": {gpus(1, 1), fmt.Sprintf(held, 0) + pod("p", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu}}]}`),
+		"several requests": {
+			gpus(1, 1), fmt.Sprintf(held, 0) + pod("p", `{requests: [{name: one, exactly: {deviceClassName: gpu}}, {name: two, exactly: {deviceClassName: gpu}}]}`),
 			"the only device of class gpu is allocated (default/holder 1); request one wants 1; nearest: node node-0000 lacks 1",
 		},
-		"a selector of the Pod": {gpus(2, 1), fmt.Sprintf(held, 0) + strings.Replace(pod("p", one), "spec:\n", "spec:\n  nodeSelector: {name: node-0000}\n", 1),
+		"a selector of the Pod": {
+			gpus(2, 1), fmt.Sprintf(held, 0) + strings.Replace(pod("p", one), "spec:\n", "spec:\n  nodeSelector: {name: node-0000}\n", 1),
 			"the only device of class gpu is allocated (default/holder 1); request gpu wants 1; node node-0001 has it all, but the Pod's nodeSelector or node affinity does not match",
 		},
-		"no node for the Pod": {gpus(2, 1), strings.Replace(pod("p", one), "spec:\n", "spec:\n  nodeSelector: {name: node-9}\n", 1),
+		"no node for the Pod": {
+			gpus(2, 1), strings.Replace(pod("p", one), "spec:\n", "spec:\n  nodeSelector: {name: node-9}\n", 1),
 			"no node may have the Pod, whatever its devices: nodes node-0000, node-0001: the Pod's nodeSelector or node affinity does not match",
 		},
-		"allocated elsewhere": {gpus(2, 1), sharedClaim + sharing("p", ", nodeSelector: {name: node-0000}") + sharing("other", ", nodeSelector: {name: node-0001}"),
+		"allocated elsewhere": {
+			gpus(2, 1), sharedClaim + sharing("p", ", nodeSelector: {name: node-0000}") + sharing("other", ", nodeSelector: {name: node-0001}"),
 			"claim shared has device gpu.example.com/node-0001/gpu-0 already, by default/other, and the Pod cannot go there: node node-0001: the Pod's nodeSelector or node affinity does not match",
 		},
-		"admin access": {gpus(1, 1), rule + pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`),
+		"admin access": {
+			gpus(1, 1), rule + pod("p", `{requests: [{name: gpu, exactly: {deviceClassName: gpu, adminAccess: true}}]}`),
 			"the only device of class gpu is tainted (example.com/broken:NoSchedule of DeviceTaintRule maintenance 1), which the request does not tolerate; request gpu wants 1; nearest: node node-0000 lacks 1",
 		},
-		"fits": {gpus(2, 1), pod("p", one),
+		"fits": {
+			gpus(2, 1), pod("p", one),
 			"nodes node-0000, node-0001 have what it asks for now",
 		},
 	} {

@@ -20,15 +20,16 @@ func (a *Answer) Print(out io.Writer, now time.Time, width int) error {
 	if a.Waits() {
 		text += " waits " + waits[a.State] + a.since(now)
 	}
-	lines := wrap(text+": "+a.Reason, "", "  ", width)
+	var lines strings.Builder
+	lines.WriteString(wrap(text+": "+a.Reason, "", "  ", width))
 	for _, detail := range a.Details {
-		lines += wrap(detail, "  ", "    ", width)
+		lines.WriteString(wrap(detail, "  ", "    ", width))
 	}
 	if said, _, _ := strings.Cut(a.Scheduler, " still not schedulable"); a.Waits() && said != "" && a.Scheduler != a.Reason {
 		said, _, _ = strings.Cut(said, " preemption:")
-		lines += wrap("the scheduler says: "+said, "  ", "    ", width)
+		lines.WriteString(wrap("the scheduler says: "+said, "  ", "    ", width))
 	}
-	_, err := io.WriteString(out, lines)
+	_, err := io.WriteString(out, lines.String())
 	return err
 }
 
@@ -66,7 +67,7 @@ const causesShown, podsShown = 10, 4
 // printed with its details.
 func PrintGroups(out io.Writer, groups []*Group, now time.Time, width int) error {
 	if len(groups) == 1 && len(groups[0].Pods) == 1 {
-		return groups[0].Answer.Print(out, now, width)
+		return groups[0].Print(out, now, width)
 	}
 	byCause := map[string][]*Group{}
 	total := 0

@@ -24,6 +24,9 @@ func (l *nodeLoad) createNode(i int) operation {
 	if l.random.IntN(8) > 0 {
 		node.Labels[chosenKey], node.Annotations[chosenKey] = chosenValue, chosenValue
 	} else {
+		if len(l.past(i).kinds) > 0 {
+			node.Annotations[leftAnnotation] = "true" // the one of that name before was selected
+		}
 		l.past(i).unsteady = true
 	}
 	l.past(i).kinds = append(l.past(i).kinds, node.Labels[kindLabel])

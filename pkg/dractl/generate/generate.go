@@ -98,16 +98,17 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
 	flags.StringSliceVar(&c.drivers, "driver", nil, "copy the slices of these drivers only")
 	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
 	cli.Exclusive(made, "profile", "list-profiles", "from-cluster", "filename")
-	// It fails only for a flag that does not exist.
-	_ = made.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, _ := target.ProfileNames()
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = made.RegisterFlagCompletionFunc("profile", completeProfiles) // it fails only for a flag that does not exist
 	return made
 }
 
+func completeProfiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	names, _ := target.ProfileNames()
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 func (c *command) run(command *cobra.Command, arguments []string) error {
-	ctx, targets := command.Context(), append(c.profiles, arguments...)
+	ctx, targets := command.Context(), slices.Concat(c.profiles, arguments)
 	if c.listProfiles {
 		return c.printProfiles()
 	}
@@ -135,12 +136,20 @@ func (c *command) run(command *cobra.Command, arguments []string) error {
 		}
 		return c.printTarget(command, of)
 	}
+	if err := refuseTargetFlags(command); err != nil {
+		return err
+	}
+	return c.copy(ctx, all)
+}
+
+// refuseTargetFlags refuses what a copy cannot follow.
+func refuseTargetFlags(command *cobra.Command) error {
 	for _, flag := range []string{"nodes", "first", "prefix"} {
 		if command.Flags().Changed(flag) {
 			return fmt.Errorf("--%s is for a TARGET, or a file of templates: a copy has the nodes that are copied", flag)
 		}
 	}
-	return c.copy(ctx, all)
+	return nil
 }
 
 // hasTemplatesAlone reports whether documents have templates, and nothing to copy.

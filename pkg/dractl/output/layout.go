@@ -49,14 +49,7 @@ func (r *Rows) layOut(l Layout) *block {
 	}
 	b := &block{tail: r.Tail}
 	if !l.NoHeaders {
-		if r.Title != "" {
-			b.head = wrap(r.Title, l.Width)
-		}
-		header := make([]string, len(r.Columns))
-		for i := range r.Columns {
-			header[i] = strings.ToUpper(r.Columns[i].Name)
-		}
-		b.head = append(b.head, linesOf(header, lines, between, l.Width)...)
+		b.head = append(r.title(l.Width), linesOf(r.header(), lines, between, l.Width)...)
 	}
 	for i, cells := range r.Cells {
 		row := linesOf(cells, lines, between, l.Width)
@@ -68,6 +61,21 @@ func (r *Rows) layOut(l Layout) *block {
 		b.rows = append(b.rows, row)
 	}
 	return b
+}
+
+func (r *Rows) title(width int) []string {
+	if r.Title == "" {
+		return nil
+	}
+	return wrap(r.Title, width)
+}
+
+func (r *Rows) header() []string {
+	header := make([]string, len(r.Columns))
+	for i := range r.Columns {
+		header[i] = strings.ToUpper(r.Columns[i].Name)
+	}
+	return header
 }
 
 // columns are those of the format, with the widths that they need.

@@ -87,20 +87,26 @@ func (w *world) observe(ctx context.Context, streams cli.Streams) (*target.Obser
 			known.Uses[name] = strings.Split(seen.Nodes[i].Annotations[v1alpha1.ScaleUsesAnnotation], ",")
 		}
 	}
+	seen.Objects, err = w.listObjects(ctx)
+	return seen, known, err
+}
+
+// listObjects lists the DeviceClasses and the templates that there are.
+func (w *world) listObjects(ctx context.Context) (objects []*unstructured.Unstructured, err error) {
 	for _, resource := range []schema.GroupVersionResource{classResource, templateResource} {
 		list, err := w.objects.Resource(resource).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) && resource == templateResource {
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 		w.hasTemplates = w.hasTemplates || resource == templateResource
 		for i := range list.Items {
-			seen.Objects = append(seen.Objects, &list.Items[i])
+			objects = append(objects, &list.Items[i])
 		}
 	}
-	return seen, known, nil
+	return objects, nil
 }
 
 // observeUsers reads what removing nodes and objects would harm: Pods on nodes, and claims

@@ -50,12 +50,11 @@ is prepared if its driver says in the claim that it is ready, or if the claim's 
 has passed its preparation: some drivers write nothing. It is failing if preparing
 fails, or its driver says that it is not ready, and blocked if no claim has it, but
 others have the counters that it needs, such as a GPU that is taken whole and its
-partitions. Parts of a device are counted apart from whole ones.
-Taints are those that the driver publishes, and those of DeviceTaintRules.
+partitions. Parts of a device are counted apart from whole ones. Taints are those
+that the driver publishes, and those of DeviceTaintRules.
 A device that a claim has and no slice publishes any more is gone: it is listed with
-its claim and Pods, and no other column counts it.
-The scheduler allocates nothing from an incomplete pool. On a terminal such a pool
-is red.
+its claim and Pods, and no other column counts it. The scheduler allocates nothing
+from an incomplete pool. On a terminal such a pool is red.
 
 USED counts whole devices: all that draws on one counter set is one, by its counter
 memory, or else the counter of which the most is taken. Of a device that claims
@@ -67,19 +66,17 @@ With --watch, a terminal shows as much of this as it has room for, once a second
 most; ^C ends it. Elsewhere all of it is printed again whenever something is
 different, and -o json and yaml print another document.
 
-The command reads what every driver publishes, so it works with real drivers
-too. It needs to list resourceslices, resourceclaims, pods and events, and to
-watch them for --watch. Without the right to list devicetaintrules it says so, and
-shows devices without their taints.`,
+The command reads what every driver publishes, so it works with real drivers too. It
+lists resourceslices, resourceclaims, pods and events, and watches them for --watch.
+Where it may not list devicetaintrules it says so, and shows no taints of them.`,
 		Example: `  # What is there, and what is free?
   kwok-dractl status
 
   # What needs attention?
   kwok-dractl status --problems
 
-  # The pools of a driver, of a node, and of nodes with a label
+  # The pools of a driver, and of nodes with a label
   kwok-dractl status --driver gpu.nvidia.com
-  kwok-dractl status --node h100-0
   kwok-dractl status -l nvidia.com/gpu.present=true
 
   # Pools with failing or tainted devices, and the versions of their drivers

@@ -2,6 +2,7 @@ package target
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -45,9 +46,7 @@ func (t *Target) node(name string) *corev1.Node {
 		},
 		Status: corev1.NodeStatus{Allocatable: resources, Capacity: resources},
 	}
-	for key, value := range t.labels {
-		node.Labels[key] = value
-	}
+	maps.Copy(node.Labels, t.labels)
 	return node
 }
 

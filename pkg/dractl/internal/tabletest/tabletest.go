@@ -44,14 +44,8 @@ func Golden(t *testing.T, tables map[string]func(out io.Writer) error, names ...
 				continue
 			}
 			fmt.Fprintf(&text, "--- %d columns\n%s", columns, out.String())
-			for line := range strings.Lines(out.String()) {
-				requireFits(t, function, strings.TrimSuffix(line, "\n"), columns)
-			}
-			for _, name := range names {
-				if strings.Contains(text.String(), name) {
-					require.Contains(t, out.String(), name, "%s at %d columns", function, columns)
-				}
-			}
+			requireFits(t, function, out.String(), columns)
+			requireNames(t, function, text.String(), out.String(), names)
 		}
 		requireGolden(t, filepath.Join(Dir, function+".txt"), text.String())
 	}
@@ -62,10 +56,23 @@ func Golden(t *testing.T, tables map[string]func(out io.Writer) error, names ...
 	}
 }
 
-func requireFits(t *testing.T, function, line string, columns int) {
+func requireFits(t *testing.T, function, table string, columns int) {
 	t.Helper()
-	isWord := !strings.Contains(strings.TrimSpace(line), " ")
-	require.True(t, isWord || utf8.RuneCountInString(line) <= columns, "%s at %d columns: %s", function, columns, line)
+	for line := range strings.Lines(table) {
+		line = strings.TrimSuffix(line, "\n")
+		isWord := !strings.Contains(strings.TrimSpace(line), " ")
+		require.True(t, isWord || utf8.RuneCountInString(line) <= columns, "%s at %d columns: %s", function, columns, line)
+	}
+}
+
+// requireNames requires the names that a narrower table has.
+func requireNames(t *testing.T, function, narrower, table string, names []string) {
+	t.Helper()
+	for _, name := range names {
+		if strings.Contains(narrower, name) {
+			require.Contains(t, table, name, function)
+		}
+	}
 }
 
 func requireGolden(t *testing.T, path, got string) {
