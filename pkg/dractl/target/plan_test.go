@@ -102,6 +102,14 @@ func keysOf(objects []*unstructured.Unstructured) (keys []string) {
 	return keys
 }
 
+// TestHiddenTemplate: no part of a target is left out silently.
+func TestHiddenTemplate(t *testing.T) {
+	t.Parallel()
+	_, err := Read(cli.Streams{}, []string{"nvidia-h100", "nvidia-h100-mig"}, &Known{})
+	require.EqualError(t, err, "one node cannot have all of nvidia-h100.nvidia-h100-mig: templates nvidia-h100-mig and nvidia-h100 are both for driver gpu.nvidia.com, "+
+		"and the one with the higher priority counts: leave out one of them")
+}
+
 // TestSeveralProfiles: each pair of profiles is selected on one node, or the error names a
 // template.
 func TestSeveralProfiles(t *testing.T) {

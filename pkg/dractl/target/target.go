@@ -192,6 +192,9 @@ func (t *Target) complete(known *Known) error {
 	node.UID = fleet.UID(node.Name)
 	without := slices.DeleteFunc(slices.Clone(t.Templates), func(template *devices.Template) bool { return template.DriverPod != nil })
 	chosen := devices.ForDriver(without, node)
+	for hidden, by := range devices.Hidden(without, chosen, node) {
+		return fmt.Errorf("one node cannot have all of %s: templates %s and %s are both for driver %s, and the one with the higher priority counts: leave out one of them", t.Name, hidden.Name, by.Name, hidden.Driver)
+	}
 	for _, driver := range slices.Sorted(maps.Keys(chosen)) {
 		pools, refusals, err := devices.Standing(chosen[driver], lifecycle.NodeObject(node), nil)
 		if err != nil {
