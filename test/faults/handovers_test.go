@@ -117,23 +117,7 @@ func (f *handOvers) addPod(ctx context.Context, s *site, move int) error {
 // end.
 func (f *handOvers) disturb(ctx context.Context, s *site) error {
 	for move := range f.moves {
-		if err := f.hand(ctx, s, (move+1)%2); err != nil {
-			return err
-		}
-		if f.again {
-			if err := pick(s.random, (*sidecar.Process).Stop, (*sidecar.Process).Kill)(s.all[move%2].process); err != nil {
-				return err
-			}
-			if err := f.startReplica(ctx, s, move%2); err != nil {
-				return err
-			}
-		}
-		if err := f.addPod(ctx, s, move+1); err != nil {
-			return err
-		}
-		if err := await(ctx, "the Pod of the replica that got the node is not told to start", func(ctx context.Context) (bool, error) {
-			return len(s.wrongStart(ctx, true, handedPod(move+1))) == 0, nil
-		}); err != nil {
+		if err := f.handOver(ctx, s, move); err != nil {
 			return err
 		}
 	}
@@ -149,6 +133,27 @@ func (f *handOvers) disturb(ctx context.Context, s *site) error {
 	}
 	f.over = true
 	return nil
+}
+
+// handOver has the other replica take the node, and a Pod run there.
+func (f *handOvers) handOver(ctx context.Context, s *site, move int) error {
+	if err := f.hand(ctx, s, (move+1)%2); err != nil {
+		return err
+	}
+	if f.again {
+		if err := pick(s.random, (*sidecar.Process).Stop, (*sidecar.Process).Kill)(s.all[move%2].process); err != nil {
+			return err
+		}
+		if err := f.startReplica(ctx, s, move%2); err != nil {
+			return err
+		}
+	}
+	if err := f.addPod(ctx, s, move+1); err != nil {
+		return err
+	}
+	return await(ctx, "the Pod of the replica that got the node is not told to start", func(ctx context.Context) (bool, error) {
+		return len(s.wrongStart(ctx, true, handedPod(move+1))) == 0, nil
+	})
 }
 
 func (f *handOvers) judge(ctx context.Context, s *site) verdict {

@@ -82,9 +82,6 @@ Where it may not list devicetaintrules it says so, and shows no taints of them.`
   # Pools with failing or tainted devices, and the versions of their drivers
   kwok-dractl status --state failing,tainted -L driverVersion
 
-  # Live
-  kwok-dractl status --watch
-
   # For programs
   kwok-dractl status -o json`,
 		Args: cli.Subcommand,

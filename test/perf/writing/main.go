@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -64,24 +65,22 @@ func compare(ctx context.Context, nodes, rounds int) (err error) {
 			return err
 		})
 	}
-	var fastest [2]time.Duration
+	var rawTimes, scaleTimes []time.Duration
 	for range rounds {
-		for i, write := range []func() error{raw, func() error { return scale(nodes) }} {
-			start := time.Now()
-			if err := write(); err != nil {
-				return err
-			}
-			if took := time.Since(start); fastest[i] == 0 || took < fastest[i] {
-				fastest[i] = took
-			}
-		}
-		if err := scale(0); err != nil {
+		ofRaw, rawErr := measure(raw)
+		ofScale, scaleErr := measure(func() error { return scale(nodes) })
+		if err := errors.Join(rawErr, scaleErr, scale(0), client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})); err != nil {
 			return err
 		}
-		if err := client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-			return err
-		}
+		rawTimes, scaleTimes = append(rawTimes, ofRaw), append(scaleTimes, ofScale)
 	}
-	fmt.Printf("%d nodes: a raw writer %.2f s, kwok-dractl scale %.2f s, ratio %.2f\n", nodes, fastest[0].Seconds(), fastest[1].Seconds(), fastest[1].Seconds()/fastest[0].Seconds())
+	ofRaw, ofScale := slices.Min(rawTimes).Seconds(), slices.Min(scaleTimes).Seconds()
+	fmt.Printf("%d nodes: a raw writer %.2f s, kwok-dractl scale %.2f s, ratio %.2f\n", nodes, ofRaw, ofScale, ofScale/ofRaw)
 	return nil
+}
+
+func measure(write func() error) (time.Duration, error) {
+	start := time.Now()
+	err := write()
+	return time.Since(start), err
 }

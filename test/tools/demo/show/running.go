@@ -88,7 +88,7 @@ func (r *Running) resume(ctx context.Context, out io.Writer) error {
 	if _, _, err := cluster.Up(ctx, cluster.Options{Name: r.Cluster.Name(), Output: out}); err != nil {
 		return err
 	}
-	if r.Cluster.Runs(r.PID) {
+	if r.Cluster.Runs(r.PID) { //nolint:contextcheck // it looks at processes only
 		return nil
 	}
 	fmt.Fprintln(out, "Starting kwok-dra again ...")
