@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes"
 
@@ -105,7 +106,10 @@ func (s *shell) must(line string) string {
 // eventually waits until a line succeeds.
 func (s *shell) eventually(line string) {
 	s.Helper()
-	require.Eventually(s, func() bool { return s.run(line).code == 0 }, lineLimit, 500*time.Millisecond, "%s", line)
+	require.EventuallyWithT(s, func(c *assert.CollectT) {
+		r := s.run(line)
+		require.Zero(c, r.code, "%s\n%s", line, r)
+	}, lineLimit, 500*time.Millisecond)
 }
 
 // sidecar starts the sidecar with the ConfigMap.

@@ -67,7 +67,7 @@ func (s *shell) fleet() {
 	require.NoError(s, os.Mkdir(filepath.Join(s.dir, "templates"), 0o755))
 	s.write("templates/more.yaml", more)
 	var nodes strings.Builder
-	for name := range strings.FieldsSeq(s.must("kwok-dractl generate --list-profiles")) {
+	for name := range strings.FieldsSeq(s.must("kwok-dractl generate --list-profiles -o name")) {
 		var templates strings.Builder
 		for _, document := range documents.Split(name, []byte(s.must(fmt.Sprintf("kwok-dractl generate --profile %s --nodes 2", name)))) {
 			switch text := "---\n" + string(document.Data); {

@@ -136,13 +136,13 @@ func TestWhy(t *testing.T) {
 // scheduler's.
 func (s *shell) lacking() {
 	s.Helper()
-	s.waits("lacking-0", "gpus", "", why.Unscheduled, "only 2 of 4 devices of class gpu on 2 nodes can be had: 2 allocated (", "nearest: node why-")
+	s.waits("lacking-0", "gpus", "", why.Unscheduled, "only 2 of 4 devices of class gpu on 2 nodes can be had: 2 allocated (", "node why-2 has it all, but the node is cordoned")
 	s.waits("lacking-1", "gpus", "", why.Unscheduled, "only 2 of 4 devices of class gpu")
 	for _, name := range []string{"lacking-0", "lacking-1"} {
 		answer := s.why(name)
 		requireAsScheduler(s.T, &answer)
 	}
-	s.eventually("kubectl events --for pod/lacking-1 | grep -E 'WaitingForNode +Pod/lacking-1 +only 2 of 4 devices .* nearest: node why-'")
+	s.eventually("kubectl events --for pod/lacking-1 | grep -E 'WaitingForNode +Pod/lacking-1 +only 2 of 4 devices .* node why-2 has it all, but the node is cordoned'")
 	require.Regexp(s, `2 Pods wait for a node \(\w+\): only 2 of 4 devices `, s.must("kwok-dractl why -A"))
 	require.Regexp(s, `default +lacking-0, lacking-1 +<none> +Unscheduled +`, s.must("kwok-dractl status"))
 	s.must("kubectl delete pod held failing")
