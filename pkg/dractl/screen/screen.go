@@ -36,7 +36,7 @@ func Of(out io.Writer) *Screen {
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return New(file, func() (int, int, error) { return term.GetSize(int(file.Fd())) })
+	return onTerminal(file)
 }
 
 // New is the screen of a terminal of that size.
@@ -83,6 +83,10 @@ func (s *Screen) Close() error {
 	return err
 }
 
+func onTerminal(file *os.File) *Screen {
+	return New(file, func() (int, int, error) { return term.GetSize(int(file.Fd())) })
+}
+
 // Width is how many columns there is room for behind a writer: COLUMNS, or as many as the terminal has.
 // It is 0 where there is no limit, as in a pipe, whose reader wants each row whole and on one line.
 func Width(out io.Writer) int {
@@ -93,6 +97,6 @@ func Width(out io.Writer) int {
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return 0
 	}
-	width, _ := New(file, func() (int, int, error) { return term.GetSize(int(file.Fd())) }).Size()
+	width, _ := onTerminal(file).Size()
 	return width
 }
