@@ -16,6 +16,7 @@ import (
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/drivers/file"
+	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
@@ -108,7 +109,7 @@ func (f *handOvers) addPod(ctx context.Context, s *site, move int) error {
 	pod.Labels = map[string]string{terminatesLabel: "true"}
 	var nodes *corev1.NodeSelector
 	if f.only {
-		nodes = onlyNode(handedNode)
+		nodes = fleet.SelectNode(handedNode)
 	}
 	return s.allocateOn(ctx, nodes, pod, device{f.plugin.Name, handedNode, fmt.Sprint("file-", move)})
 }

@@ -132,12 +132,6 @@ func (c clients) allocateOn(ctx context.Context, nodes *corev1.NodeSelector, pod
 	return nil
 }
 
-// onlyNode selects one node, as the scheduler does for a device of a pool of that node.
-func onlyNode(name string) *corev1.NodeSelector {
-	match := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{match}}}}
-}
-
 // finish has a Pod succeed.
 func (s *site) finish(ctx context.Context, pod string) error {
 	return persist(ctx, func(ctx context.Context) error {

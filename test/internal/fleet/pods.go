@@ -78,12 +78,16 @@ func allocation(pod *corev1.Pod, node, device string) resourcev1.ResourceClaimSt
 			Devices: resourcev1.DeviceAllocationResult{
 				Results: []resourcev1.DeviceRequestAllocationResult{{Request: "gpu", Driver: Driver, Pool: node, Device: device}},
 			},
-			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-			}}},
+			NodeSelector: SelectNode(node),
 		},
 		ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}},
 	}
+}
+
+// SelectNode selects one node, as the scheduler does for a device of a pool of that node.
+func SelectNode(name string) *corev1.NodeSelector {
+	match := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{match}}}}
 }
 
 // Bind binds a Pod to a node.
