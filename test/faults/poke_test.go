@@ -77,6 +77,11 @@ type stillness struct {
 }
 
 func (r *run) atRest(ctx context.Context) (stillness, error) {
+	for _, process := range r.world.running() {
+		if err := process.WaitReady(ctx); err != nil { // it may have been started a moment ago
+			return stillness{}, err
+		}
+	}
 	state, err := r.world.look(ctx, r.load.all)
 	if err != nil {
 		return stillness{}, err
@@ -84,9 +89,6 @@ func (r *run) atRest(ctx context.Context) (stillness, error) {
 	_, writes, _, _ := r.world.ledger.counts()
 	found := stillness{cause: state.cause(), writes: writes, counted: map[*sidecar.Process]string{}}
 	for _, process := range r.world.running() {
-		if err := process.WaitReady(ctx); err != nil { // it may have been started a moment ago
-			return stillness{}, err
-		}
 		for _, name := range preparations {
 			count, err := process.Metric(ctx, name)
 			if err != nil {

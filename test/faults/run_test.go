@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -236,6 +237,11 @@ func (r *run) judge(ctx context.Context) verdict {
 		return verdict{wrong: []string{err.Error()}}
 	}
 	v := verdict{wrong: state.wrong(), rest: state.rest()}
+	for _, process := range r.world.running() {
+		if !process.IsReady(ctx) { // what it will write is not known yet
+			v.wrong = append(v.wrong, fmt.Sprintf("sidecars: the one with log %s is not ready", filepath.Base(process.Log)))
+		}
+	}
 	if len(v.wrong) == 0 && r.editor != nil {
 		v.wrong = r.editor.wrongSignals(ctx, state)
 	}

@@ -101,7 +101,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
-		if p.ready(ctx) {
+		if p.IsReady(ctx) {
 			return nil
 		}
 		select {
@@ -127,7 +127,8 @@ func AddressIn(log string) string {
 	return string(match[1])
 }
 
-func (p *Process) ready(ctx context.Context) bool {
+// IsReady reports whether the sidecar says that it is ready.
+func (p *Process) IsReady(ctx context.Context) bool {
 	_, err := p.get(ctx, "/readyz")
 	return err == nil
 }
