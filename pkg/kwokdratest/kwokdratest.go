@@ -6,6 +6,8 @@
 //		Config: []string{"gpus.yaml"},
 //		Nodes:  kwokdratest.Nodes("gpu", 3, map[string]string{"accelerator": "gpu"}),
 //	})
+//
+// Its maturity is beta; docs/reference/stability.md says what may change.
 package kwokdratest
 
 import (

@@ -6,6 +6,8 @@
 //	// ...
 //	renderer := templatenode.New(client, templates)
 //	rendered, err := renderer.Render(ctx, node)
+//
+// Its maturity is beta; docs/reference/stability.md says what may change.
 package templatenode
 
 import (

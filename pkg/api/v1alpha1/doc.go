@@ -4,6 +4,7 @@
 //
 // The package has the types and the names of labels, annotations, conditions and
 // events. Defaults are in pkg/api/defaults, and rules in pkg/api/validation.
+// docs/reference/stability.md says what may change.
 //
 // +groupName=dra.kwok.x-k8s.io
 // +kubebuilder:object:generate=true

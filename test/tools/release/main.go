@@ -1,6 +1,6 @@
 // Command release makes all that users install, in dist: programs, the image of
-// the sidecar, a manifest, a Helm chart, an SBOM and checksums. The same commit and
-// version give the same bytes wherever and whenever they are made.
+// the sidecar, a manifest, a Helm chart, an SBOM, release notes and checksums. The same
+// commit and version give the same bytes wherever and whenever they are made.
 package main
 
 import (

@@ -68,7 +68,7 @@ func (r *release) makeAll(ctx context.Context) error {
 	if err := os.Mkdir(r.path(), 0o755); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{r.compile, r.archives, r.image, r.sbom, r.manifests, r.checksums} {
+	for _, step := range []func(context.Context) error{r.writeNotes, r.compile, r.archives, r.image, r.sbom, r.manifests, r.checksums} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("release %s: %w", r.Version, err)
 		}

@@ -41,7 +41,7 @@ func TestRelease(t *testing.T) {
 
 	t.Run("has these files", func(t *testing.T) {
 		t.Parallel()
-		require.ElementsMatch(t, []string{archive, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", "SHA256SUMS", "install.yaml", "kwok-dra-1.2.3-test.tgz"},
+		require.ElementsMatch(t, []string{archive, "kwok-dra-v1.2.3-test-image.tar", "kwok-dra-v1.2.3-test-sbom.cdx.json", notesFile, "SHA256SUMS", "install.yaml", "kwok-dra-1.2.3-test.tgz"},
 			names(t, filepath.Join(clone, "dist")))
 	})
 	t.Run("says the digest of its image", func(t *testing.T) {
@@ -53,6 +53,12 @@ func TestRelease(t *testing.T) {
 		require.Len(t, top.Manifests, 1)
 		first, _, _ := strings.Cut(readFile(t, clone, "dist", "install.yaml"), "\n")
 		require.Equal(t, "# Its image is kwok-dra/kwok-dra:v1.2.3-test@"+top.Manifests[0].Digest+".", first)
+	})
+	t.Run("has the notes of its changelog", func(t *testing.T) {
+		t.Parallel()
+		want, err := releaseNotes(readFile(t, clone, "CHANGELOG.md"), testVersion)
+		require.NoError(t, err)
+		require.Equal(t, want, readFile(t, clone, "dist", notesFile))
 	})
 	t.Run("has checksums of all", func(t *testing.T) {
 		t.Parallel()

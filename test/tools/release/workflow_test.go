@@ -43,6 +43,7 @@ func TestWorkflow(t *testing.T) {
 	}
 	require.Contains(t, commands, `make release VERSION="$VERSION" IMAGE="$IMAGE"`)
 	require.Contains(t, commands, `"oci-archive:dist/kwok-dra-$VERSION-image.tar" "docker://$IMAGE:$VERSION"`)
+	require.Contains(t, commands, "--notes-file dist/"+notesFile)
 	for _, variable := range regexp.MustCompile(`\$([A-Z]+)\b`).FindAllStringSubmatch(commands, -1) {
 		require.Contains(t, []string{"VERSION", "IMAGE", "PASSWORD"}, variable[1], "a variable that nothing sets")
 	}
