@@ -5,7 +5,7 @@ import { refill } from "./focus.js";
 import { taintText } from "./grid.js";
 import { shortAmount } from "./kinds.js";
 import { ask } from "./labels.js";
-import { letters, percent } from "./model.js";
+import { isIncomplete, letters, percent } from "./model.js";
 
 const most = 12; // claims that are listed
 const margin = 8; // pixels around the card
@@ -67,7 +67,7 @@ export class Details {
     if (facts.whole) say("Part of", facts.whole);
     if (facts.product) say("Product", facts.memory ? `${facts.product}, ${shortAmount(facts.memory)}` : facts.product);
     if (facts.uuid) say("UUID", facts.uuid);
-    if (pool.slices !== pool.resourceSliceCount) say("Incomplete", `${pool.slices} of ${pool.resourceSliceCount} slices`, "warn");
+    if (isIncomplete(pool)) say("Incomplete", `${pool.slices} of ${pool.resourceSliceCount} slices`, "warn");
     if (device.shared) say("Shared", `${percent(device.used ?? 0)} taken`);
     if (device.blockedBy) say("Blocked by", device.blockedBy);
     for (const claim of (device.claims ?? []).slice(0, most)) sayClaim(say, link, claim);

@@ -1,7 +1,7 @@
 // The grid draws those bands of a layout that are to be seen, and no others.
 
 import { bandAt, columnsOf } from "./layout.js";
-import { letters, nameOf, percent, samePlace } from "./model.js";
+import { isIncomplete, letters, nameOf, percent, samePlace } from "./model.js";
 
 const beyond = 300; // pixels that are drawn above and below
 
@@ -129,7 +129,7 @@ function drawBand(element, band, layout, about) {
   element.removeAttribute("aria-rowindex");
   set(element, "role", "presentation");
   set(element, "className", "band");
-  element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, ${layout.entryWidth}px))`;
+  element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, 1fr))`;
   const children = fit(element, band.entries.length, makeEntry);
   band.entries.forEach((entry, i) => drawEntry(children[i], entry, layout, about));
 }
@@ -200,7 +200,7 @@ function drawLine(element, item, line, layout) {
   set(driver, "hidden", layout.driver === 0);
   set(driver, "textContent", line.first ? pool.driver : "");
   set(driver, "title", pool.driver);
-  element.classList.toggle("incomplete", pool.slices !== pool.resourceSliceCount);
+  element.classList.toggle("incomplete", isIncomplete(pool));
   const boxes = shape.boxes.filter((box) => box.at >= line.from && box.at < line.to);
   fit(cells, boxes.length, () => make("span", "cell", "gridcell"));
   boxes.forEach((box, i) => drawBox(cells, i, item, line, box));

@@ -79,6 +79,7 @@ function asked() {
 function searchFor(text) {
   choose({ kept: null, hovered: null });
   query.set(text);
+  $("grid").scrollIntoView({ block: "nearest" }); // in a small window it is far below
 }
 
 async function suggestLabels() {
@@ -101,7 +102,7 @@ const characterWidth = (() => {
   const probe = document.createElement("span");
   probe.className = "name unseen";
   probe.style.width = "100ch";
-  document.body.append(probe);
+  $("canvas").append(probe); // where names have their font
   const width = probe.getBoundingClientRect().width / 100;
   probe.remove();
   return width;

@@ -39,10 +39,12 @@ function row(driver, search) {
   const element = document.createElement("tr");
   const name = document.createElement("th");
   name.scope = "row";
-  name.textContent = driver.name || "all";
+  name.textContent = name.title = driver.name || "all";
   element.append(name, bar(driver.usage), figure(devices, "devices"));
   for (const state of states) element.append(figureOf(driver, state, search));
-  element.append(figure(driver.pools, "pools"), figure(driver.incompletePools, "warn pools"));
+  const incomplete = figure(driver.incompletePools, "pools");
+  if (driver.incompletePools > 0) incomplete.replaceChildren(link(driver, driver.incompletePools, "incomplete", search));
+  element.append(figure(driver.pools, "pools"), incomplete);
   return element;
 }
 
@@ -51,18 +53,7 @@ function row(driver, search) {
 function figureOf(driver, state, search) {
   const n = driver.states[state];
   const element = figure(n, "count");
-  if (n > 0 && troubles.includes(state)) {
-    const asked = driver.name ? `state=${state} driver=${driver.name}` : `state=${state}`;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "link";
-    button.textContent = number(n);
-    button.title = `Search ${asked}`;
-    button.value = asked;
-    button.ariaLabel = `${number(n)} ${state}, search ${asked}`;
-    button.addEventListener("click", () => search(asked));
-    element.replaceChildren(button);
-  }
+  if (n > 0 && troubles.includes(state)) element.replaceChildren(link(driver, n, state, search));
   const key = document.createElement("span");
   key.className = `cell ${state}`;
   key.textContent = letters[state];
@@ -70,6 +61,20 @@ function figureOf(driver, state, search) {
   element.prepend(key);
   element.title = state;
   return element;
+}
+
+// link is a number that leads to what it counts.
+function link(driver, n, state, search) {
+  const asked = driver.name ? `state=${state} driver=${driver.name}` : `state=${state}`;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "link";
+  button.textContent = number(n);
+  button.title = `Search ${asked}`;
+  button.value = asked;
+  button.ariaLabel = `${number(n)} ${state}, search ${asked}`;
+  button.addEventListener("click", () => search(asked));
+  return button;
 }
 
 // figure is a cell with a number. What is not there is told quietly.

@@ -30,6 +30,7 @@ func TestSearch(t *testing.T) {
 		"SERVER-0":                               "1 node, 1 of 208 devices found",
 		"hbm3":                                   "5 nodes, 240 of 240 devices found",
 		"state=tainted":                          "1 node, 1 of 8 devices found",
+		"state=incomplete":                       "No device is like that.",
 		"state=failing":                          "1 node, 1 of 208 devices found",
 		"state=blocked gpu-7":                    "No device is like that.",
 		"state=blocked device=gpu-7":             "1 node, 15 of 208 devices found",
