@@ -128,7 +128,7 @@ test-browser: ## Test the page in a headless Chromium, if there is one, with pic
 
 .PHONY: picture
 picture: ## Make the README's pictures of the page from the page (needs Chromium).
-	cd test && PICTURES=$(CURDIR)/docs/images $(GO) test -count 1 -run '^TestPicture$$' ./e2e/browser
+	cd test && PICTURES=$(CURDIR)/docs/images $(GO) test -count 1 -v -run '^TestPicture$$' ./e2e/browser
 
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.

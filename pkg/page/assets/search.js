@@ -155,13 +155,16 @@ function claimsOf(items, part) {
   return found;
 }
 
-// suggest completes the last term of a text.
+// suggest completes the last term of a text: a key, the value of one, or a word that is a value.
 export function suggest(text, known) {
   const at = text.search(/\S*$/);
   const [before, last] = [text.slice(0, at), text.slice(at)];
   const [key, value] = last.split("=");
-  const ends = value === undefined ? [...Object.keys(keys), ...namesIn(known.kinds)].map((name) => `${name}=`) : [...(values[key]?.(known) ?? [])].map((one) => `${key}=${quoted(one)}`);
-  return [...new Set(ends)].filter((end) => end.toLowerCase().startsWith(last.toLowerCase())).slice(0, most).map((end) => before + end);
+  const beginsWith = (part) => (one) => one.toLowerCase().startsWith(part.toLowerCase());
+  const ofKey = (key, part) => [...(values[key]?.(known) ?? [])].filter(beginsWith(part)).map((one) => `${key}=${quoted(one)}`);
+  const names = [...Object.keys(keys), ...namesIn(known.kinds)].map((name) => `${name}=`).filter(beginsWith(last));
+  const ends = value !== undefined ? ofKey(key, value) : last === "" ? names : [...names, ...Object.keys(values).flatMap((key) => ofKey(key, last))];
+  return [...new Set(ends)].slice(0, most).map((end) => before + end);
 }
 
 // meant is a search that finds something in place of one that finds nothing: with one word
