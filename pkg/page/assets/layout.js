@@ -11,6 +11,7 @@ const label = 280; // pixels, for the name and what it is above devices
 const tall = 6; // lines, from which on an entry has bands of its own
 const small = 640; // pixels of width, below which names stand above devices
 const gutter = 24; // pixels between columns
+const shortDriver = 139; // pixels, for the names of drivers if that makes room for a column more
 const told = 300; // items, up to which it is told what they are
 
 const sizes = {
@@ -42,12 +43,13 @@ export function arrange(sections, { width, height, character, about }) {
   return waysBeside(shown, size, about).map((way) => arrangeIn(sections, shown, way)).reduce((best, one) => (one.height < best.height ? one : best));
 }
 
-// waysBeside are ways to put many items side by side. Where they differ it is told above its
-// devices what each is.
+// waysBeside are ways to put many items side by side: with fewer devices in a line, and with
+// shorter names of drivers. Where they differ it is told above its devices what each is.
 function waysBeside(shown, size, about) {
   if (!size.tell) return [{ ...size, info: 0 }];
   const differ = new Set(shown.map(({ item }) => about(item))).size > 1;
-  return cellsBeside.map((most) => ({ ...size, stacked: differ, info: 0, most }));
+  const drivers = [size.driver, Math.min(size.driver, shortDriver)];
+  return cellsBeside.flatMap((most) => drivers.map((driver) => ({ ...size, stacked: differ, info: 0, most, driver })));
 }
 
 // isBroken reports whether devices with parts are not all in one line.
@@ -69,7 +71,7 @@ function driverWidth(shown, character) {
   const drivers = new Set();
   for (const { pools } of shown) for (const { pool } of pools) drivers.add(pool.driver);
   if (drivers.size < 2) return 0;
-  return Math.ceil(Math.min(17, longest([...drivers])) * character) + 16;
+  return Math.ceil(Math.min(26, longest([...drivers])) * character) + 16;
 }
 
 function longest(texts) {

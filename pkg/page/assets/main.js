@@ -1,4 +1,5 @@
 import { Details } from "./details.js";
+import { make } from "./elements.js";
 import { follow } from "./feed.js";
 import { Gone } from "./gone.js";
 import { Grid } from "./grid.js";
@@ -99,8 +100,7 @@ function known() {
 
 // characterWidth is that of the names, in pixels.
 const characterWidth = (() => {
-  const probe = document.createElement("span");
-  probe.className = "name unseen";
+  const probe = make("span", "name unseen");
   probe.style.width = "100ch";
   $("canvas").append(probe); // where names have their font
   const width = probe.getBoundingClientRect().width / 100;

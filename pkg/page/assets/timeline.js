@@ -1,5 +1,6 @@
 // The timeline shows what happened in the last hour, and goes back to it.
 
+import { make, makeButton } from "./elements.js";
 import { plural } from "./groups.js";
 import { number } from "./totals.js";
 
@@ -134,24 +135,15 @@ export class Timeline {
     const { changes, begins } = this.report;
     if (!this.list.open || !changes) return;
     const items = changes.map((change) => this.told(change));
-    const rest = document.createElement("li");
-    rest.textContent = items.length < 200 ? `Nothing before is known: the timeline begins at ${clock.format(Date.parse(begins))}.` : "and more before";
-    this.list.querySelector("ol").replaceChildren(...items, rest);
+    const rest = items.length < 200 ? `Nothing before is known: the timeline begins at ${clock.format(Date.parse(begins))}.` : "and more before";
+    this.list.querySelector("ol").replaceChildren(...items, make("li", "", rest));
   }
 
   // told is a change in words. Its time leads there.
   told({ at, kind, node, pool, device, claims }) {
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = clock.format(Date.parse(at));
+    const button = makeButton(clock.format(Date.parse(at)), () => this.goTo(Date.parse(at)));
     button.title = "Show the fleet as it was then";
-    button.addEventListener("click", () => this.goTo(Date.parse(at)));
-    const what = document.createElement("span");
-    what.className = `kind ${kind}`;
-    what.textContent = kind;
-    item.append(button, " ", what, ` ${node ?? pool} ${device}${claims ? `, claim ${claims.join(", ")}` : ""}`);
-    return item;
+    return make("li", "", button, " ", make("span", `kind ${kind}`, kind), ` ${node ?? pool} ${device}${claims ? `, claim ${claims.join(", ")}` : ""}`);
   }
 }
 
@@ -180,9 +172,7 @@ function ticksOf({ buckets, seconds }, most) {
 }
 
 function tick(part, text) {
-  const element = document.createElement("span");
-  element.textContent = text;
-  element.className = part < 0.05 ? "first" : part === 1 ? "last" : "";
+  const element = make("span", part < 0.05 ? "first" : part === 1 ? "last" : "", text);
   element.style.left = `${100 * part}%`;
   return element;
 }
@@ -226,15 +216,9 @@ function shape(name, className, attributes) {
 
 // legend says how many changes of each kind there are.
 function legend(buckets) {
-  const entry = (className, text) => {
-    const element = document.createElement("li");
-    element.className = className;
-    element.textContent = text;
-    return element;
-  };
   const entries = kinds.flatMap((kind) => {
     const count = buckets.reduce((sum, { changes }) => sum + (changes[kind] ?? 0), 0);
-    return count ? [entry(`kind ${kind}`, `${kind} ${number(count)}`)] : [];
+    return count ? [make("li", `kind ${kind}`, `${kind} ${number(count)}`)] : [];
   });
-  return [...entries, entry("utilization", "utilization")];
+  return [...entries, make("li", "utilization", "utilization")];
 }

@@ -1,6 +1,6 @@
 // The trouble that there is, before all else: what is failing, tainted, waiting, incomplete or gone.
 
-import { refill } from "./focus.js";
+import { make, makeButton, makeLetter, refill } from "./elements.js";
 import { letters } from "./model.js";
 import { number } from "./totals.js";
 
@@ -28,10 +28,10 @@ export class Trouble {
     const told = JSON.stringify([entries, past]);
     if (told === this.#told) return;
     this.#told = told;
-    const items = entries.map(({ value, count, words, act }) => item(button(value, count, words[count === 1 ? 0 : 1], act)));
-    if (items.length === 0) items.push(item(text(past ? "Nothing was failing or tainted." : "Nothing is failing, tainted or waiting.", "fine")));
-    if (past) items.push(item(text("Which Pods waited is not remembered.", "fine")));
-    refill(this.list, items);
+    const items = entries.map(({ value, count, words, act }) => button(value, count, words[count === 1 ? 0 : 1], act));
+    if (items.length === 0) items.push(make("span", "fine", past ? "Nothing was failing or tainted." : "Nothing is failing, tainted or waiting."));
+    if (past) items.push(make("span", "fine", "Which Pods waited is not remembered."));
+    refill(this.list, items.map((item) => make("li", "", item)));
   }
 }
 
@@ -43,30 +43,11 @@ function reveal(id) {
   section.querySelector("ul").focus();
 }
 
-function item(child) {
-  const element = document.createElement("li");
-  element.append(child);
-  return element;
-}
-
-function text(words, className) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = words;
-  return element;
-}
-
 // button has a large number, and what it is of.
 function button(value, count, words, act) {
-  const element = document.createElement("button");
-  element.type = "button";
+  const element = makeButton("", act);
   element.value = value;
-  if (letters[value]) {
-    const cell = text(letters[value], `cell ${value}`);
-    cell.ariaHidden = "true";
-    element.append(cell);
-  }
-  element.append(text(number(count), "count"), text(" " + words, "words"));
-  element.addEventListener("click", act);
+  if (value in letters) element.append(makeLetter(value));
+  element.append(make("span", "count", number(count)), make("span", "words", ` ${words}`));
   return element;
 }
