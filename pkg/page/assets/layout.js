@@ -26,19 +26,16 @@ export function arrange(sections, { width, height, character, about }) {
   const shown = sections.flatMap(({ heading, selected }) => (heading?.closed ? [] : selected));
   const tell = shown.length <= told;
   const stacked = width < small && tell;
-  const most = width / 4; // which leaves a quarter for devices
-  const names = {
-    name: stacked ? width : Math.min(most, nameWidth(shown, character)),
-    driver: Math.min(stacked ? 1.6 * most : most, driverWidth(shown, character)),
-    info: tell && !stacked ? Math.min(most, infoWidth(shown, about, character)) : 0,
-  };
+  const name = stacked ? width : Math.min(0.25 * width, nameWidth(shown, character));
+  const driver = Math.min((stacked ? 0.4 : 0.25) * width, driverWidth(shown, character));
+  const info = tell && !stacked ? Math.min(0.75 * width - name - driver, infoWidth(shown, about, character)) : 0; // a quarter is left for devices
   for (const size of [sizes.roomy, sizes.dense]) {
     if (shown.length * size.row > height) continue;
-    const below = arrangeIn(sections, shown, { ...size, ...names, width, stacked, tell, columns: 1 });
+    const below = arrangeIn(sections, shown, { ...size, name, driver, info, width, stacked, tell, columns: 1 });
     const roomy = size === sizes.roomy;
     if (below.height <= height && !(roomy && isBroken(below))) return { ...below, roomy };
   }
-  const size = { ...sizes.dense, ...names, width, stacked, tell };
+  const size = { ...sizes.dense, name, driver, info, width, stacked, tell };
   if (stacked) return arrangeIn(sections, shown, { ...size, columns: 1 });
   return waysBeside(shown, size, about).map((way) => arrangeIn(sections, shown, way)).reduce((best, one) => (one.height < best.height ? one : best));
 }

@@ -44,6 +44,16 @@ func TestMixedFleet(t *testing.T) {
 	b.requireNoErrors()
 }
 
+// TestFewNodes: where there is room for what a node is, it is not cut off.
+func TestFewNodes(t *testing.T) {
+	t.Parallel()
+	b := open(t, newFleet(4).serve(t), 800, 600)
+	b.wait(`document.querySelector("#canvas .info")?.textContent === "8 × NVIDIA H100 80GB HBM3, 80Gi · p5.48xlarge"`)
+	require.True(t, eval[bool](b, `[...document.querySelectorAll("#canvas .info")].every(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)`))
+	b.pictures("few-nodes")
+	b.requireNoErrors()
+}
+
 // TestTwelveDrivers: the totals of all come first, and those of drivers scroll. In no window is a
 // state off the screen.
 func TestTwelveDrivers(t *testing.T) {
