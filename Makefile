@@ -126,6 +126,10 @@ test-driver-pods: control-plane ## Roll a driver's DaemonSet on 1,000 nodes by a
 test-browser: ## Test the page in a headless Chromium, if there is one, with pictures of it in bin/pictures.
 	cd test && PICTURES=$(CURDIR)/bin/pictures $(GO) test -count 1 -v ./e2e/browser
 
+.PHONY: picture
+picture: ## Make the README's pictures of the page from the page (needs Chromium).
+	cd test && PICTURES=$(CURDIR)/docs/images $(GO) test -count 1 -v -run '^TestPicture$$' ./e2e/browser
+
 .PHONY: test-matrix
 test-matrix: ## Run the tests on real clusters of every supported Kubernetes, and print one table.
 	@$(RUN) test ./tools/matrix

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +68,8 @@ type WaitingGroup struct {
 }
 
 // alike is what the Pods of a group have in common. Those without a node have it whatever
-// the scheduler says of each: its words change with every node that comes.
+// the scheduler says of each: its words change with every node that comes. The reason of those
+// with a node has no names of claims that were made for one Pod.
 type alike struct{ namespace, owner, asks, state, reason string }
 
 // Verdict is why a Pod waits.
@@ -255,7 +257,8 @@ func (p *WaitingPod) alike() alike {
 		key.asks = ""
 	}
 	if key.state == preparing {
-		key.reason = p.Reason
+		isOwn := func(word string) bool { return strings.Contains(word, p.Name+"-") }
+		key.reason = strings.Join(slices.DeleteFunc(strings.Fields(p.Reason), isOwn), " ")
 	}
 	return key
 }

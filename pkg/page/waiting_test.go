@@ -24,15 +24,15 @@ func TestWaiting(t *testing.T) {
 			{Namespace: "b", Name: "alone", Reason: "no devices", Since: since},
 			{Namespace: "a", Name: "p-1", Owner: "Job/p", Reason: "no devices", Since: since},
 			{Namespace: "a", Name: "p-0", Owner: "Job/p", Reason: "no devices", Since: since.Add(-time.Minute)},
-			{Namespace: "a", Name: "p-2", Owner: "Job/p", Node: "n", Reason: "crashed", Since: since, Retry: since.Add(time.Minute)},
-			{Namespace: "a", Name: "p-3", Owner: "Job/p", Node: "m", Asks: "template q", Reason: "crashed", Since: since, Retry: since.Add(time.Second)},
+			{Namespace: "a", Name: "p-2", Owner: "Job/p", Node: "n", Reason: "claim p-2-gpu-x7k2v: crashed", Since: since, Retry: since.Add(time.Minute)},
+			{Namespace: "a", Name: "p-3", Owner: "Job/p", Node: "m", Asks: "template q", Reason: "claim p-3-gpu-b9r4w: crashed", Since: since, Retry: since.Add(time.Second)},
 			{Namespace: "b", Name: "other", Reason: "no devices", Since: since},
 			{Namespace: "c", Name: "bare-10", Asks: "template gpu", Reason: "no devices on 4 nodes", Since: since},
 			{Namespace: "c", Name: "bare-9", Asks: "template gpu", Reason: "no devices on 3 nodes", Since: since},
 		}
 		const want = `{"groups": [
 			{"namespace": "a", "owner": "Job/p", "state": "unscheduled", "reason": "no devices", "count": 2, "pods": ["p-0", "p-1"], "since": "2026-01-02T03:03:05Z"},
-			{"namespace": "a", "owner": "Job/p", "state": "preparing", "reason": "crashed", "count": 2, "pods": ["p-2", "p-3"], "since": "2026-01-02T03:04:05Z", "retry": "2026-01-02T03:04:06Z"},
+			{"namespace": "a", "owner": "Job/p", "state": "preparing", "reason": "claim p-2-gpu-x7k2v: crashed", "count": 2, "pods": ["p-2", "p-3"], "since": "2026-01-02T03:04:05Z", "retry": "2026-01-02T03:04:06Z"},
 			{"namespace": "c", "state": "unscheduled", "reason": "no devices on 3 nodes", "count": 2, "pods": ["bare-9", "bare-10"], "since": "2026-01-02T03:04:05Z"},
 			{"namespace": "b", "state": "unscheduled", "reason": "no devices", "count": 1, "pods": ["alone"], "since": "2026-01-02T03:04:05Z"},
 			{"namespace": "b", "state": "unscheduled", "reason": "no devices", "count": 1, "pods": ["other"], "since": "2026-01-02T03:04:05Z"}

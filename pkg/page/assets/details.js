@@ -1,11 +1,11 @@
 // The details of one device, beside its cell.
 
 import { commandsFor, copy } from "./commands.js";
-import { refill } from "./focus.js";
+import { make, makeButton, makeLetter, refill } from "./elements.js";
 import { taintText } from "./grid.js";
 import { shortAmount } from "./kinds.js";
 import { ask } from "./labels.js";
-import { letters, percent } from "./model.js";
+import { isIncomplete, percent } from "./model.js";
 
 const most = 12; // claims that are listed
 const margin = 8; // pixels around the card
@@ -37,7 +37,7 @@ export class Details {
     this.#shown = shown;
     const parts = [this.#title(device, kept), this.#list(found, facts, kept)];
     if (kept) parts.push(...factLists(facts));
-    if (kept && past) parts.push(text_("p", "This is of the past, of which no more is remembered.", "note"));
+    if (kept && past) parts.push(make("p", "note", "This is of the past, of which no more is remembered."));
     else if (kept) parts.push(commandList(found));
     refill(this.element, parts);
     this.element.classList.toggle("kept", kept);
@@ -58,16 +58,16 @@ export class Details {
   }
 
   #list({ item, pool, device }, facts, kept) {
-    const list = document.createElement("dl");
-    const say = (term, text, className) => list.append(text_("dt", term), text_("dd", text, className));
-    const link = (term, text, search) => (kept ? list.append(text_("dt", term), this.#link(text, search)) : say(term, text));
+    const list = make("dl", "");
+    const say = (term, text, className = "") => list.append(make("dt", "", term), make("dd", className, text));
+    const link = (term, text, search) => (kept ? list.append(make("dt", "", term), this.#link(text, search)) : say(term, text));
     if (item.node !== undefined) link("Node", item.node, `node=${item.node}`);
     say("Pool", pool.name);
     say("Driver", pool.driver);
     if (facts.whole) say("Part of", facts.whole);
     if (facts.product) say("Product", facts.memory ? `${facts.product}, ${shortAmount(facts.memory)}` : facts.product);
     if (facts.uuid) say("UUID", facts.uuid);
-    if (pool.slices !== pool.resourceSliceCount) say("Incomplete", `${pool.slices} of ${pool.resourceSliceCount} slices`, "warn");
+    if (isIncomplete(pool)) say("Incomplete", `${pool.slices} of ${pool.resourceSliceCount} slices`, "warn");
     if (device.shared) say("Shared", `${percent(device.used ?? 0)} taken`);
     if (device.blockedBy) say("Blocked by", device.blockedBy);
     for (const claim of (device.claims ?? []).slice(0, most)) sayClaim(say, link, claim);
@@ -82,30 +82,22 @@ export class Details {
   }
 
   #title(device, kept) {
-    const heading = text_("h2", "");
-    const cell = text_("span", letters[device.state], `cell ${device.state}`);
-    cell.ariaHidden = "true";
-    heading.append(cell, text_("span", device.name), text_("span", device.state, "state"));
+    const heading = make("h2", "", makeLetter(device.state), make("span", "", device.name), make("span", "state", device.state));
     if (!kept) return heading;
-    const header = text_("div", "", "header");
-    const button = text_("button", "×", "close");
-    button.value = "close";
+    const button = makeButton("×", () => this.close());
+    button.className = button.value = "close";
     button.ariaLabel = "Close";
     button.title = "Close (Escape)";
-    button.addEventListener("click", () => this.close());
-    header.append(heading, button);
-    return header;
+    return make("div", "header", heading, button);
   }
 
   // link is a text that, clicked, is searched.
   #link(text, search) {
-    const value = document.createElement("dd");
-    const button = text_("button", text, "link");
+    const button = makeButton(text, () => this.search(search));
+    button.className = "link";
     button.title = `Search ${search}`;
     button.value = search;
-    button.addEventListener("click", () => this.search(search));
-    value.append(button);
-    return value;
+    return make("dd", "", button);
   }
 
   hide() {
@@ -160,32 +152,19 @@ function factLists({ attributes = {}, capacity = {} }) {
   return [["Attributes", attributes], ["Capacity", capacity]].flatMap(([heading, facts]) => {
     const names = Object.keys(facts).sort();
     if (names.length === 0) return [];
-    const list = document.createElement("dl");
-    for (const name of names) list.append(text_("dt", name), text_("dd", facts[name]));
-    return [text_("h3", heading), list];
+    return [make("h3", "", heading), make("dl", "", ...names.flatMap((name) => [make("dt", "", name), make("dd", "", facts[name])]))];
   });
 }
 
 function commandList(found) {
-  const list = text_("ul", "", "commands");
-  for (const { about, text } of commandsFor(found)) {
-    const entry = document.createElement("li");
-    const button = text_("button", "Copy");
-    button.value = text;
-    button.ariaLabel = `Copy: ${about}`;
-    button.addEventListener("click", async () => {
+  const entries = commandsFor(found).map(({ about, text }) => {
+    const button = makeButton("Copy", async () => {
       button.textContent = (await copy(text)) ? "Copied" : "Select it by hand";
       button.ariaLabel = `${button.textContent}: ${about}`;
     });
-    entry.append(text_("span", about, "about"), text_("code", text), button);
-    list.append(entry);
-  }
-  return list;
-}
-
-function text_(tag, text, className = "") {
-  const element = document.createElement(tag);
-  element.textContent = text;
-  element.className = className;
-  return element;
+    button.value = text;
+    button.ariaLabel = `Copy: ${about}`;
+    return make("li", "", make("span", "about", about), make("code", "", text), button);
+  });
+  return make("ul", "commands", ...entries);
 }

@@ -1,6 +1,6 @@
 // The devices that claims have and that nobody publishes any more, and what could not be read.
 
-import { refill } from "./focus.js";
+import { make, refill } from "./elements.js";
 import { plural } from "./groups.js";
 
 export class Gone {
@@ -30,16 +30,7 @@ export class Gone {
 }
 
 function item({ node, driver, pool, name, claims = [] }) {
-  const entry = document.createElement("li");
   const pods = claims.flatMap(({ namespace, pods = [] }) => pods.map((pod) => `${namespace}/${pod}`));
-  entry.append(span("who", `${driver}/${pool}/${name}`), span("where", node ? `node ${node}` : "shared"));
-  entry.append(span("reason", [`claim ${claims.map((claim) => `${claim.namespace}/${claim.name}`).join(", ")}`, ...pods.map((pod) => `Pod ${pod}`)].join(", ")));
-  return entry;
-}
-
-function span(className, text) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = text;
-  return element;
+  const reason = [`claim ${claims.map((claim) => `${claim.namespace}/${claim.name}`).join(", ")}`, ...pods.map((pod) => `Pod ${pod}`)].join(", ");
+  return make("li", "", make("span", "who", `${driver}/${pool}/${name}`), make("span", "where", node ? `node ${node}` : "shared"), make("span", "reason", reason));
 }

@@ -1,7 +1,7 @@
 // The grid draws those bands of a layout that are to be seen, and no others.
 
 import { bandAt, columnsOf } from "./layout.js";
-import { letters, nameOf, percent, samePlace } from "./model.js";
+import { isIncomplete, letters, nameOf, percent, samePlace } from "./model.js";
 
 const beyond = 300; // pixels that are drawn above and below
 
@@ -46,7 +46,7 @@ export class Grid {
       let element = this.drawn.get(index);
       if (element && !anew) continue;
       if (!element) {
-        element = this.canvas.appendChild(make("div", "band", "presentation"));
+        element = this.canvas.appendChild(makeWithRole("div", "band", "presentation"));
         this.drawn.set(index, element);
       }
       drawBand(element, bands[index], this.layout, this.about);
@@ -99,7 +99,7 @@ export class Grid {
   }
 }
 
-function make(tag, className, role) {
+function makeWithRole(tag, className, role) {
   const element = document.createElement(tag);
   element.className = className;
   if (role) element.setAttribute("role", role);
@@ -129,7 +129,7 @@ function drawBand(element, band, layout, about) {
   element.removeAttribute("aria-rowindex");
   set(element, "role", "presentation");
   set(element, "className", "band");
-  element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, ${layout.entryWidth}px))`;
+  element.style.gridTemplateColumns = band.wide ? "1fr" : `repeat(${layout.columns}, minmax(0, 1fr))`;
   const children = fit(element, band.entries.length, makeEntry);
   band.entries.forEach((entry, i) => drawEntry(children[i], entry, layout, about));
 }
@@ -140,14 +140,14 @@ function drawHeading(element, { text, key, detail, closed, row }) {
   set(element, "className", "band heading");
   element.style.gridTemplateColumns = "1fr";
   element.setAttribute("aria-rowindex", row);
-  const cell = make("span", "title", "gridcell");
+  const cell = makeWithRole("span", "title", "gridcell");
   if (key === undefined) {
     cell.textContent = text;
     element.replaceChildren(cell);
     return;
   }
   if (element.firstElementChild?.firstElementChild?.localName !== "button") {
-    cell.append(make("button", "", ""), make("span", "detail"));
+    cell.append(makeWithRole("button", "", ""), makeWithRole("span", "detail"));
     element.replaceChildren(cell);
   }
   const [button, count] = element.firstElementChild.children;
@@ -158,8 +158,8 @@ function drawHeading(element, { text, key, detail, closed, row }) {
 }
 
 function makeEntry() {
-  const entry = make("div", "entry", "row");
-  entry.append(make("span", "name", "rowheader"), make("span", "info", "presentation"), make("div", "lines", "presentation"));
+  const entry = makeWithRole("div", "entry", "row");
+  entry.append(makeWithRole("span", "name", "rowheader"), makeWithRole("span", "info", "presentation"), makeWithRole("div", "lines", "presentation"));
   return entry;
 }
 
@@ -177,7 +177,7 @@ function drawEntry(element, entry, layout, about) {
   set(info, "hidden", layout.stacked ? !entry.first : layout.info === 0);
   set(name, "hidden", layout.stacked && !entry.first);
   if (entry.lines.length === 0) {
-    lines.replaceChildren(make("span", "line nothing", "gridcell"));
+    lines.replaceChildren(makeWithRole("span", "line nothing", "gridcell"));
     lines.firstChild.textContent = "no devices";
     return;
   }
@@ -187,8 +187,8 @@ function drawEntry(element, entry, layout, about) {
 }
 
 function makeLine() {
-  const line = make("div", "line", "presentation");
-  line.append(make("span", "driver", "presentation"), make("span", "cells", "presentation"));
+  const line = makeWithRole("div", "line", "presentation");
+  line.append(makeWithRole("span", "driver", "presentation"), makeWithRole("span", "cells", "presentation"));
   return line;
 }
 
@@ -200,9 +200,9 @@ function drawLine(element, item, line, layout) {
   set(driver, "hidden", layout.driver === 0);
   set(driver, "textContent", line.first ? pool.driver : "");
   set(driver, "title", pool.driver);
-  element.classList.toggle("incomplete", pool.slices !== pool.resourceSliceCount);
+  element.classList.toggle("incomplete", isIncomplete(pool));
   const boxes = shape.boxes.filter((box) => box.at >= line.from && box.at < line.to);
-  fit(cells, boxes.length, () => make("span", "cell", "gridcell"));
+  fit(cells, boxes.length, () => makeWithRole("span", "cell", "gridcell"));
   boxes.forEach((box, i) => drawBox(cells, i, item, line, box));
 }
 
@@ -212,7 +212,7 @@ function drawBox(cells, i, item, line, box) {
   const indices = shape.order.slice(box.at, box.at + box.count);
   let element = cells.children[i];
   if (element.classList.contains("box") !== box.count > 1) {
-    const other = box.count > 1 ? makeBox() : make("span", "cell", "gridcell");
+    const other = box.count > 1 ? makeBox() : makeWithRole("span", "cell", "gridcell");
     element.replaceWith(other);
     element = other;
   }
@@ -226,17 +226,17 @@ function drawBox(cells, i, item, line, box) {
   drawCell(head.firstElementChild, item, line, indices[0]);
   set(head.lastElementChild, "textContent", whole.name);
   parts.style.gridTemplateColumns = `repeat(${columnsOf(box.count - 1)}, max-content)`;
-  const children = fit(parts, box.count - 1, () => make("span", "cell", "gridcell"));
+  const children = fit(parts, box.count - 1, () => makeWithRole("span", "cell", "gridcell"));
   indices.slice(1).forEach((index, at) => drawCell(children[at], item, line, index, true));
 }
 
 function makeBox() {
-  const box = make("span", "box", "presentation");
-  const head = make("span", "head", "presentation");
-  const label = make("span", "label", "presentation");
+  const box = makeWithRole("span", "box", "presentation");
+  const head = makeWithRole("span", "head", "presentation");
+  const label = makeWithRole("span", "label", "presentation");
   label.ariaHidden = "true";
-  head.append(make("span", "cell", "gridcell"), label);
-  box.append(head, make("span", "parts", "presentation"));
+  head.append(makeWithRole("span", "cell", "gridcell"), label);
+  box.append(head, makeWithRole("span", "parts", "presentation"));
   return box;
 }
 

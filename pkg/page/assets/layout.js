@@ -7,9 +7,11 @@ import { Stack } from "./stack.js";
 const narrowest = 4; // cells in a line
 const widest = 32; // where several nodes are side by side
 const cellsBeside = [widest, 16, 8]; // which are tried for up to so many items as are told of
-const label = 300; // pixels, for the name and what it is above devices
+const label = 280; // pixels, for the name and what it is above devices
 const tall = 6; // lines, from which on an entry has bands of its own
 const small = 640; // pixels of width, below which names stand above devices
+const gutter = 24; // pixels between columns
+const shortDriver = 139; // pixels, for the names of drivers if that makes room for a column more
 const told = 300; // items, up to which it is told what they are
 
 const sizes = {
@@ -24,30 +26,27 @@ export function arrange(sections, { width, height, character, about }) {
   const shown = sections.flatMap(({ heading, selected }) => (heading?.closed ? [] : selected));
   const tell = shown.length <= told;
   const stacked = width < small && tell;
-  const most = Math.floor(width / 3);
-  const names = {
-    name: stacked ? width : Math.min(most, nameWidth(shown, character)),
-    driver: Math.min(most, driverWidth(shown, character)),
-    info: tell && !stacked ? Math.min(most, infoWidth(shown, about, character)) : 0,
-  };
+  const name = stacked ? width : Math.min(0.25 * width, nameWidth(shown, character));
+  const driver = Math.min((stacked ? 0.4 : 0.25) * width, driverWidth(shown, character));
+  const info = tell && !stacked ? Math.min(0.75 * width - name - driver, infoWidth(shown, about, character)) : 0; // a quarter is left for devices
   for (const size of [sizes.roomy, sizes.dense]) {
     if (shown.length * size.row > height) continue;
-    const below = arrangeIn(sections, shown, { ...size, ...names, width, stacked, tell, columns: 1 });
+    const below = arrangeIn(sections, shown, { ...size, name, driver, info, width, stacked, tell, columns: 1 });
     const roomy = size === sizes.roomy;
     if (below.height <= height && !(roomy && isBroken(below))) return { ...below, roomy };
   }
-  const size = { ...sizes.dense, ...names, width, stacked, tell };
+  const size = { ...sizes.dense, name, driver, info, width, stacked, tell };
   if (stacked) return arrangeIn(sections, shown, { ...size, columns: 1 });
   return waysBeside(shown, size, about).map((way) => arrangeIn(sections, shown, way)).reduce((best, one) => (one.height < best.height ? one : best));
 }
 
-// waysBeside are ways to put many items side by side. Where they differ it is told what each
-// is, above its devices if that takes less room than before them.
+// waysBeside are ways to put many items side by side: with fewer devices in a line, and with
+// shorter names of drivers. Where they differ it is told above its devices what each is.
 function waysBeside(shown, size, about) {
   if (!size.tell) return [{ ...size, info: 0 }];
   const differ = new Set(shown.map(({ item }) => about(item))).size > 1;
-  const ways = differ ? [size, { ...size, stacked: true, info: 0 }] : [{ ...size, info: 0 }];
-  return ways.flatMap((way) => cellsBeside.map((most) => ({ ...way, most })));
+  const drivers = [size.driver, Math.min(size.driver, shortDriver)];
+  return cellsBeside.flatMap((most) => drivers.map((driver) => ({ ...size, stacked: differ, info: 0, most, driver })));
 }
 
 // isBroken reports whether devices with parts are not all in one line.
@@ -61,7 +60,7 @@ function nameWidth(shown, character) {
 
 function infoWidth(shown, about, character) {
   const length = shown.reduce((most, { item }) => Math.max(most, about(item).length), 0);
-  return length && Math.ceil(Math.min(64, length) * character * 0.86) + 16;
+  return length && Math.ceil(Math.min(64, length) * character) + 16;
 }
 
 // driverWidth is 0 where there is only one driver, which needs no telling.
@@ -69,7 +68,7 @@ function driverWidth(shown, character) {
   const drivers = new Set();
   for (const { pools } of shown) for (const { pool } of pools) drivers.add(pool.driver);
   if (drivers.size < 2) return 0;
-  return Math.ceil(Math.min(26, longest([...drivers])) * character * 0.95) + 16;
+  return Math.ceil(Math.min(26, longest([...drivers])) * character) + 16;
 }
 
 function longest(texts) {
@@ -80,15 +79,14 @@ function arrangeIn(sections, shown, size) {
   const before = size.driver + size.info + (size.stacked ? 0 : size.name);
   const fit = Math.max(narrowest * size.step, size.width - before);
   const cells = size.columns ? fit : Math.min(fit, Math.max(cellsWidth(shown, size), size.stacked ? label - before : 0));
-  const entryWidth = before + cells + 24;
-  const columns = size.columns ?? Math.max(1, Math.floor((size.width + 24) / entryWidth));
+  const columns = size.columns ?? Math.max(1, Math.floor((size.width + gutter) / (before + cells + gutter)));
   const stack = new Stack(size, columns);
   for (const { heading, selected } of sections) {
     if (heading) stack.heading(heading);
     if (heading?.closed) continue;
     for (const one of selected) place(stack, one, { cells, fit }, size);
   }
-  return { ...size, columns, entryWidth, bands: stack.bands, rows: stack.rows, height: stack.height() };
+  return { ...size, columns, bands: stack.bands, rows: stack.rows, height: stack.height() };
 }
 
 // cellsWidth is what the widest node needs, of those that are beside others.

@@ -1,4 +1,5 @@
 import { Details } from "./details.js";
+import { make } from "./elements.js";
 import { follow } from "./feed.js";
 import { Gone } from "./gone.js";
 import { Grid } from "./grid.js";
@@ -79,6 +80,7 @@ function asked() {
 function searchFor(text) {
   choose({ kept: null, hovered: null });
   query.set(text);
+  $("grid").scrollIntoView({ block: "nearest" }); // in a small window it is far below
 }
 
 async function suggestLabels() {
@@ -98,10 +100,9 @@ function known() {
 
 // characterWidth is that of the names, in pixels.
 const characterWidth = (() => {
-  const probe = document.createElement("span");
-  probe.className = "name unseen";
+  const probe = make("span", "name unseen");
   probe.style.width = "100ch";
-  document.body.append(probe);
+  $("canvas").append(probe); // where names have their font
   const width = probe.getBoundingClientRect().width / 100;
   probe.remove();
   return width;

@@ -23,6 +23,10 @@ export function productsOf(item) {
   return [...new Set(item.pools.map((pool) => pool.kind.summary).filter(Boolean))].join(" + ");
 }
 
+export function isIncomplete(pool) {
+  return pool.slices !== pool.resourceSliceCount;
+}
+
 export const compare = new Intl.Collator("en", { numeric: true }).compare;
 
 function order(a, b) {

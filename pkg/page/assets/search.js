@@ -1,15 +1,17 @@
 // A search is terms, joined by blanks. A device is found if all of them are true of it.
 
 import { lastPart } from "./kinds.js";
-import { nameOf, states } from "./model.js";
+import { isIncomplete, nameOf, states as ofDevices } from "./model.js";
 import { nearest } from "./suggest.js";
+
+const states = [...ofDevices, "incomplete"]; // the last of pools
 
 const claims = (is) => (device, has) => device.claims?.some((claim) => is(claim, has)) ?? false;
 
 // What keys ask: of the pool with its item, of the device, or of what devices of the
 // kind are. Each is true if has is true of a text.
 const keys = {
-  state: { device: (device, has) => has(device.state) },
+  state: { device: (device, has) => has(device.state), pool: (item, pool, has) => pool !== undefined && isIncomplete(pool) && has("incomplete") },
   driver: { pool: (item, pool, has) => has(pool?.driver) },
   node: { pool: (item, pool, has) => has(nameOf(item)) },
   pool: { pool: (item, pool, has) => has(pool?.name) },
@@ -153,13 +155,16 @@ function claimsOf(items, part) {
   return found;
 }
 
-// suggest completes the last term of a text.
+// suggest completes the last term of a text: a key, the value of one, or a word that is a value.
 export function suggest(text, known) {
   const at = text.search(/\S*$/);
   const [before, last] = [text.slice(0, at), text.slice(at)];
   const [key, value] = last.split("=");
-  const ends = value === undefined ? [...Object.keys(keys), ...namesIn(known.kinds)].map((name) => `${name}=`) : [...(values[key]?.(known) ?? [])].map((one) => `${key}=${quoted(one)}`);
-  return [...new Set(ends)].filter((end) => end.toLowerCase().startsWith(last.toLowerCase())).slice(0, most).map((end) => before + end);
+  const beginsWith = (part) => (one) => one.toLowerCase().startsWith(part.toLowerCase());
+  const ofKey = (key, part) => [...(values[key]?.(known) ?? [])].filter(beginsWith(part)).map((one) => `${key}=${quoted(one)}`);
+  const names = [...Object.keys(keys), ...namesIn(known.kinds)].map((name) => `${name}=`).filter(beginsWith(last));
+  const ends = value !== undefined ? ofKey(key, value) : last === "" ? names : [...names, ...Object.keys(values).flatMap((key) => ofKey(key, last))];
+  return [...new Set(ends)].slice(0, most).map((end) => before + end);
 }
 
 // meant is a search that finds something in place of one that finds nothing: with one word

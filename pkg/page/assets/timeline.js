@@ -1,14 +1,14 @@
 // The timeline shows what happened in the last hour, and goes back to it.
 
+import { make, makeButton } from "./elements.js";
 import { plural } from "./groups.js";
-import { percent } from "./model.js";
 import { number } from "./totals.js";
 
 const often = 2000; // milliseconds between two looks at whether there is something to ask
 const kinds = ["published", "retired", "released", "allocated", "prepared", "failed", "tainted"];
 const svg = document.querySelector("#timeline svg").namespaceURI;
-const steps = [5, 10, 30, 60, 120, 300, 600, 900]; // seconds between two ticks
-const mostTicks = 7;
+const steps = [5, 10, 30, 60, 120, 300, 600, 900, 1800]; // seconds between two ticks
+const tickWidth = 100; // pixels, at least
 const least = 4; // percent of the height, of a bar
 const short = new Intl.DateTimeFormat([], { timeStyle: "short" });
 const clock = new Intl.DateTimeFormat([], { timeStyle: "medium" });
@@ -37,6 +37,7 @@ export class Timeline {
     this.range.addEventListener("input", () => this.scrub());
     this.list.addEventListener("toggle", () => this.drawList());
     header.querySelector("button").addEventListener("click", () => this.goTo(null));
+    new ResizeObserver(() => this.draw()).observe(this.axis);
     setInterval(() => this.refresh(), often);
     this.refresh();
   }
@@ -102,7 +103,7 @@ export class Timeline {
     this.about.textContent = `devices that changed, each ${span(this.report.seconds)}`;
     this.range.max = buckets.length;
     this.strip.setAttribute("viewBox", `0 0 ${buckets.length} 100`);
-    const ticks = ticksOf(this.report);
+    const ticks = ticksOf(this.report, this.axis.clientWidth / tickWidth);
     const most = Math.max(1, ...buckets.map(changesOf));
     this.most.textContent = plural(most, "change");
     this.strip.replaceChildren(...ticks.map(({ x }) => shape("line", "tick", { x1: x, x2: x, y1: 0, y2: 100 })), ...bars(buckets, most), line(buckets));
@@ -134,24 +135,15 @@ export class Timeline {
     const { changes, begins } = this.report;
     if (!this.list.open || !changes) return;
     const items = changes.map((change) => this.told(change));
-    const rest = document.createElement("li");
-    rest.textContent = items.length < 200 ? `Nothing before is known: the timeline begins at ${clock.format(Date.parse(begins))}.` : "and more before";
-    this.list.querySelector("ol").replaceChildren(...items, rest);
+    const rest = items.length < 200 ? `Nothing before is known: the timeline begins at ${clock.format(Date.parse(begins))}.` : "and more before";
+    this.list.querySelector("ol").replaceChildren(...items, make("li", "", rest));
   }
 
   // told is a change in words. Its time leads there.
   told({ at, kind, node, pool, device, claims }) {
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = clock.format(Date.parse(at));
+    const button = makeButton(clock.format(Date.parse(at)), () => this.goTo(Date.parse(at)));
     button.title = "Show the fleet as it was then";
-    button.addEventListener("click", () => this.goTo(Date.parse(at)));
-    const what = document.createElement("span");
-    what.className = `kind ${kind}`;
-    what.textContent = kind;
-    item.append(button, " ", what, ` ${node ?? pool} ${device}${claims ? `, claim ${claims.join(", ")}` : ""}`);
-    return item;
+    return make("li", "", button, " ", make("span", `kind ${kind}`, kind), ` ${node ?? pool} ${device}${claims ? `, claim ${claims.join(", ")}` : ""}`);
   }
 }
 
@@ -168,10 +160,10 @@ function span(seconds) {
 
 // ticksOf are the round times of the report, each with its place. The last is not written
 // over "now".
-function ticksOf({ buckets, seconds }) {
+function ticksOf({ buckets, seconds }, most) {
   const from = Date.parse(buckets[0].from) / 1000;
   const all = buckets.length * seconds;
-  const step = steps.find((one) => all / one <= mostTicks) ?? steps.at(-1);
+  const step = steps.find((one) => all / one <= most) ?? steps.at(-1);
   const ticks = [];
   for (let at = Math.ceil(from / step) * step; at - from < 0.9 * all; at += step) {
     ticks.push({ x: (at - from) / seconds, text: (step < 60 ? clock : short).format(1000 * at) });
@@ -180,9 +172,7 @@ function ticksOf({ buckets, seconds }) {
 }
 
 function tick(part, text) {
-  const element = document.createElement("span");
-  element.textContent = text;
-  element.className = part < 0.05 ? "first" : part === 1 ? "last" : "";
+  const element = make("span", part < 0.05 ? "first" : part === 1 ? "last" : "", text);
   element.style.left = `${100 * part}%`;
   return element;
 }
@@ -224,17 +214,11 @@ function shape(name, className, attributes) {
   return element;
 }
 
-// legend says how many changes of each kind there are, and the last utilization.
+// legend says how many changes of each kind there are.
 function legend(buckets) {
-  const entry = (className, text) => {
-    const element = document.createElement("li");
-    element.className = className;
-    element.textContent = text;
-    return element;
-  };
   const entries = kinds.flatMap((kind) => {
     const count = buckets.reduce((sum, { changes }) => sum + (changes[kind] ?? 0), 0);
-    return count ? [entry(`kind ${kind}`, `${kind} ${number(count)}`)] : [];
+    return count ? [make("li", `kind ${kind}`, `${kind} ${number(count)}`)] : [];
   });
-  return [...entries, entry("utilization", `utilization ${percent(utilization(buckets.at(-1)))}`)];
+  return [...entries, make("li", "utilization", "utilization")];
 }

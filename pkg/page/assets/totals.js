@@ -1,7 +1,7 @@
 // The totals by driver and state.
 
-import { refill } from "./focus.js";
-import { letters, percent, states } from "./model.js";
+import { make, makeButton, makeLetter, refill } from "./elements.js";
+import { percent, states } from "./model.js";
 
 const count = new Intl.NumberFormat("en");
 
@@ -36,14 +36,12 @@ function sum(drivers) {
 
 function row(driver, search) {
   const devices = states.reduce((n, state) => n + driver.states[state], 0);
-  const element = document.createElement("tr");
-  const name = document.createElement("th");
+  const name = make("th", "", driver.name || "all");
   name.scope = "row";
-  name.textContent = driver.name || "all";
-  element.append(name, bar(driver.usage), figure(devices, "devices"));
-  for (const state of states) element.append(figureOf(driver, state, search));
-  element.append(figure(driver.pools, "pools"), figure(driver.incompletePools, "warn pools"));
-  return element;
+  name.title = name.textContent;
+  const incomplete = figure(driver.incompletePools);
+  if (driver.incompletePools > 0) incomplete.replaceChildren(link(driver, driver.incompletePools, "incomplete", search));
+  return make("tr", "", name, bar(driver.usage), figure(devices, "devices"), ...states.map((state) => figureOf(driver, state, search)), figure(driver.pools), incomplete);
 }
 
 // figureOf counts a state. In a small window its letter is beside it, where the head of the
@@ -51,50 +49,36 @@ function row(driver, search) {
 function figureOf(driver, state, search) {
   const n = driver.states[state];
   const element = figure(n, "count");
-  if (n > 0 && troubles.includes(state)) {
-    const asked = driver.name ? `state=${state} driver=${driver.name}` : `state=${state}`;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "link";
-    button.textContent = number(n);
-    button.title = `Search ${asked}`;
-    button.value = asked;
-    button.ariaLabel = `${number(n)} ${state}, search ${asked}`;
-    button.addEventListener("click", () => search(asked));
-    element.replaceChildren(button);
-  }
-  const key = document.createElement("span");
-  key.className = `cell ${state}`;
-  key.textContent = letters[state];
-  key.ariaHidden = "true";
-  element.prepend(key);
+  if (n > 0 && troubles.includes(state)) element.replaceChildren(link(driver, n, state, search));
+  element.prepend(makeLetter(state));
   element.title = state;
   return element;
 }
 
+// link is a number that leads to what it counts.
+function link(driver, n, state, search) {
+  const asked = driver.name ? `state=${state} driver=${driver.name}` : `state=${state}`;
+  const button = makeButton(number(n), () => search(asked));
+  button.className = "link";
+  button.title = `Search ${asked}`;
+  button.value = asked;
+  button.ariaLabel = `${number(n)} ${state}, search ${asked}`;
+  return button;
+}
+
 // figure is a cell with a number. What is not there is told quietly.
 function figure(n, className = "") {
-  const element = document.createElement("td");
-  element.textContent = number(n);
-  element.className = n === 0 ? `zero ${className}` : className;
-  return element;
+  return make("td", n === 0 ? `zero ${className}` : className, number(n));
 }
 
 // bar shows how much is taken, in whole devices: parts of one device count as that.
 function bar({ used, total }) {
   const part = total ? used / total : 0;
-  const element = document.createElement("td");
-  element.className = "bar";
-  element.title = `${number(used)} of ${number(total)} whole devices`;
-  const track = document.createElement("div");
-  track.className = "track";
-  track.ariaHidden = "true";
-  const taken = document.createElement("span");
+  const taken = make("span", "");
   taken.style.width = `${100 * part}%`;
-  track.append(taken);
-  const text = document.createElement("span");
-  text.className = "percent";
-  text.textContent = percent(part);
-  element.append(track, text);
+  const track = make("div", "track", taken);
+  track.ariaHidden = "true";
+  const element = make("td", "bar", track, make("span", "percent", percent(part)));
+  element.title = `${number(used)} of ${number(total)} whole devices`;
   return element;
 }

@@ -1,7 +1,6 @@
-// The trouble that there is, before all else: what is failing, tainted or waiting.
+// The trouble that there is, before all else: what is failing, tainted, waiting, incomplete or gone.
 
-import { refill } from "./focus.js";
-import { plural } from "./groups.js";
+import { make, makeButton, makeLetter, refill } from "./elements.js";
 import { letters } from "./model.js";
 import { number } from "./totals.js";
 
@@ -14,60 +13,41 @@ export class Trouble {
     this.search = search;
   }
 
-  // show says how much trouble there is. Waiting are the Pods that wait, or nothing where
-  // that is not known; of the past it never is.
+  // show says how much trouble there is; each number leads to what it counts. Waiting are the
+  // Pods that wait. Of the past it is not known who waited and what was gone.
   show({ drivers, waiting, past }) {
-    const count = (state) => drivers.reduce((n, driver) => n + driver.states[state], 0);
-    const counts = { failing: count("failing"), tainted: count("tainted"), waiting: past ? 0 : waiting, incomplete: drivers.reduce((n, driver) => n + driver.incompletePools, 0) };
-    const told = JSON.stringify([counts, past]);
+    const sum = (count) => drivers.reduce((n, driver) => n + count(driver), 0);
+    const search = (state) => () => this.search(`state=${state}`);
+    const entries = [
+      { value: "failing", count: sum(({ states }) => states.failing), words: ["failing", "failing"], act: search("failing") },
+      { value: "tainted", count: sum(({ states }) => states.tainted), words: ["tainted", "tainted"], act: search("tainted") },
+      { value: "waiting", count: past ? 0 : waiting, words: ["Pod waits", "Pods wait"], act: () => reveal("waiting") },
+      { value: "incomplete", count: sum(({ incompletePools }) => incompletePools), words: ["pool incomplete", "pools incomplete"], act: search("incomplete") },
+      { value: "gone", count: sum(({ gone }) => gone ?? 0), words: ["gone", "gone"], act: () => reveal("gone") },
+    ].filter(({ count }) => count > 0);
+    const told = JSON.stringify([entries, past]);
     if (told === this.#told) return;
     this.#told = told;
-    const entries = [
-      this.#devices("failing", counts.failing),
-      this.#devices("tainted", counts.tainted),
-      counts.waiting && item(button("waiting", counts.waiting, counts.waiting === 1 ? "Pod waits" : "Pods wait", () => revealWaiting())),
-      counts.incomplete && item(text(`${plural(counts.incomplete, "pool")} incomplete`, "incomplete")),
-    ].filter(Boolean);
-    if (entries.length === 0) entries.push(item(text(past ? "Nothing was failing or tainted." : "Nothing is failing, tainted or waiting.", "fine")));
-    if (past) entries.push(item(text("Which Pods waited is not remembered.", "fine")));
-    refill(this.list, entries);
-  }
-
-  #devices(state, count) {
-    return count && item(button(state, count, state, () => this.search(`state=${state}`)));
+    const items = entries.map(({ value, count, words, act }) => button(value, count, words[count === 1 ? 0 : 1], act));
+    if (items.length === 0) items.push(make("span", "fine", past ? "Nothing was failing or tainted." : "Nothing is failing, tainted or waiting."));
+    if (past) items.push(make("span", "fine", "Which Pods waited is not remembered."));
+    refill(this.list, items.map((item) => make("li", "", item)));
   }
 }
 
-function revealWaiting() {
-  const section = document.getElementById("waiting");
+// reveal leads to a section that lists the trouble.
+function reveal(id) {
+  const section = document.getElementById(id);
+  for (const details of section.querySelectorAll("details")) details.open = true;
   section.scrollIntoView({ block: "nearest" });
   section.querySelector("ul").focus();
 }
 
-function item(child) {
-  const element = document.createElement("li");
-  element.append(child);
-  return element;
-}
-
-function text(words, className) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = words;
-  return element;
-}
-
 // button has a large number, and what it is of.
 function button(value, count, words, act) {
-  const element = document.createElement("button");
-  element.type = "button";
+  const element = makeButton("", act);
   element.value = value;
-  if (letters[value]) {
-    const cell = text(letters[value], `cell ${value}`);
-    cell.ariaHidden = "true";
-    element.append(cell);
-  }
-  element.append(text(number(count), "count"), text(" " + words, "words"));
-  element.addEventListener("click", act);
+  if (value in letters) element.append(makeLetter(value));
+  element.append(make("span", "count", number(count)), make("span", "words", ` ${words}`));
   return element;
 }

@@ -1,7 +1,7 @@
 // The Pods that wait for devices, and why.
 
 import { copy, line } from "./commands.js";
-import { refill } from "./focus.js";
+import { make, makeButton, refill } from "./elements.js";
 import { number } from "./totals.js";
 
 const often = 5000; // milliseconds between two questions
@@ -59,13 +59,11 @@ export class Waiting {
   }
 
   item(group) {
-    const item = document.createElement("li");
     const key = `${group.namespace}/${group.pods[0]}`;
-    const reason = span("reason", group.why ? group.why.reason : group.state === "unscheduled" ? `The scheduler says: ${group.reason}` : group.reason);
-    const answer = document.createElement("ul");
-    answer.className = "why";
+    const reason = make("span", "reason", group.why ? group.why.reason : group.state === "unscheduled" ? `The scheduler says: ${group.reason}` : group.reason);
+    const answer = make("ul", "why");
     answer.ariaLive = "polite";
-    const more = button(group.why ? "More" : "Explain", () => {
+    const more = makeButton(group.why ? "More" : "Explain", () => {
       const opens = !this.#open.delete(key);
       if (opens) this.#open.add(key);
       more.ariaExpanded = String(opens);
@@ -77,11 +75,10 @@ export class Waiting {
     more.ariaExpanded = String(this.#open.has(key));
     if (this.#open.has(key)) explain(group, answer);
     const command = line("kwok-dractl", "why", "-n", group.namespace, group.pods[0]);
-    const copied = button("Copy command", async () => (copied.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
+    const copied = makeButton("Copy command", async () => (copied.textContent = (await copy(command)) ? "Copied" : "Not allowed"));
     copied.title = copied.value = command;
     copied.ariaLabel = `Copy command: ${command}`;
-    item.append(span("who", who(group)), span("where", this.where(group)), more, copied, reason, answer);
-    return item;
+    return make("li", "", make("span", "who", who(group)), make("span", "where", this.where(group)), more, copied, reason, answer);
   }
 
   where({ state, node, since, retry }) {
@@ -117,28 +114,11 @@ async function explain(group, list) {
 }
 
 function entry(text) {
-  const item = document.createElement("li");
-  item.textContent = text;
-  return item;
-}
-
-function button(text, act) {
-  const element = document.createElement("button");
-  element.type = "button";
-  element.textContent = text;
-  element.addEventListener("click", act);
-  return element;
+  return make("li", "", text);
 }
 
 function who({ namespace, owner, count, pods }) {
   if (count === 1) return `${namespace}/${pods[0]}`;
   if (owner) return `${number(count)} Pods of ${namespace}/${owner}`;
   return `${number(count)} Pods of ${namespace}: ${pods.slice(0, 3).join(", ")}${count > 3 ? ", …" : ""}`;
-}
-
-function span(className, text) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = text;
-  return element;
 }

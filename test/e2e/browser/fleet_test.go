@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http/httptest"
@@ -33,6 +34,8 @@ type fleet struct {
 	published   map[string]*resourcev1.ResourceSlice
 	allocations []inventory.Allocation
 	waiting     []page.WaitingPod
+	// reasons are why Pods wait, where it is not for want of sixteen devices.
+	reasons     map[string]string
 	unexplained error
 	changes     uint64
 }
@@ -97,7 +100,7 @@ func (f *fleet) options() page.Options {
 			for _, pod := range pods {
 				answers = append(answers, &why.Answer{
 					Namespace: pod.Namespace, Pod: pod.Name, State: why.Unscheduled,
-					Reason:  "no node has the devices: claim training-0-gpu, request gpus wants 16 of class gpu.nvidia.com: 24 devices of the class on 3 nodes, 24 left; nearest: node h100-0 lacks 8",
+					Reason:  cmp.Or(f.reasons[pod.Name], "no node has the devices: claim training-0-gpu, request gpus wants 16 of class gpu.nvidia.com: 24 devices of the class on 3 nodes, 24 left; nearest: node h100-0 lacks 8"),
 					Details: []string{"3 nodes (h100-0, h100-1, h100-2): claim training-0-gpu, request gpus wants 16: devices 8, class gpu.nvidia.com 8"},
 				})
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -23,33 +24,60 @@ func TestMixedFleet(t *testing.T) {
 	}
 	f.addMIG("mig-0")
 	f.addMIG("mig-1")
-	b := open(t, f.serve(t), 1440, 900)
-	b.wait(`document.querySelectorAll("#canvas .cell").length > 100`)
-	require.Greater(t, eval[float64](b, `Math.max(...[...document.querySelectorAll("#canvas .cell")].map((cell) => cell.getBoundingClientRect().right))`), 1440*0.7, "the width is used")
-	require.GreaterOrEqual(t, eval[int](b, `Math.max(...[...document.querySelectorAll("#canvas .band")].map((band) => band.children.length))`), 3)
-	b.pictures("mixed-fleet")
+	for n := range 20 {
+		name := fmt.Sprint("compute-node-with-a-name-", n)
+		f.nodes = append(f.nodes, name)
+		f.labels[name] = map[string]string{"node.kubernetes.io/instance-type": "VM.Standard.E6.Flex.With.A.Long.Name"}
+		f.add("sriovnetwork.k8snetworkplumbingwg.io", name, name, "vf", 8)
+	}
+	b := open(t, f.serve(t), 1920, 900)
+	b.wait(`document.body.innerText.includes("p5.48xlarge")`)
+	for width, columns := range map[int64]int{1920: 5, 1280: 4, 800: 2, 380: 1} {
+		b.do(chromedp.EmulateViewport(width, 900))
+		// The width is used, and no device is off the screen.
+		b.wait(fmt.Sprintf(`document.documentElement.clientWidth <= %d && document.querySelectorAll("#canvas .cell").length > 100 &&
+			Math.max(...[...document.querySelectorAll("#canvas .band")].map((band) => band.children.length)) >= %d &&
+			(({right}) => [...document.querySelectorAll("#canvas .cell")].every((cell) => cell.getBoundingClientRect().right <= right))(document.getElementById("canvas").getBoundingClientRect())`, width, columns))
+		require.Contains(t, eval[[]string](b, `[...document.querySelectorAll("#canvas .name")].filter((name) => name.scrollWidth <= name.clientWidth).map((name) => name.textContent)`), "compute-node-with-a-name-11", "at %d", width)
+		b.pictures(fmt.Sprint("mixed-fleet-", width))
+	}
 	b.requireNoErrors()
 }
 
-// TestTwelveDrivers: the totals of all come first, and those of drivers scroll. In a small window
-// no state is off the screen.
+// TestFewNodes: where there is room for what a node is, it is not cut off.
+func TestFewNodes(t *testing.T) {
+	t.Parallel()
+	b := open(t, newFleet(4).serve(t), 800, 600)
+	b.wait(`document.querySelector("#canvas .info")?.textContent === "8 × NVIDIA H100 80GB HBM3, 80Gi · p5.48xlarge"`)
+	require.True(t, eval[bool](b, `[...document.querySelectorAll("#canvas .info")].every(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)`))
+	b.pictures("few-nodes")
+	b.requireNoErrors()
+}
+
+// TestTwelveDrivers: the totals of all come first, and those of drivers scroll. In no window is a
+// state off the screen.
 func TestTwelveDrivers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(4)
 	for d := range 11 {
-		f.add(fmt.Sprintf("driver-%02d.example.com", d), "h100-0", "h100-0", "unit", 2)
+		f.add(fmt.Sprintf("driver-%02d.with-a-long-name.example.com", d), "h100-0", "h100-0", "unit", 2)
 	}
+	for d := range 1000 {
+		f.allocate(gpus, "h100-0-mig", fmt.Sprint("mig-", d), inventory.Claim{Namespace: "research", Name: fmt.Sprint("slice-", d)})
+	}
+	f.add(gpus, "h100-0-mig", "h100-0", "mig", 1000)
 	b := open(t, f.serve(t), 1280, 720)
 	b.wait(`document.querySelectorAll("#totals tr").length === 13`)
 	require.Equal(t, "all", b.text("#totals tr:first-child th"))
 	require.True(t, eval[bool](b, `(({scrollHeight, clientHeight}) => scrollHeight > clientHeight)(document.querySelector(".totals"))`))
 	require.Greater(t, eval[int](b, `document.getElementById("grid").clientHeight`), 300, "there is room for the devices")
-	b.pictures("twelve-drivers")
-	b.do(chromedp.EmulateViewport(380, 800))
-	b.wait(`document.documentElement.clientWidth <= 380`)
-	require.LessOrEqual(t, eval[int](b, "document.documentElement.scrollWidth"), 380)
-	require.True(t, eval[bool](b, `[...document.querySelectorAll("#totals td.count")].every((cell) => cell.getBoundingClientRect().right <= 380)`))
-	b.pictures("twelve-drivers-small")
+	for _, width := range []int64{1920, 1280, 1024, 1000, 800, 380} {
+		b.do(chromedp.EmulateViewport(width, 800))
+		b.wait(fmt.Sprintf(`document.documentElement.clientWidth <= %[1]d && document.documentElement.clientWidth > %[1]d - 20`, width))
+		require.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), width)
+		require.True(t, eval[bool](b, `(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)(document.querySelector(".totals"))`), "at %d all states are seen", width)
+		b.pictures(fmt.Sprint("twelve-drivers-", width))
+	}
 	b.requireNoErrors()
 }
 

@@ -60,6 +60,7 @@ func TestSeveralDrivers(t *testing.T) {
 	require.Equal(t, "Pools that nodes share", b.text(".heading"))
 	require.Equal(t, "fabric", b.text(".name"))
 	require.Equal(t, "no devices", b.text(".nothing"))
+	require.True(t, eval[bool](b, `[...document.querySelectorAll("#canvas .band")].every((band) => new Set([...band.querySelectorAll(".lines")].map((lines) => lines.getBoundingClientRect().top)).size === 1 || band.classList.contains("heading"))`), "what stands side by side is in line")
 	require.Equal(t, 64, b.count(".incomplete .cell"))
 
 	b.pointAt(`.cell[aria-label^="port-9:"]`, true)

@@ -30,6 +30,7 @@ func TestSearch(t *testing.T) {
 		"SERVER-0":                               "1 node, 1 of 208 devices found",
 		"hbm3":                                   "5 nodes, 240 of 240 devices found",
 		"state=tainted":                          "1 node, 1 of 8 devices found",
+		"state=incomplete":                       "No device is like that.",
 		"state=failing":                          "1 node, 1 of 208 devices found",
 		"state=blocked gpu-7":                    "No device is like that.",
 		"state=blocked device=gpu-7":             "1 node, 15 of 208 devices found",
@@ -107,7 +108,10 @@ func TestSuggestions(t *testing.T) {
 		b.set("search", search)
 		return eval[[]string](b, `[...document.getElementById("terms").options].map((option) => option.value)`)
 	}
-	require.Equal(t, []string{"x state=failing", "x state=free"}[1:], options("x state=fr"))
+	require.Equal(t, []string{"x state=free"}, options("x state=fr"))
+	require.Equal(t, []string{"failure=", "state=failing"}, options("fail"))
+	require.Equal(t, []string{"node=h100-0", "node=h100-1"}, options("H100"))
+	require.Equal(t, []string{"pod=training-1-0", "pod=training-1-1"}, options("training-1")[:2])
 	require.Contains(t, options("num"), "numaNode=")
 	require.Equal(t, []string{"instance=p5.48xlarge"}, options("instance="))
 	require.Equal(t, []string{`product="NVIDIA H100 80GB HBM3"`}, options("product="))

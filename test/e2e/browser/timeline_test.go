@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestTimeline(t *testing.T) {
 	b.happens(f, "prepared 1", has(prepared))
 	b.happens(f, "tainted 1", func() { f.slices[1].Taints = map[string][]inventory.Taint{"gpu-0": {xid}} })
 	b.happens(f, "retired 8", func() { f.nodes, f.slices, f.allocations = f.nodes[:1], f.slices[:1], nil })
-	require.Contains(t, words(b.text("#timeline ul")), "utilization 0 %")
+	require.Equal(t, "published 8 retired 8 allocated 1 prepared 1 failed 1 tainted 1 utilization", words(b.text("#timeline ul")), "nothing here is of now alone")
 	b.wait(`!document.getElementById("canvas").innerText.includes("h100-9")`)
 	for _, kind := range []string{"published", "allocated", "failed", "prepared", "tainted", "retired"} {
 		require.Positive(t, b.count("#timeline rect."+kind), kind)
@@ -88,6 +89,20 @@ func TestTimeline(t *testing.T) {
 	b.do(chromedp.Click("#then button"))
 	b.wait(`document.getElementById("canvas").innerText.includes("h100-3") && !document.getElementById("canvas").innerText.includes("h100-9")`)
 	require.True(t, eval[bool](b, `document.getElementById("then").hidden`))
+	b.requireNoErrors()
+}
+
+// TestTimelineTicks: the times below the bars stand apart, however wide the window is.
+func TestTimelineTicks(t *testing.T) {
+	t.Parallel()
+	b := remember(t, newFleet(3), 1920, 720)
+	for _, width := range []int64{1920, 1280, 800, 380} {
+		b.do(chromedp.EmulateViewport(width, 720))
+		b.wait(fmt.Sprintf(`document.documentElement.clientWidth <= %d && (() => {
+			const ticks = [...document.querySelectorAll("#timeline .axis span")].map((tick) => tick.getBoundingClientRect());
+			return ticks.length > 1 && ticks.at(-1).right <= innerWidth && ticks.slice(1).every((tick, i) => tick.left > ticks[i].right);
+		})()`, width))
+	}
 	b.requireNoErrors()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
 
@@ -110,7 +111,7 @@ func TestWhyIsNotKnown(t *testing.T) {
 	b.wait(`document.querySelector("#waiting .why li")?.innerText.trim() === "list deviceclasses: forbidden"`)
 }
 
-// TestTrouble: failing and tainted devices are seen first, and found by a click.
+// TestTrouble: trouble is seen first, and each number leads to what it counts.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int64{1280, 380} {
@@ -120,17 +121,26 @@ func TestTrouble(t *testing.T) {
 			f.addNode("h100-3", 3) // one of its devices is tainted
 			f.addNICs()
 			f.wait()
+			f.allocations = append(f.allocations, inventory.Allocation{
+				Driver: gpus, Pool: "h100-0", Device: "gpu-99", Node: "h100-0", Covered: true, Claim: inventory.Claim{Namespace: "research", Name: "left"},
+			})
 			b := open(t, f.serve(t), width, 800)
 			b.waits()
-			require.Equal(t, "F 1 failing T 1 tainted 3 Pods wait 1 pool incomplete", words(b.text("#trouble")))
+			require.Equal(t, "F 1 failing T 1 tainted 3 Pods wait 1 pool incomplete 1 gone", words(b.text("#trouble")))
 			require.True(t, eval[bool](b, `document.getElementById("trouble").getBoundingClientRect().bottom < document.querySelector(".totals").getBoundingClientRect().top`))
 			require.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), width)
 			b.pictures(fmt.Sprint("trouble-", width))
 			b.do(chromedp.Click("#trouble button[value=failing]"))
 			require.Equal(t, "state=failing", eval[string](b, `document.getElementById("search").value`))
 			require.Equal(t, "1 node, 1 of 210 devices found", b.text("#shown"))
+			require.True(t, eval[bool](b, `document.querySelector("#canvas .cell.failing").getBoundingClientRect().bottom <= innerHeight`), "what is found is seen")
 			b.do(chromedp.Click(`#totals button[value="state=tainted driver=gpu.nvidia.com"]`))
 			require.Equal(t, "1 node, 1 of 10 devices found", b.text("#shown"))
+			b.do(chromedp.Click("#trouble button[value=incomplete]"))
+			require.Equal(t, "0 nodes, 1 shared pool, 64 of 64 devices found", b.text("#shown"))
+			b.do(chromedp.Click("#trouble button[value=gone]"))
+			require.Equal(t, "Devices that are gone", eval[string](b, "document.activeElement.ariaLabel"))
+			require.Contains(t, b.text("#gone details[open]"), "gpu.nvidia.com/h100-0/gpu-99")
 			f.change(func() { f.nodes, f.slices, f.allocations, f.waiting = f.nodes[:1], f.slices[:1], nil, nil })
 			b.wait(`document.getElementById("trouble").innerText.trim() === "Nothing is failing, tainted or waiting."`)
 			b.requireNoErrors()
