@@ -11,13 +11,14 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
 // TestExampleOfDocs: what docs/troubleshooting.md shows of a Pod that wants four of a few free GPUs is
 // what is printed.
 func TestExampleOfDocs(t *testing.T) {
-	t.Parallel()
+	t.Setenv("COLUMNS", "80")
 	const gpu = "gpu.nvidia.com"
 	claim := func(name string, count int64) *resourcev1.ResourceClaim {
 		made := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -62,8 +63,9 @@ func TestExampleOfDocs(t *testing.T) {
 	}}
 	known := NewCluster(world.Claims, nil)
 	known.Scheduler = simulator.NewScheduler(world)
-	var out strings.Builder
-	require.NoError(t, known.Answer(t.Context(), pod).Print(&out, at(300).Time, 80))
+	var text, out strings.Builder
+	require.NoError(t, known.Answer(t.Context(), pod).Print(&text, at(300).Time))
+	require.NoError(t, output.Text(&out, text.String()))
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
 	_, shown, _ := strings.Cut(string(page), "$ kwok-dractl why training-0\n")

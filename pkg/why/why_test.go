@@ -369,9 +369,8 @@ func TestList(t *testing.T) {
 	require.Equal(t, Unscheduled, groups[0].State)
 	require.Len(t, groups[0].Pods, 4)
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, groups, known.Now, 80))
-	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most,
-  2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
+	require.NoError(t, PrintGroups(&out, groups, known.Now))
+	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
   - 4 Pods of Job train, such as default/train-0
 
 Details of one: kwok-dractl why -n default train-0
@@ -395,17 +394,14 @@ func TestPrintGroups(t *testing.T) {
 		answers = append(answers, &Answer{Namespace: "default", Pod: name, Owner: owner, State: Unscheduled, Reason: reason, pod: pod, Since: new(at(i % 60).Time)})
 	}
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time, 60))
+	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time))
 	require.Equal(t, `300 Pods wait, for 2 causes:
 
-290 Pods wait for a node (70s): all 8 devices of class gpu
-  on 1 node are allocated (default/a 8); request gpus wants
-  1
+290 Pods wait for a node (70s): all 8 devices of class gpu on 1 node are allocated (default/a 8); request gpus wants 1
   - 200 Pods of Job train, such as default/other-0
   - 90 Pods of ReplicaSet serve, such as default/other-200
 
-10 Pods wait for a node (20s): claim other-290-gpu does not
-  exist
+10 Pods wait for a node (20s): claim other-290-gpu does not exist
   - default/other-290 and 9 more
 
 Details of one: kwok-dractl why -n default other-0

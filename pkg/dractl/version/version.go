@@ -161,6 +161,5 @@ func (c *command) print(v *Versions, asked bool) error {
 	for _, sidecar := range v.Sidecars {
 		lines = append(lines, fmt.Sprintf("Sidecar Version: %s (Pod %s/%s)", sidecar.Version, sidecar.Namespace, sidecar.Pod))
 	}
-	_, err := fmt.Fprintln(c.streams.Out, strings.Join(lines, "\n"))
-	return err
+	return output.Text(c.streams.Out, strings.Join(lines, "\n"))
 }
