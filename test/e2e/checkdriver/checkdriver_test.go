@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +124,12 @@ func TestCheckDriver(t *testing.T) {
 	t.Run("drivers", func(t *testing.T) { // it returns when all have ended
 		t.Run("good", func(t *testing.T) {
 			t.Parallel()
+			page, err := os.ReadFile(filepath.Join(sidecar.Root(), "docs", "guides", "check-a-driver.md"))
+			require.NoError(t, err)
+			require.Contains(t, string(page), "All takes a minute and a half")
+			began := time.Now()
 			report, code := r.check(t, "--driver", "file.example.com")
+			require.Greater(t, time.Since(began), 45*time.Second, "statements wait longer than that: the page says far too much") // harness.Patience is the other bound
 			require.Zero(t, code, "%+v", report)
 			require.Len(t, outcomes(report, "ok"), len(report.Results), "%+v", report)
 			require.Equal(t, "file.example.com", report.Driver)
