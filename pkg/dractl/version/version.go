@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
@@ -27,8 +30,8 @@ const (
 	timeout = 5 * time.Second
 	// sidecarTimeout is how long sidecars may take.
 	sidecarTimeout = 2 * time.Second
-	// port is that of container, in all manifests.
-	port = "10246"
+	// defaultPort is that of a container that names none.
+	defaultPort = 10246
 	// controllers selects the Pods of the kwok controller, and container is the name
 	// of the sidecar in them.
 	controllers = "app=kwok-controller"
@@ -90,6 +93,8 @@ type Sidecar struct {
 	Image     string `json:"image"`
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+
+	port int32
 }
 
 func (c *command) run(ctx context.Context) error {
@@ -136,9 +141,15 @@ func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		for j := range pod.Spec.Containers {
-			if pod.Spec.Containers[j].Name == container {
-				v.Sidecars = append(v.Sidecars, Sidecar{Image: pod.Spec.Containers[j].Image, Namespace: pod.Namespace, Pod: pod.Name})
+			of := &pod.Spec.Containers[j]
+			if of.Name != container {
+				continue
 			}
+			sidecar := Sidecar{Image: of.Image, Namespace: pod.Namespace, Pod: pod.Name, port: defaultPort}
+			if i := slices.IndexFunc(of.Ports, func(p corev1.ContainerPort) bool { return p.Name == container }); i >= 0 {
+				sidecar.port = of.Ports[i].ContainerPort
+			}
+			v.Sidecars = append(v.Sidecars, sidecar)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, sidecarTimeout)
@@ -155,7 +166,7 @@ func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
 func (s *Sidecar) ask(ctx context.Context, client kubernetes.Interface) {
 	for _, scheme := range []string{"http", "https"} {
 		var told apiversion.Info
-		answer, err := client.CoreV1().Pods(s.Namespace).ProxyGet(scheme, s.Pod, port, "version", nil).DoRaw(ctx)
+		answer, err := client.CoreV1().Pods(s.Namespace).ProxyGet(scheme, s.Pod, strconv.Itoa(int(s.port)), "version", nil).DoRaw(ctx)
 		if err == nil && json.Unmarshal(answer, &told) == nil && told.GitVersion != "" {
 			s.Version = told.GitVersion
 			return

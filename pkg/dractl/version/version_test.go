@@ -44,10 +44,12 @@ func TestAsk(t *testing.T) {
 	other.Labels = nil
 	plain := controller("plain", "x")
 	plain.Spec.Containers = plain.Spec.Containers[:1]
-	client := fake.NewClientset(controller("kwok-0", "example.com:5000/kwok-dra:v0.2.0"), controller("kwok-1", "kwok-dra:latest"), controller("kwok-2", "kwok-dra:latest"), other, plain)
+	moved := controller("kwok-2", "kwok-dra:latest")
+	moved.Spec.Containers[1].Ports = []corev1.ContainerPort{{Name: "kwok-dra", ContainerPort: 8443}}
+	client := fake.NewClientset(controller("kwok-0", "example.com:5000/kwok-dra:v0.2.0"), controller("kwok-1", "kwok-dra:latest"), moved, other, plain)
 	client.PrependProxyReactor("pods", func(action clienttesting.Action) (bool, rest.ResponseWrapper, error) {
 		switch get := action.(clienttesting.ProxyGetAction); get.GetName() + " " + get.GetScheme() + ":" + get.GetPort() + " " + get.GetPath() {
-		case "kwok-1 http:10246 version", "kwok-2 https:10246 version":
+		case "kwok-1 http:10246 version", "kwok-2 https:8443 version":
 			return true, answer(`{"gitVersion": "v0.3.0"}`), nil
 		}
 		return true, answer("404 page not found"), nil
