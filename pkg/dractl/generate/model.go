@@ -89,10 +89,7 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 				}
 				device.Attributes[name] = attribute
 			}
-			own := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices).UUID
-			if own != "" && !uuidPattern.MatchString(own) && replaceWord(own, m.node.Name, marker) == own {
-				same = append(same, own)
-			}
+			same = append(same, m.copiedIdentity(slice, device)...)
 		}
 	}
 	if len(m.numbers) > 0 {
@@ -103,6 +100,15 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 			same, m.node.Name))
 	}
 	return all, nil
+}
+
+// copiedIdentity is the serial number or address of a device that all nodes get as it is, if it has one.
+func (m *model) copiedIdentity(slice *resourcev1.ResourceSlice, device *resourcev1.Device) []string {
+	own := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices).UUID
+	if own == "" || uuidPattern.MatchString(own) || replaceWord(own, m.node.Name, marker) != own {
+		return nil
+	}
+	return []string{own}
 }
 
 // renamePool has the pools of nodes differ in their names.

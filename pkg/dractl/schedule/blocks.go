@@ -40,13 +40,13 @@ func blocks(placements []*simulator.Placement, reasons map[*simulator.Placement]
 // printBlocks prints each block by a format that has the Pod, how many there are,
 // and the reasons.
 func printBlocks(out io.Writer, format string, all []*block) error {
-	text := ""
+	var text strings.Builder
 	for _, b := range all {
 		many := ""
 		if b.pods > 1 {
 			many = fmt.Sprintf(" (%d Pods like this)", b.pods)
 		}
-		text += fmt.Sprintf(format, b.pod, many, strings.Join(b.reasons, "\n  "))
+		fmt.Fprintf(&text, format, b.pod, many, strings.Join(b.reasons, "\n  "))
 	}
-	return output.Text(out, text)
+	return output.Text(out, text.String())
 }

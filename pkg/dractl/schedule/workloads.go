@@ -30,19 +30,19 @@ type workload struct {
 func (in *input) addDeployment(object documents.Object) error {
 	d := new(appsv1.Deployment)
 	err := appendAs(in, new([]*appsv1.Deployment), object, d, in.namespace)
-	return in.addWorkload(err, object, &d.ObjectMeta, &d.Spec.Template, countOr(d.Spec.Replicas, 1))
+	return in.addWorkload(err, object, &d.ObjectMeta, &d.Spec.Template, countOrOne(d.Spec.Replicas))
 }
 
 func (in *input) addReplicaSet(object documents.Object) error {
 	r := new(appsv1.ReplicaSet)
 	err := appendAs(in, new([]*appsv1.ReplicaSet), object, r, in.namespace)
-	return in.addWorkload(err, object, &r.ObjectMeta, &r.Spec.Template, countOr(r.Spec.Replicas, 1))
+	return in.addWorkload(err, object, &r.ObjectMeta, &r.Spec.Template, countOrOne(r.Spec.Replicas))
 }
 
 func (in *input) addStatefulSet(object documents.Object) error {
 	s := new(appsv1.StatefulSet)
 	err := appendAs(in, new([]*appsv1.StatefulSet), object, s, in.namespace)
-	return in.addWorkload(err, object, &s.ObjectMeta, &s.Spec.Template, countOr(s.Spec.Replicas, 1))
+	return in.addWorkload(err, object, &s.ObjectMeta, &s.Spec.Template, countOrOne(s.Spec.Replicas))
 }
 
 func (in *input) addJob(object documents.Object) error {
@@ -67,16 +67,16 @@ func atOnce(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 	if hasEnded || spec.Suspend != nil && *spec.Suspend {
 		return 0
 	}
-	count := countOr(spec.Parallelism, 1)
+	count := countOrOne(spec.Parallelism)
 	if spec.Completions != nil {
 		count = min(count, max(0, int(*spec.Completions-status.Succeeded)))
 	}
 	return count
 }
 
-func countOr(count *int32, otherwise int) int {
+func countOrOne(count *int32) int {
 	if count == nil {
-		return otherwise
+		return 1
 	}
 	return int(*count)
 }

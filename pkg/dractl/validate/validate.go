@@ -95,11 +95,11 @@ func (c *command) print(result *check.Result) error {
 		c.tell(result.Problems)
 		return nil
 	}
-	text := ""
+	var text strings.Builder
 	for _, problem := range result.Problems {
-		text += fmt.Sprintln(problem)
+		fmt.Fprintln(&text, problem)
 	}
-	if err := output.Text(c.streams.Out, text); err != nil {
+	if err := output.Text(c.streams.Out, text.String()); err != nil {
 		return err
 	}
 	c.tell(result.Notes)
