@@ -213,7 +213,7 @@ func Collectors() []prometheus.Collector {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source())}
+	return []prometheus.Collector{newBuildInfo(), s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source())}
 }
 
 // source is the source of the page and of the metrics of devices.

@@ -125,8 +125,8 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringVar(&o.LeaderName, "leader-elect-resource-name", o.LeaderName, "name of that Lease; give all replicas the same")
 	flags.StringVar(&o.Installation, "installation", o.Installation,
 		"name of this installation, which it records on the objects that it makes; it leaves those of other installations alone; default: namespace and name of the Lease above, and the choice of nodes if it is not the default")
-	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "address that serves the page, /api/devices, /healthz, /readyz and /metrics; empty: serve nothing")
-	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz and /readyz")
+	flags.StringVar(&o.ServerAddress, "server-address", o.ServerAddress, "address that serves the page, /api/devices, /healthz, /readyz, /version and /metrics; empty: serve nothing")
+	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz, /readyz and /version")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
 	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "private key of that certificate")
 	flags.BoolVar(&o.MetricsDevices, "metrics-devices", o.MetricsDevices, "serve what devices do as metrics, at /metrics/devices and /metrics/nodes/NODE/devices; it takes memory and CPU for those who scrape them only")

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kwok-dra/kwok-dra/pkg/access"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
 // shutdownLimit bounds how long requests under way may hold up the end.
@@ -52,7 +54,7 @@ type site struct {
 	page   http.Handler
 	// devices, if there is one, serves what devices do.
 	devices http.Handler
-	// guard, if there is one, guards all but health, which probes ask for.
+	// guard, if there is one, guards all but health and version, as the API server does.
 	guard *access.Guard
 	// profiling adds the profiles of Go.
 	profiling bool
@@ -61,6 +63,7 @@ type site struct {
 func (s *site) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { healthy(w, s.checks) })
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { tellVersion(w) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, s.synced) })
 	// The global registry has the metrics of client-go, Go and the process, as in
 	// Kubernetes' own components.
@@ -111,6 +114,22 @@ func healthy(w http.ResponseWriter, checks []func() error) {
 		}
 	}
 	_, _ = io.WriteString(w, "ok\n")
+}
+
+// tellVersion answers as the /version of Kubernetes' components.
+func tellVersion(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(version.Info())
+}
+
+// newBuildInfo makes the metric of the version.
+func newBuildInfo() prometheus.Collector {
+	metric := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kwok_dra_build_info", Help: "Always 1, with the version of kwok-dra and the version of Go that compiled it.",
+	}, []string{"version", "goversion"})
+	info := version.Info()
+	metric.WithLabelValues(info.GitVersion, info.GoVersion).Set(1)
+	return metric
 }
 
 // ready answers 200 once all caches have synced.

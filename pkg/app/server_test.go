@@ -31,6 +31,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
 func quiet(t *testing.T) context.Context {
@@ -121,6 +122,7 @@ func TestServer(t *testing.T) {
 	close(slices.done)
 	requireAnswer(t, get, "/readyz", http.StatusOK, "ok")
 	requireAnswer(t, get, "/metrics", http.StatusOK, "a_gauge 0")
+	requireAnswer(t, get, "/version", http.StatusOK, `"gitVersion":"`+version.Get()+`"`)
 	requireAnswer(t, get, "/", http.StatusOK, "the page at /")
 	requireAnswer(t, get, "/api/devices", http.StatusOK, "the page at /api/devices")
 }

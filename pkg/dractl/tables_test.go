@@ -1,6 +1,7 @@
 package dractl
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,8 +15,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/internal/tabletest"
 )
 
-// TestTablesAreRendered: each function that makes a table has a file that shows it at several widths.
-// The test of its package compares the file with what the function makes.
+// TestTablesAreRendered: each function that makes a table, or prints text as wide as the terminal, has a file
+// that shows it at several widths. The test of its package compares the file with what the function makes.
 func TestTablesAreRendered(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -29,7 +30,7 @@ func TestTablesAreRendered(t *testing.T) {
 		}
 		for _, declared := range file.Decls {
 			function, ok := declared.(*ast.FuncDecl)
-			if !ok || !makesTable(function) {
+			if !ok || !printsForTerminals(function) {
 				continue
 			}
 			seen++
@@ -40,15 +41,21 @@ func TestTablesAreRendered(t *testing.T) {
 	require.Greater(t, seen, 10)
 }
 
-// makesTable reports whether a function has a literal of output.Rows.
-func makesTable(function *ast.FuncDecl) bool {
-	makes := false
+// printsForTerminals reports whether a function has a literal of output.Rows, or calls output.Text.
+func printsForTerminals(function *ast.FuncDecl) bool {
+	prints := false
+	isOfOutput := func(expression ast.Expr, name string) bool {
+		selector, ok := expression.(*ast.SelectorExpr)
+		return ok && fmt.Sprint(selector.X) == "output" && selector.Sel.Name == name
+	}
 	ast.Inspect(function, func(node ast.Node) bool {
-		if literal, ok := node.(*ast.CompositeLit); ok {
-			selector, ok := literal.Type.(*ast.SelectorExpr)
-			makes = makes || ok && selector.Sel.Name == "Rows"
+		switch node := node.(type) {
+		case *ast.CompositeLit:
+			prints = prints || isOfOutput(node.Type, "Rows")
+		case *ast.CallExpr:
+			prints = prints || isOfOutput(node.Fun, "Text")
 		}
 		return true
 	})
-	return makes
+	return prints
 }

@@ -37,14 +37,41 @@ var (
 
 // Describe describes a device of a driver, which is among the devices of a slice.
 func Describe(driver string, device *resourcev1.Device, slice []resourcev1.Device) Description {
+	known := Identities{}
+	known.Add(driver, "", slice)
+	return known.Describe(driver, device)
+}
+
+// Identities are the values of UUIDs and the like, each with the device that has it, or with no name if several
+// have it: a value of several devices is none of one.
+type Identities map[identity]string
+
+type identity struct{ driver, name, value string }
+
+// Add adds devices of a pool.
+func (known Identities) Add(driver, pool string, devices []resourcev1.Device) {
+	for i := range devices {
+		for name, attribute := range devices[i].Attributes {
+			id := identity{driver, strings.TrimPrefix(string(name), driver+"/"), attributeText(attribute)}
+			if !slices.Contains(uuids, id.name) {
+				continue
+			}
+			device := pool + "/" + devices[i].Name
+			if other, taken := known[id]; taken && other != device {
+				device = ""
+			}
+			known[id] = device
+		}
+	}
+}
+
+// Describe describes a device that was added.
+func (known Identities) Describe(driver string, device *resourcev1.Device) Description {
 	d := description(driver, texts(device.Attributes, attributeText), texts(device.Capacity, capacityText))
 	for _, name := range uuids {
-		uuid := first([]string{name}, driver, d.Attributes)
-		isShared := func(other resourcev1.Device) bool {
-			return other.Name != device.Name && first([]string{name}, driver, texts(other.Attributes, attributeText)) == uuid
-		}
-		if uuid != "" && !slices.ContainsFunc(slice, isShared) {
-			d.UUID = uuid
+		value := first([]string{name}, driver, d.Attributes)
+		if value != "" && known[identity{driver, name, value}] != "" {
+			d.UUID = value
 			break
 		}
 	}

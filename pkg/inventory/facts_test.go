@@ -94,6 +94,25 @@ func TestUUID(t *testing.T) {
 	}
 }
 
+// TestIdentities: a value that a device of another node has, too, is the UUID of none. A newer generation of a
+// pool has the same devices.
+func TestIdentities(t *testing.T) {
+	t.Parallel()
+	of := func(serial string) []resourcev1.Device {
+		return []resourcev1.Device{{Name: "a", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"uuid": {StringValue: new("582807")}, "d/SN": {StringValue: &serial}}}}
+	}
+	known, one := Identities{}, of("1")
+	known.Add("d", "n0", one)
+	known.Add("d", "n0", one)
+	require.Equal(t, "582807", known.Describe("d", &one[0]).UUID)
+	known.Add("d", "n1", of("2"))
+	require.Equal(t, "1", known.Describe("d", &one[0]).UUID)
+	known.Add("e", "n2", of("1"))
+	require.Equal(t, "1", known.Describe("d", &one[0]).UUID, "another driver")
+	known.Add("d", "n2", of("1"))
+	require.Empty(t, known.Describe("d", &one[0]).UUID)
+}
+
 // TestProduct is the name by which people know a device, and not what it is for.
 func TestProduct(t *testing.T) {
 	t.Parallel()

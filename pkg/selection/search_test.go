@@ -2,6 +2,7 @@ package selection
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,19 @@ func node(name string, labels ...string) *corev1.Node {
 }
 
 const h100 = "{matchExpressions: [{key: " + instanceType + ", operator: In, values: [p5.48xlarge]}]}"
+
+// TestExampleOfDocs has the nearest miss that docs/troubleshooting.md shows.
+func TestExampleOfDocs(t *testing.T) {
+	t.Parallel()
+	set, err := config.NewSet(documents(t, map[string]string{"h100": h100}))
+	require.NoError(t, err)
+	fleet := []*corev1.Node{node("gpu-0", instanceType+"=p5.49xlarge"), node("gpu-1", instanceType+"=p5.49xlarge"), node("t4-0", instanceType+"=g4dn.xlarge")}
+	unselected := Of(set.Templates, slices.Values(fleet))
+	require.Len(t, unselected, 1)
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "`"+unselected[0].String()+"`")
+}
 
 func TestUnselected(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,12 @@
 // Package version has the version of the programs.
 package version
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+
+	apiversion "k8s.io/apimachinery/pkg/version"
+)
 
 // version is set by the linker for releases.
 var version string
@@ -15,4 +20,9 @@ func Get() string {
 		return info.Main.Version
 	}
 	return "(devel)"
+}
+
+// Info is the version in the form in which Kubernetes' components tell theirs.
+func Info() apiversion.Info {
+	return apiversion.Info{GitVersion: Get(), GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }

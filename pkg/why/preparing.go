@@ -26,15 +26,17 @@ func (c *Cluster) preparing(ctx context.Context, answer *Answer) *Answer {
 	pod := answer.pod
 	missing := c.unprepared(pod)
 	failure := c.PrepareFailure(pod)
-	now, causes := c.forecast(ctx, pod)
-	answer.Reason = joined("; ", strings.Join(missing, "; "), cmp.Or(failure, now))
+	now, cause, details := c.forecast(ctx, pod)
+	if strings.Contains(cmp.Or(failure, now), now) { // the event is of what would fail now
+		failure = joined(": ", cmp.Or(failure, now), cause)
+	} else {
+		details = append([]string{"now: " + joined(": ", now, cause)}, details...)
+	}
+	answer.Reason = joined("; ", strings.Join(missing, "; "), failure)
 	if answer.Reason == "" {
 		answer.Reason = "not prepared yet: " + strings.Join(claimNames(pod), ", ")
 	}
-	if failure != "" && now != "" && !strings.Contains(failure, now) {
-		answer.Details = append(answer.Details, "now: "+now)
-	}
-	answer.Details = append(answer.Details, causes...)
+	answer.Details = append(answer.Details, details...)
 	answer.Details = append(answer.Details, c.tries(pod)...)
 	return answer
 }

@@ -7,30 +7,33 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
-// Print prints an answer: the reason, and what there is to say beyond it.
-func (a *Answer) Print(out io.Writer, now time.Time, width int) error {
+// Print prints an answer: the reason, and what there is to say beyond it, each on a line of its own.
+func (a *Answer) Print(out io.Writer, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
 	if a.Waits() {
 		text += " waits " + waits[a.State] + a.since(now)
 	}
-	var lines strings.Builder
-	lines.WriteString(wrap(text+": "+a.Reason, "", "  ", width))
+	text = lineOf("", text+": "+a.Reason)
 	for _, detail := range a.Details {
-		lines.WriteString(wrap(detail, "  ", "    ", width))
+		text += lineOf("  ", detail)
 	}
 	if said, _, _ := strings.Cut(a.Scheduler, " still not schedulable"); a.Waits() && said != "" && a.Scheduler != a.Reason {
 		said, _, _ = strings.Cut(said, " preemption:")
-		lines.WriteString(wrap("the scheduler says: "+said, "  ", "    ", width))
+		text += lineOf("  ", "the scheduler says: "+said)
 	}
-	_, err := io.WriteString(out, lines.String())
+	_, err := io.WriteString(out, text)
 	return err
+}
+
+// lineOf puts a text on one line: what others say may have several.
+func lineOf(before, text string) string {
+	return before + strings.Join(strings.Fields(text), " ") + "\n"
 }
 
 // since says how long the state has lasted.
@@ -41,33 +44,14 @@ func (a *Answer) since(now time.Time) string {
 	return fmt.Sprintf(" (%s)", duration.HumanDuration(now.Sub(*a.Since)))
 }
 
-// wrap breaks a text into lines of a width, of which the first and the others have an indent. A
-// word is never broken.
-func wrap(text, first, others string, width int) string {
-	var lines strings.Builder
-	line := first
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			lines.WriteString(line + "\n")
-			line = others + word
-		default:
-			line += " " + word
-		}
-	}
-	return lines.String() + line + "\n"
-}
-
 // causesShown is how many causes are printed, and podsShown of how many owners of each.
 const causesShown, podsShown = 10, 4
 
 // PrintGroups prints who waits and why: each cause once, those of most Pods first. One Pod alone is
 // printed with its details.
-func PrintGroups(out io.Writer, groups []*Group, now time.Time, width int) error {
+func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	if len(groups) == 1 && len(groups[0].Pods) == 1 {
-		return groups[0].Print(out, now, width)
+		return groups[0].Print(out, now)
 	}
 	byCause := map[string][]*Group{}
 	total := 0
@@ -85,17 +69,17 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time, width int) error
 	})
 	text := ""
 	if len(causes) > 1 {
-		text = wrap(fmt.Sprintf("%d Pods wait, for %d causes:", total, len(causes)), "", "", width) + "\n"
+		text = fmt.Sprintf("%d Pods wait, for %d causes:\n\n", total, len(causes))
 	}
 	for i, c := range causes {
 		if i == causesShown {
 			text += fmt.Sprintf("and %s more: -o json has all\n\n", counted(len(causes)-i, "cause"))
 			break
 		}
-		text += c.text(now, width) + "\n"
+		text += c.text(now) + "\n"
 	}
 	first := causes[0].groups[0]
-	text += wrap(fmt.Sprintf("Details of one: kwok-dractl why -n %s %s", first.Namespace, first.Pod), "", "", width)
+	text += fmt.Sprintf("Details of one: kwok-dractl why -n %s %s\n", first.Namespace, first.Pod)
 	_, err := io.WriteString(out, text)
 	return err
 }
@@ -120,7 +104,7 @@ func newCause(groups []*Group) *cause {
 }
 
 // text says how many Pods wait and why, and then which.
-func (c *cause) text(now time.Time, width int) string {
+func (c *cause) text(now time.Time) string {
 	first := c.groups[0]
 	verb := " wait "
 	if c.pods == 1 {
@@ -130,10 +114,10 @@ func (c *cause) text(now time.Time, width int) string {
 	if c.longest != nil {
 		text += c.longest.since(now)
 	}
-	text = wrap(text+": "+first.Reason, "", "  ", width)
+	text = lineOf("", text+": "+first.Reason)
 	for i, g := range c.groups {
 		if i == podsShown {
-			text += wrap(fmt.Sprintf("and Pods of %d more", len(c.groups)-i), "  - ", "    ", width)
+			text += fmt.Sprintf("  - and Pods of %d more\n", len(c.groups)-i)
 			break
 		}
 		line := g.Namespace + "/" + g.Pod
@@ -143,7 +127,7 @@ func (c *cause) text(now time.Time, width int) string {
 		case len(g.Pods) > 1:
 			line += fmt.Sprintf(" and %d more", len(g.Pods)-1)
 		}
-		text += wrap(line, "  - ", "    ", width)
+		text += "  - " + line + "\n"
 	}
 	return text
 }

@@ -34,18 +34,18 @@ type Sidecar struct {
 	Registered func(ctx context.Context, node *corev1.Node, driver string) (bool, error)
 }
 
-// forecast says what kwok-dra would do for a Pod now, if that is not to prepare its claims,
-// and what is behind that.
-func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now string, causes []string) {
+// forecast says what kwok-dra would do for a Pod now, if that is not to prepare its claims, why, and what
+// else is known.
+func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string) {
 	if c.Nodes == nil || c.Sidecar == nil {
-		return "", nil
+		return "", "", nil
 	}
 	node := c.Nodes[pod.Spec.NodeName]
 	switch {
 	case node == nil:
-		return fmt.Sprintf("node %s does not exist", pod.Spec.NodeName), nil
+		return fmt.Sprintf("node %s does not exist", pod.Spec.NodeName), "", nil
 	case !c.Sidecar.Managed.Matches(node):
-		return fmt.Sprintf("node %s is not fake, by %s: its own kubelet prepares the claims, and kwok-dra does not", node.Name, c.Sidecar.Managed), nil
+		return fmt.Sprintf("node %s is not fake, by %s: its own kubelet prepares the claims, and kwok-dra does not", node.Name, c.Sidecar.Managed), "", nil
 	}
 	node = node.DeepCopy()
 	lifecycle.Slim(node) // as the sidecar sees it
@@ -58,11 +58,11 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now string, ca
 	}
 	switch {
 	case err != nil:
-		return err.Error(), nil
+		return err.Error(), "", nil
 	case plan.ReadyToStart(pod) == "" && set.Faithful:
-		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", nil
+		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", "", nil
 	case !prepare && !fail:
-		return held(pod), nil
+		return held(pod), "", nil
 	}
 	return c.attempt(ctx, v)
 }
@@ -87,25 +87,27 @@ const (
 )
 
 // attempt plans as kwok-dra does.
-func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now string, causes []string) {
+func (c *Cluster) attempt(ctx context.Context, v *plan.PodView) (now, cause string, details []string) {
 	next, err := plan.ForPod(ctx, v, c.Now)
 	if err != nil {
-		return err.Error(), nil
+		return err.Error(), "", nil
 	}
 	if next.Failure == nil { // drivers that no template names are asked last
 		missing, known := c.Sidecar.realDrivers(ctx, v)
 		if missing != "" {
-			return missing, known
+			return missing, "", known
 		}
-		return "", append(known, "nothing keeps kwok-dra from preparing them now: does it run, and act for node "+v.Node.Name+"?")
+		return "", "", append(known, "nothing keeps kwok-dra from preparing them now: does it run, and act for node "+v.Node.Name+"?")
 	}
 	switch next.Failure.Reason {
 	case plan.ReasonNoClaim, plan.ReasonNotAllocated, plan.ReasonNotReserved:
-		return "", nil // the claims say it
+		return "", "", nil // the claims say it
 	case plan.ReasonNotRegistered, plan.ReasonUnavailable:
-		causes = c.unregistered(ctx, v)
+		if causes := c.unregistered(ctx, v); len(causes) > 0 {
+			cause, details = causes[0], causes[1:]
+		}
 	}
-	return next.Failure.Error(), causes
+	return next.Failure.Error(), cause, details
 }
 
 // realDrivers says of drivers that no template names whether they are registered, as far as
@@ -187,14 +189,14 @@ func has(slice *resourcev1.ResourceSlice, result *resourcev1.DeviceRequestAlloca
 func (c *Cluster) unregistered(ctx context.Context, v *plan.PodView) []string {
 	if lifecycle.PluginOf(v.Node) != lifecycle.PluginUp {
 		condition := nodeCondition(v.Node, v1alpha1.PluginRegistered)
-		return []string{fmt.Sprintf("node %s: condition %s is %s: %s", v.Node.Name, condition.Type, condition.Status, joined(": ", condition.Reason, condition.Message))}
+		return []string{fmt.Sprintf("node %s has the condition %s=%s (%s): a Stage or you set it to True", v.Node.Name, condition.Type, condition.Status, joined(": ", condition.Reason, condition.Message))}
 	}
 	var lines []string
 	for _, driver := range driversOf(v) {
 		if c.Sidecar.Set.HasDriver(driver) {
 			causes := c.Sidecar.unpublished(ctx, driver, v.Node)
 			if registered, err := v.Driver.Registered(driver); err == nil && !registered && len(causes) == 0 {
-				causes = []string{fmt.Sprintf("driver %s has published nothing on node %s yet: events of the Node say what fails", driver, v.Node.Name)}
+				causes = []string{fmt.Sprintf("driver %s has published nothing on node %s yet: kubectl describe node %s says what fails", driver, v.Node.Name, v.Node.Name)}
 			}
 			lines = append(lines, causes...)
 		}

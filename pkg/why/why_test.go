@@ -256,21 +256,31 @@ func TestAnswer(t *testing.T) {
 		},
 		"no slices": {
 			func(s *scene) { s.bind(); s.slice = nil; s.node.Labels["kind"] = "gpus" },
-			Preparing, "DRA driver gpu.example.com is not registered",
-			[]string{"template t does not select the node: kind is gpus, must be gpu (node n)"},
+			Preparing, "DRA driver gpu.example.com is not registered: template t does not select the node: kind is gpus, must be gpu (node n)", nil,
 		},
 		"nothing is published": {
 			func(s *scene) { s.bind(); s.slice = nil },
-			Preparing, "DRA driver gpu.example.com is not registered",
-			[]string{"driver gpu.example.com has published nothing on node n yet: events of the Node say what fails"},
+			Preparing, "DRA driver gpu.example.com is not registered: driver gpu.example.com has published nothing on node n yet: kubectl describe node n says what fails", nil,
+		},
+		"nothing is published, and the event says so": {
+			func(s *scene) {
+				s.bind()
+				s.slice = nil
+				s.fail("Failed to prepare dynamic resources: prepare dynamic resources: DRA driver gpu.example.com is not registered")
+			},
+			Preparing, "Failed to prepare dynamic resources: prepare dynamic resources: DRA driver gpu.example.com is not registered: " +
+				"driver gpu.example.com has published nothing on node n yet: kubectl describe node n says what fails",
+			[]string{
+				"it has failed 2 times since 2026-01-02T03:04:09Z, the last time at 2026-01-02T03:05:09Z",
+				"the next try is between 2026-01-02T03:06:09Z and 2026-01-02T03:06:39Z (retryInterval 1m0s), or at once when the Pod is edited",
+			},
 		},
 		"plugin is gone": {
 			func(s *scene) {
 				s.bind()
 				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.PluginRegistered, Status: corev1.ConditionFalse, Reason: v1alpha1.PluginCrashed})
 			},
-			Preparing, "DRA driver gpu.example.com is not registered",
-			[]string{"node n: condition dra.kwok.x-k8s.io/PluginRegistered is False: PluginCrashed"},
+			Preparing, "DRA driver gpu.example.com is not registered: node n has the condition dra.kwok.x-k8s.io/PluginRegistered=False (PluginCrashed): a Stage or you set it to True", nil,
 		},
 		"node is not fake": {
 			func(s *scene) { s.bind(); s.node.Annotations = nil },
@@ -305,8 +315,7 @@ func TestAnswer(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "d-0", Labels: map[string]string{"app": "d"}}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "d"}}},
 				})
 			},
-			Preparing, "DRA driver gpu.example.com is not registered",
-			[]string{"template t needs a driver Pod on node n that is Ready, and this is not: d/d-0"},
+			Preparing, "DRA driver gpu.example.com is not registered: template t needs a driver Pod on node n that is Ready, and this is not: d/d-0", nil,
 		},
 		"reservation": {
 			func(s *scene) { s.bind(); s.claim.Status.ReservedFor = nil },
@@ -360,9 +369,8 @@ func TestList(t *testing.T) {
 	require.Equal(t, Unscheduled, groups[0].State)
 	require.Len(t, groups[0].Pods, 4)
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, groups, known.Now, 80))
-	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most,
-  2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
+	require.NoError(t, PrintGroups(&out, groups, known.Now))
+	require.Equal(t, `4 Pods wait for a node (70s): no node has as many devices: node n has the most, 2, of 2 devices of class gpu on 1 node; request gpus wants 3 on one node
   - 4 Pods of Job train, such as default/train-0
 
 Details of one: kwok-dractl why -n default train-0
@@ -386,17 +394,14 @@ func TestPrintGroups(t *testing.T) {
 		answers = append(answers, &Answer{Namespace: "default", Pod: name, Owner: owner, State: Unscheduled, Reason: reason, pod: pod, Since: new(at(i % 60).Time)})
 	}
 	var out strings.Builder
-	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time, 60))
+	require.NoError(t, PrintGroups(&out, Groups(answers), at(70).Time))
 	require.Equal(t, `300 Pods wait, for 2 causes:
 
-290 Pods wait for a node (70s): all 8 devices of class gpu
-  on 1 node are allocated (default/a 8); request gpus wants
-  1
+290 Pods wait for a node (70s): all 8 devices of class gpu on 1 node are allocated (default/a 8); request gpus wants 1
   - 200 Pods of Job train, such as default/other-0
   - 90 Pods of ReplicaSet serve, such as default/other-200
 
-10 Pods wait for a node (20s): claim other-290-gpu does not
-  exist
+10 Pods wait for a node (20s): claim other-290-gpu does not exist
   - default/other-290 and 9 more
 
 Details of one: kwok-dractl why -n default other-0

@@ -104,10 +104,16 @@ func (w *world) furnish(ctx context.Context, s suite) error {
 	if err != nil {
 		return err
 	}
+	if _, err := w.Kubectl(ctx, "apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "crd")); err != nil {
+		return err
+	}
+	if err := w.AwaitDefinitions(ctx); err != nil {
+		return err
+	}
 	if _, err := w.Kubectl(ctx, "apply", "-k", manifests(s.name)); err != nil {
 		return err
 	}
-	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra"}, s.sidecar...)
+	arguments := append([]string{"--kubeconfig", kubeconfig, "--config-map", "kube-system/kwok-dra", "--enable-crds"}, s.sidecar...)
 	if s.containerView {
 		// The logs go with the cluster, and so may these.
 		arguments = append(arguments, "--container-view", filepath.Join(w.Logs(), "view"))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 // Modelled is a template of a pool of one node, for other nodes like it.
@@ -75,6 +76,7 @@ var (
 // prepare are the slices as the templates are to yield them on the node.
 func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.ResourceSlice, error) {
 	all := make([]*resourcev1.ResourceSlice, len(published))
+	var same []string // serial numbers and addresses
 	for i, slice := range published {
 		all[i] = slice.DeepCopy()
 		m.renamePool(&all[i].Spec)
@@ -87,12 +89,26 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 				}
 				device.Attributes[name] = attribute
 			}
+			same = append(same, m.copiedIdentity(slice, device)...)
 		}
 	}
 	if len(m.numbers) > 0 {
 		m.notes = append(m.notes, "UUIDs in attributes become UUIDs of each node; write them out where nodes share them")
 	}
+	if len(same) > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("the serial numbers or addresses %q are those of node %s on all nodes: give each node its own, as in {{ uuid .Node.metadata.uid .Index | trunc 8 }}",
+			same, m.node.Name))
+	}
 	return all, nil
+}
+
+// copiedIdentity is the serial number or address of a device that all nodes get as it is, if it has one.
+func (m *model) copiedIdentity(slice *resourcev1.ResourceSlice, device *resourcev1.Device) []string {
+	own := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices).UUID
+	if own == "" || uuidPattern.MatchString(own) || replaceWord(own, m.node.Name, marker) != own {
+		return nil
+	}
+	return []string{own}
 }
 
 // renamePool has the pools of nodes differ in their names.

@@ -39,6 +39,11 @@ func TestModel(t *testing.T) {
 				{name: part, attributes: {parentUUID: "GPU-{{ uuid .Node.metadata.uid 1 }}"}}]}`,
 			[]string{"UUIDs in attributes become UUIDs of each node; write them out where nodes share them"},
 		},
+		"serial numbers": {
+			"real", `[{name: a, attributes: {serial: {string: AN01}}}, {name: b, attributes: {mac: {string: real-1}}}]`,
+			`{devices: [{name: a, attributes: {serial: AN01}}, {name: b, attributes: {mac: "{{ .Node.metadata.name }}-1"}}]}`,
+			[]string{`the serial numbers or addresses ["AN01"] are those of node real on all nodes: give each node its own, as in {{ uuid .Node.metadata.uid .Index | trunc 8 }}`},
+		},
 		"a pool of another name": {
 			"numa0", `[{name: a}]`, `{poolName: "{{ .Node.metadata.name }}-numa0", devices: [{name: a}]}`,
 			[]string{"pool numa0 is called NODE-numa0, or nodes would share it"},

@@ -1,17 +1,20 @@
 package output
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
 
 const (
 	// gap is the space between two columns, and narrowGap that of a table that is too wide with it.
 	gap       = 3
 	narrowGap = 2
-	// indent is before the columns of a row that are below its first line.
+	// indent is before what is below the first line of a row or of a text.
 	indent = 2
 	// None is what empty cells have, as in tables of kubectl.
 	None = "<none>"
@@ -67,7 +70,7 @@ func (r *Rows) title(width int) []string {
 	if r.Title == "" {
 		return nil
 	}
-	return wrap(r.Title, width)
+	return wrap(r.Title, width, 0, anySpace)
 }
 
 func (r *Rows) header() []string {
@@ -162,7 +165,7 @@ func linesOf(cells []string, lines [][]*cell, between, width int) []string {
 		}
 		wrapped, height := make([][]string, len(columns)), 0
 		for j, c := range columns {
-			wrapped[j] = wrap(cells[c.index], c.width)
+			wrapped[j] = wrap(cells[c.index], c.width, 0, orComma)
 			height = max(height, len(wrapped[j]))
 		}
 		before := ""
@@ -191,28 +194,44 @@ func sideBySide(columns []*cell, wrapped [][]string, line, between int) string {
 	return strings.TrimRight(text.String(), " ")
 }
 
-// wrap breaks text between words. A width of 0 is without limit.
-func wrap(text string, width int) []string {
+// Text prints lines of text, each broken between words where it is wider than the terminal. The rest of a line
+// is indented by two more.
+func Text(out io.Writer, text string) error {
+	width := screen.Width(out)
+	var wrapped strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		before := len(line) - len(strings.TrimLeft(line, " "))
+		wrapped.WriteString(strings.Join(wrap(line, width, before+indent, anySpace), "\n") + "\n")
+	}
+	_, err := io.WriteString(out, wrapped.String())
+	return err
+}
+
+// wrap breaks text between words. The lines after the first hang by some spaces. A width of 0 is without limit.
+func wrap(text string, width, hanging int, after string) []string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return []string{text}
 	}
 	var lines []string
 	line := ""
-	for word := range words(text) {
-		if line != "" && utf8.RuneCountInString(strings.TrimRight(line+word, " ")) > width {
-			lines, line = append(lines, strings.TrimRight(line, " ")), ""
+	for word := range words(text, after) {
+		if strings.TrimSpace(line) != "" && utf8.RuneCountInString(strings.TrimRight(line+word, " ")) > width {
+			lines, line = append(lines, strings.TrimRight(line, " ")), strings.Repeat(" ", hanging)
 		}
 		line += word
 	}
 	return append(lines, strings.TrimRight(line, " "))
 }
 
-// words are the parts of a text that stay together: each ends with a space, with a comma of a list,
-// or with the text.
-func words(text string) func(func(string) bool) {
+// A word ends with one of these: cells of tables may be lists without spaces.
+const anySpace, orComma = " ", " ,"
+
+// words are the parts of a text that stay together.
+func words(text, after string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for text != "" {
-			end := strings.IndexAny(text, " ,") + 1
+			end := strings.IndexAny(text, after) + 1
 			if end == 0 {
 				end = len(text)
 			}
@@ -226,7 +245,7 @@ func words(text string) func(func(string) bool) {
 
 func longestWord(text string) int {
 	longest := 0
-	for word := range words(text) {
+	for word := range words(text, orComma) {
 		longest = max(longest, utf8.RuneCountInString(strings.TrimRight(word, " ")))
 	}
 	return longest

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
@@ -39,14 +40,13 @@ func blocks(placements []*simulator.Placement, reasons map[*simulator.Placement]
 // printBlocks prints each block by a format that has the Pod, how many there are,
 // and the reasons.
 func printBlocks(out io.Writer, format string, all []*block) error {
+	var text strings.Builder
 	for _, b := range all {
 		many := ""
 		if b.pods > 1 {
 			many = fmt.Sprintf(" (%d Pods like this)", b.pods)
 		}
-		if _, err := fmt.Fprintf(out, format, b.pod, many, strings.Join(b.reasons, "\n  ")); err != nil {
-			return err
-		}
+		fmt.Fprintf(&text, format, b.pod, many, strings.Join(b.reasons, "\n  "))
 	}
-	return nil
+	return output.Text(out, text.String())
 }

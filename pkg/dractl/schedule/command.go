@@ -38,7 +38,8 @@ const long = `Show which Pods get which devices on which nodes, and why other Po
 The files have Pods, ResourceClaims, ResourceClaimTemplates and DeviceClasses, each
 object once. Those of resource.k8s.io/v1beta1 and v1beta2 are read as v1. The Pods of
 Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are counted too: as many as
-there are replicas, or as run at once.
+there are replicas, or as run at once. Pods of theirs that exist already are not
+counted again.
 The devices are from one of these:
 
   --slices FILE     ResourceSlices, and Nodes, as kubectl get -o yaml prints them.
@@ -136,7 +137,9 @@ func (c *command) run(ctx context.Context) error {
 	}
 	show := c.print
 	if c.howMany {
-		show = c.count
+		show = func(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
+			return c.count(ctx, scheduler, placements, in.makerOf)
+		}
 	}
 	if err := show(ctx, scheduler, placements); err != nil {
 		return err
@@ -182,6 +185,7 @@ func (c *command) input(ctx context.Context) (*input, error) {
 		}
 		in.on(live)
 	}
+	in.addPodsOfWorkloads()
 	in.nameNodes()
 	c.tellNotes(in)
 	return in, in.check(c.fromCluster)

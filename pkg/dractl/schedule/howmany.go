@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
@@ -21,17 +23,18 @@ type more struct {
 	Then []string `json:"then"`
 }
 
-// count prints how many Pods like each fit, beside all others that are placed.
-func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
+// count prints how many Pods like each fit, beside all others that are placed. Pods of one maker are
+// alike.
+func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement, makerOf func(*corev1.Pod) string) error {
 	var counts []*more
 	var first []*simulator.Placement
 	known := map[string]*more{}
 	for _, p := range placements {
-		owner := ownerOf(p.Pod)
-		m := known[key(p.Pod.Namespace, owner)]
+		maker := makerOf(p.Pod)
+		m := known[key(p.Pod.Namespace, maker)]
 		if m == nil {
-			m = &more{Namespace: p.Pod.Namespace, Pod: owner}
-			known[key(p.Pod.Namespace, owner)] = m
+			m = &more{Namespace: p.Pod.Namespace, Pod: maker}
+			known[key(p.Pod.Namespace, maker)] = m
 			counts, first = append(counts, m), append(first, p)
 		}
 		m.Pods++

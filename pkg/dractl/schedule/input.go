@@ -27,6 +27,8 @@ type input struct {
 	simulator.World
 	// pods are those that are to be scheduled.
 	pods []*corev1.Pod
+	// workloads are what makes Pods, such as Deployments.
+	workloads []*workload
 	// configuration are the documents of kwok-dra.
 	configuration []*config.Documents
 	templates     []*v1alpha1.ResourcePoolTemplate
@@ -211,8 +213,8 @@ func over[T typed](cluster, files []T) []T {
 	return append(kept, files...)
 }
 
-// on adds the objects of files to those of the cluster. If the files have no Pods,
-// the Pods that wait in the cluster are scheduled.
+// on adds the objects of files to those of the cluster. If the files have no Pods and nothing that makes
+// some, the Pods that wait in the cluster are scheduled.
 func (in *input) on(cluster *input) {
 	in.Nodes = over(cluster.Nodes, in.Nodes)
 	in.Slices = over(cluster.Slices, in.Slices)
@@ -221,7 +223,7 @@ func (in *input) on(cluster *input) {
 	in.ClaimTemplates = over(cluster.ClaimTemplates, in.ClaimTemplates)
 	in.TaintRules = over(cluster.TaintRules, in.TaintRules)
 	in.Pods = over(cluster.Pods, in.Pods)
-	if len(in.pods) == 0 {
+	if len(in.pods)+len(in.workloads) == 0 {
 		in.pods = cluster.pods
 	}
 }

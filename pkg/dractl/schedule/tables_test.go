@@ -12,20 +12,21 @@ import (
 
 // TestTables renders each table of the package.
 func TestTables(t *testing.T) {
-	prints := func(arguments ...string) func(out io.Writer) error {
+	prints := func(part int, arguments ...string) func(out io.Writer) error {
 		return func(out io.Writer) error {
 			text, _, err := run(t, "", append(files("templates.yaml", "classes.yaml", "pods.yaml"), arguments...)...)
 			if err != nil && !errors.Is(err, cli.ErrNegative) {
 				return err
 			}
-			table, _, _ := strings.Cut(text, "\n\n")
-			_, err = io.WriteString(out, table+"\n")
+			table, blocks, _ := strings.Cut(text, "\n\n")
+			_, err = io.WriteString(out, []string{table + "\n", blocks}[part])
 			return err
 		}
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"printTable":      prints("--nodes", "1"),
-		"printTable-wide": prints("--nodes", "1", "-o", "wide"),
-		"count":           prints("--nodes", "2", "--how-many"),
+		"printTable":      prints(0, "--nodes", "1"),
+		"printTable-wide": prints(0, "--nodes", "1", "-o", "wide"),
+		"count":           prints(0, "--nodes", "2", "--how-many"),
+		"printBlocks":     prints(1, "--nodes", "2", "--how-many"),
 	})
 }

@@ -2,77 +2,168 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
 
-// addDeployment adds the Pods of a Deployment, and the other functions those of their kinds.
+// workload is an object of the files that makes Pods of a template.
+type workload struct {
+	kind     schema.GroupVersionKind
+	meta     *metav1.ObjectMeta
+	template *corev1.PodTemplateSpec
+	// count is how many Pods it has at once.
+	count int
+	// before is how many of the files' Pods that are to be scheduled come before it.
+	before int
+}
+
+// addDeployment adds a Deployment, and the other functions add workloads of their kinds.
 func (in *input) addDeployment(object documents.Object) error {
 	d := new(appsv1.Deployment)
 	err := appendAs(in, new([]*appsv1.Deployment), object, d, in.namespace)
-	return in.addPodsOf(err, object, &d.ObjectMeta, &d.Spec.Template, d.Spec.Replicas)
+	return in.addWorkload(err, object, &d.ObjectMeta, &d.Spec.Template, countOrOne(d.Spec.Replicas))
 }
 
 func (in *input) addReplicaSet(object documents.Object) error {
 	r := new(appsv1.ReplicaSet)
 	err := appendAs(in, new([]*appsv1.ReplicaSet), object, r, in.namespace)
-	return in.addPodsOf(err, object, &r.ObjectMeta, &r.Spec.Template, r.Spec.Replicas)
+	return in.addWorkload(err, object, &r.ObjectMeta, &r.Spec.Template, countOrOne(r.Spec.Replicas))
 }
 
 func (in *input) addStatefulSet(object documents.Object) error {
 	s := new(appsv1.StatefulSet)
 	err := appendAs(in, new([]*appsv1.StatefulSet), object, s, in.namespace)
-	return in.addPodsOf(err, object, &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas)
+	return in.addWorkload(err, object, &s.ObjectMeta, &s.Spec.Template, countOrOne(s.Spec.Replicas))
 }
 
 func (in *input) addJob(object documents.Object) error {
 	j := new(batchv1.Job)
 	err := appendAs(in, new([]*batchv1.Job), object, j, in.namespace)
-	return in.addPodsOf(err, object, &j.ObjectMeta, &j.Spec.Template, atOnce(&j.Spec))
+	return in.addWorkload(err, object, &j.ObjectMeta, &j.Spec.Template, atOnce(&j.Spec, &j.Status))
 }
 
 func (in *input) addCronJob(object documents.Object) error {
 	c := new(batchv1.CronJob)
 	err := appendAs(in, new([]*batchv1.CronJob), object, c, in.namespace)
-	return in.addPodsOf(err, object, &c.ObjectMeta, &c.Spec.JobTemplate.Spec.Template, atOnce(&c.Spec.JobTemplate.Spec))
+	spec := &c.Spec.JobTemplate.Spec
+	return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, atOnce(spec, &batchv1.JobStatus{}))
 }
 
-// atOnce is how many Pods a Job has at once.
-func atOnce(spec *batchv1.JobSpec) *int32 {
-	switch {
-	case spec.Suspend != nil && *spec.Suspend:
-		return new(int32(0))
-	case spec.Parallelism != nil && spec.Completions != nil:
-		return new(min(*spec.Parallelism, *spec.Completions))
+// atOnce is how many Pods a Job has at once: none if it is suspended or has ended, and no more than are left
+// to complete.
+func atOnce(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
+	hasEnded := slices.ContainsFunc(status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
+	if hasEnded || spec.Suspend != nil && *spec.Suspend {
+		return 0
 	}
-	return spec.Parallelism
+	count := countOrOne(spec.Parallelism)
+	if spec.Completions != nil {
+		count = min(count, max(0, int(*spec.Completions-status.Succeeded)))
+	}
+	return count
 }
 
-// addPodsOf adds the Pods that a controller makes of its template, one if it says no number. One that
-// another controller owns makes none, since the owner's template has them.
-func (in *input) addPodsOf(err error, object documents.Object, owner *metav1.ObjectMeta, template *corev1.PodTemplateSpec, count *int32) error {
-	if err != nil || metav1.GetControllerOf(owner) != nil {
-		return err
-	}
+func countOrOne(count *int32) int {
 	if count == nil {
-		count = new(int32(1))
+		return 1
 	}
-	controller := *metav1.NewControllerRef(owner, object.GroupVersionKind())
-	for i := range *count {
-		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-		pod.Name, pod.Namespace, pod.OwnerReferences = fmt.Sprintf("%s-%d", owner.Name, i), owner.Namespace, []metav1.OwnerReference{controller}
-		in.pods = append(in.pods, pod)
-	}
-	return nil
+	return int(*count)
 }
 
-// ownerOf names what makes a Pod, as kind/name, or the Pod itself.
-func ownerOf(pod *corev1.Pod) string {
+func (in *input) addWorkload(err error, object documents.Object, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, count int) error {
+	if err == nil {
+		in.workloads = append(in.workloads, &workload{object.GroupVersionKind(), meta, template, count, len(in.pods)})
+	}
+	return err
+}
+
+// addPodsOfWorkloads adds the Pods that workloads still have to make: as many as they have at once, without
+// those that are there already. A workload that belongs to another one makes none, since that one makes them.
+func (in *input) addPodsOfWorkloads() {
+	there, names := map[*workload]int{}, sets.Set[string]{}
+	for _, pod := range slices.Concat(in.Pods, in.pods) {
+		names.Insert(nameOf(pod))
+		if pod.DeletionTimestamp == nil {
+			there[in.rootOf(pod)]++
+		}
+	}
+	var all []*corev1.Pod
+	added := 0
+	for _, w := range in.workloads {
+		all, added = append(all, in.pods[added:w.before]...), w.before
+		if in.rootOf(w.meta) != nil {
+			continue
+		}
+		controller := *metav1.NewControllerRef(w.meta, w.kind)
+		for number, missing := 0, w.count-there[w]; missing > 0; number++ {
+			pod := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
+			pod.Name, pod.Namespace, pod.OwnerReferences = fmt.Sprintf("%s-%d", w.meta.Name, number), w.meta.Namespace, []metav1.OwnerReference{controller}
+			if !names.Has(nameOf(pod)) {
+				all, missing = append(all, pod), missing-1
+			}
+		}
+	}
+	in.pods = append(all, in.pods[added:]...)
+}
+
+// rootOf finds the workload of the files that an object belongs to in the end, or nil.
+func (in *input) rootOf(object metav1.Object) *workload {
+	var root *workload
+	for range len(in.workloads) { // others may own each other in a circle
+		owner := in.ownerOf(object)
+		if owner == nil {
+			break
+		}
+		root, object = owner, owner.meta
+	}
+	return root
+}
+
+// ownerOf finds the workload of the files that controls an object, or nil. The ReplicaSet of a Deployment and
+// the Job of a CronJob, which are often not saved with their Pods, are known by their names.
+func (in *input) ownerOf(object metav1.Object) *workload {
+	controller := metav1.GetControllerOf(object)
+	if controller == nil {
+		return nil
+	}
+	group := schema.FromAPIVersionAndKind(controller.APIVersion, "").Group
+	find := func(kind, name string) *workload {
+		i := slices.IndexFunc(in.workloads, func(w *workload) bool {
+			return w.kind.Group == group && w.kind.Kind == kind && w.meta.Name == name && w.meta.Namespace == object.GetNamespace()
+		})
+		if i < 0 {
+			return nil
+		}
+		return in.workloads[i]
+	}
+	owner := find(controller.Kind, controller.Name)
+	switch {
+	case owner != nil:
+	case controller.Kind == "ReplicaSet":
+		owner = find("Deployment", strings.TrimSuffix(controller.Name, "-"+object.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]))
+	case controller.Kind == "Job":
+		name := strings.TrimRight(controller.Name, "0123456789")
+		owner = find("CronJob", strings.TrimSuffix(name, "-"))
+	}
+	return owner
+}
+
+// makerOf names what makes a Pod, as kind/name, or the Pod itself.
+func (in *input) makerOf(pod *corev1.Pod) string {
+	if root := in.rootOf(pod); root != nil {
+		return root.kind.Kind + "/" + root.meta.Name
+	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		return owner.Kind + "/" + owner.Name
 	}

@@ -130,8 +130,8 @@ counters that it needs.
 
 Product, memory and UUID of a device are attributes and capacities that its driver
 publishes under one of the names that drivers use for them. The UUID, or serial number
-or MAC address, is one that no other device of the slice has. -o wide and -o json have
-all attributes.
+or MAC address, is one that no other device in the cluster has. -o wide and -o json
+have all attributes.
 
 ` + tableHelp,
 		Example: `  # Which Pod has which device?

@@ -45,27 +45,23 @@ type Blocker struct {
 	Claims []inventory.Claim `json:"claims"`
 }
 
-// published is a device of a slice, with all the devices of that slice.
-type published struct {
-	device *resourcev1.Device
-	beside []resourcev1.Device
-}
-
-// findPublished has the devices of all slices by their ids.
-func (w *world) findPublished() map[string]published {
-	found := map[string]published{}
+// findPublished has the devices of all slices by their ids, and what they are known by.
+func (w *world) findPublished() (map[string]*resourcev1.Device, inventory.Identities) {
+	found, identities := map[string]*resourcev1.Device{}, inventory.Identities{}
 	for _, slice := range w.slices {
+		identities.Add(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices)
 		for i := range slice.Spec.Devices {
 			device := &slice.Spec.Devices[i]
-			found[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = published{device, slice.Spec.Devices}
+			found[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = device
 		}
 	}
-	return found
+	return found, identities
 }
 
 // devices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) devices(node string) []Device {
-	devices, found := []Device{}, w.findPublished()
+	devices := []Device{}
+	found, identities := w.findPublished()
 	taken := w.inventory()
 	for _, item := range taken.Items {
 		if item.Node != node {
@@ -73,7 +69,7 @@ func (w *world) devices(node string) []Device {
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			devices = append(devices, showPool(pool, taken.Kinds[pool.Kind], func(name string) published {
+			devices = append(devices, showPool(pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
 				return found[id(pool.Driver, pool.Name, pool.Generation, name)]
 			})...)
 		}
@@ -91,12 +87,12 @@ func (w *world) devices(node string) []Device {
 }
 
 // showPool describes the devices of a pool.
-func showPool(pool *inventory.Pool, kind *inventory.Kind, find func(name string) published) []Device {
+func showPool(pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
 	var devices []Device
 	for i := range pool.Devices {
 		shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[i])
 		shown.Whole = kind.Whole(i)
-		shown.describe(find(shown.Name))
+		shown.describe(identities.Describe(shown.Driver, find(shown.Name)))
 		if shown.State == inventory.Blocked {
 			shown.Blockers = blockersOf(shown.Name, pool, find)
 		}
@@ -116,20 +112,19 @@ func id(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
 }
 
-func (d *Device) describe(p published) {
-	known := inventory.Describe(d.Driver, p.device, p.beside)
+func (d *Device) describe(known inventory.Description) {
 	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
 	d.Attributes, d.Capacity = known.Attributes, known.Capacity
 }
 
 // blockersOf are the devices of a pool that claims have and that draw on a counter set on which the
 // blocked device draws too.
-func blockersOf(blocked string, pool *inventory.Pool, find func(name string) published) []Blocker {
+func blockersOf(blocked string, pool *inventory.Pool, find func(name string) *resourcev1.Device) []Blocker {
 	var blockers []Blocker
-	needs := find(blocked).device.ConsumesCounters
+	needs := find(blocked).ConsumesCounters
 	for i := range pool.Devices {
 		device := &pool.Devices[i]
-		draws := slices.ContainsFunc(find(device.Name).device.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool {
+		draws := slices.ContainsFunc(find(device.Name).ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool {
 			return slices.ContainsFunc(needs, func(own resourcev1.DeviceCounterConsumption) bool { return own.CounterSet == c.CounterSet })
 		})
 		if len(device.Claims) > 0 && draws {

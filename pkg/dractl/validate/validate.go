@@ -95,10 +95,12 @@ func (c *command) print(result *check.Result) error {
 		c.tell(result.Problems)
 		return nil
 	}
+	var text strings.Builder
 	for _, problem := range result.Problems {
-		if _, err := fmt.Fprintln(c.streams.Out, problem); err != nil {
-			return err
-		}
+		fmt.Fprintln(&text, problem)
+	}
+	if err := output.Text(c.streams.Out, text.String()); err != nil {
+		return err
 	}
 	c.tell(result.Notes)
 	if len(result.Problems) == 0 {

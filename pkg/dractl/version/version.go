@@ -3,13 +3,19 @@ package version
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
@@ -22,6 +28,10 @@ import (
 const (
 	// timeout is how long the cluster may take to answer.
 	timeout = 5 * time.Second
+	// sidecarTimeout is how long sidecars may take.
+	sidecarTimeout = 2 * time.Second
+	// defaultPort is that of a container that names none.
+	defaultPort = 10246
 	// controllers selects the Pods of the kwok controller, and container is the name
 	// of the sidecar in them.
 	controllers = "app=kwok-controller"
@@ -43,8 +53,10 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Short: "Print the versions of this command, of Kubernetes and of kwok-dra.",
 		Long: `Print the versions of this command, of Kubernetes and of kwok-dra.
 
-The version of kwok-dra is the tag of its image, in the Pods of the kwok
-controller. It is unknown if kwok-dra runs as a program outside the cluster.
+kwok-dra tells its version itself, at /version, which the API server asks for in the
+Pods of the kwok controller. Where that fails, or you have no right to pods/proxy, it
+is the tag of the image. It is unknown if kwok-dra runs as a program outside the
+cluster: curl its --server-address, or run kwok-dra --version.
 Without a kubeconfig, or where no cluster answers, only the version of this command is
 printed. The exit code is 2 where no cluster answers.`,
 		Example: `  # All versions
@@ -75,10 +87,14 @@ type Versions struct {
 
 // Sidecar is one that runs in the cluster.
 type Sidecar struct {
-	Version   string `json:"version"`
+	Version string `json:"version"`
+	// ByImage tells that the version is the tag of the image, since the sidecar has not told its own.
+	ByImage   bool   `json:"byImage,omitempty"`
 	Image     string `json:"image"`
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+
+	port int32
 }
 
 func (c *command) run(ctx context.Context) error {
@@ -125,13 +141,38 @@ func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		for j := range pod.Spec.Containers {
-			if pod.Spec.Containers[j].Name == container {
-				image := pod.Spec.Containers[j].Image
-				v.Sidecars = append(v.Sidecars, Sidecar{Version: tagOf(image), Image: image, Namespace: pod.Namespace, Pod: pod.Name})
+			of := &pod.Spec.Containers[j]
+			if of.Name != container {
+				continue
 			}
+			sidecar := Sidecar{Image: of.Image, Namespace: pod.Namespace, Pod: pod.Name, port: defaultPort}
+			if i := slices.IndexFunc(of.Ports, func(p corev1.ContainerPort) bool { return p.Name == container }); i >= 0 {
+				sidecar.port = of.Ports[i].ContainerPort
+			}
+			v.Sidecars = append(v.Sidecars, sidecar)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, sidecarTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range v.Sidecars {
+		asking.Go(func() { v.Sidecars[i].ask(ctx, client) })
+	}
+	asking.Wait()
 	return nil
+}
+
+// ask asks the sidecar for its version, over HTTPS if it does not serve HTTP.
+func (s *Sidecar) ask(ctx context.Context, client kubernetes.Interface) {
+	for _, scheme := range []string{"http", "https"} {
+		var told apiversion.Info
+		answer, err := client.CoreV1().Pods(s.Namespace).ProxyGet(scheme, s.Pod, strconv.Itoa(int(s.port)), "version", nil).DoRaw(ctx)
+		if err == nil && json.Unmarshal(answer, &told) == nil && told.GitVersion != "" {
+			s.Version = told.GitVersion
+			return
+		}
+	}
+	s.Version, s.ByImage = tagOf(s.Image), true
 }
 
 // tagOf is the tag of an image, or else its digest.
@@ -159,8 +200,11 @@ func (c *command) print(v *Versions, asked bool) error {
 		lines = append(lines, "Kubernetes Version: unknown: no cluster answers")
 	}
 	for _, sidecar := range v.Sidecars {
-		lines = append(lines, fmt.Sprintf("Sidecar Version: %s (Pod %s/%s)", sidecar.Version, sidecar.Namespace, sidecar.Pod))
+		by := ""
+		if sidecar.ByImage {
+			by = "tag of the image, "
+		}
+		lines = append(lines, fmt.Sprintf("Sidecar Version: %s (%sPod %s/%s)", sidecar.Version, by, sidecar.Namespace, sidecar.Pod))
 	}
-	_, err := fmt.Fprintln(c.streams.Out, strings.Join(lines, "\n"))
-	return err
+	return output.Text(c.streams.Out, strings.Join(lines, "\n"))
 }

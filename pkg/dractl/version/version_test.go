@@ -2,8 +2,10 @@ package version
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"runtime"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
@@ -27,14 +30,30 @@ func controller(name, image string) *corev1.Pod {
 	}
 }
 
-// TestAsk finds the sidecars in the Pods of the kwok controller.
+// answer is one of a Pod through the API server.
+type answer string
+
+func (a answer) DoRaw(context.Context) ([]byte, error)         { return []byte(a), nil }
+func (a answer) Stream(context.Context) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
+
+// TestAsk finds the sidecars in the Pods of the kwok controller. One that does not tell its version, as older
+// ones do not, has that of its image.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	other := controller("other", "kwok-dra:v9")
 	other.Labels = nil
 	plain := controller("plain", "x")
 	plain.Spec.Containers = plain.Spec.Containers[:1]
-	client := fake.NewClientset(controller("kwok-0", "example.com:5000/kwok-dra:v0.2.0"), other, plain)
+	moved := controller("kwok-2", "kwok-dra:latest")
+	moved.Spec.Containers[1].Ports = []corev1.ContainerPort{{Name: "kwok-dra", ContainerPort: 8443}}
+	client := fake.NewClientset(controller("kwok-0", "example.com:5000/kwok-dra:v0.2.0"), controller("kwok-1", "kwok-dra:latest"), moved, other, plain)
+	client.PrependProxyReactor("pods", func(action clienttesting.Action) (bool, rest.ResponseWrapper, error) {
+		switch get := action.(clienttesting.ProxyGetAction); get.GetName() + " " + get.GetScheme() + ":" + get.GetPort() + " " + get.GetPath() {
+		case "kwok-1 http:10246 version", "kwok-2 https:8443 version":
+			return true, answer(`{"gitVersion": "v0.3.0"}`), nil
+		}
+		return true, answer("404 page not found"), nil
+	})
 	client.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &apiversion.Info{GitVersion: "v1.36.3"}
 	found := &Versions{Client: "v0.2.0", Go: "go1.26", Platform: "linux/amd64"}
 	require.NoError(t, found.ask(t.Context(), client))
@@ -45,7 +64,9 @@ func TestAsk(t *testing.T) {
 Go Version: go1.26
 Platform: linux/amd64
 Kubernetes Version: v1.36.3
-Sidecar Version: v0.2.0 (Pod kube-system/kwok-0)
+Sidecar Version: v0.2.0 (tag of the image, Pod kube-system/kwok-0)
+Sidecar Version: v0.3.0 (Pod kube-system/kwok-1)
+Sidecar Version: v0.3.0 (Pod kube-system/kwok-2)
 `, out.String())
 
 	out.Reset()

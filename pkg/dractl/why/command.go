@@ -4,6 +4,7 @@ package why
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -188,23 +188,11 @@ func (c *command) asValue() bool {
 	return c.output.Format == output.JSON || c.output.Format == output.YAML
 }
 
-// readable is the width of lines where there is no terminal.
-const readable = 80
-
-// width is how long lines may be.
-func (c *command) width() int {
-	if terminal := screen.Of(c.streams.Out); terminal != nil {
-		width, _ := terminal.Size()
-		return width
-	}
-	return readable
-}
-
 func (c *command) show(answer *why.Answer, now time.Time) error {
 	if c.asValue() {
 		return output.Value(c.streams.Out, c.output.Format, answer)
 	}
-	return answer.Print(c.streams.Out, now, c.width())
+	return c.print(func(out io.Writer) error { return answer.Print(out, now) })
 }
 
 func (c *command) list(groups []*why.Group, now time.Time) error {
@@ -215,5 +203,14 @@ func (c *command) list(groups []*why.Group, now time.Time) error {
 		c.streams.Tell("no Pod waits for devices\n")
 		return nil
 	}
-	return why.PrintGroups(c.streams.Out, groups, now, c.width())
+	return c.print(func(out io.Writer) error { return why.PrintGroups(out, groups, now) })
+}
+
+// print prints text as wide as the terminal.
+func (c *command) print(show func(out io.Writer) error) error {
+	var text strings.Builder
+	if err := show(&text); err != nil {
+		return err
+	}
+	return output.Text(c.streams.Out, text.String())
 }

@@ -48,6 +48,7 @@ func TestCustomResources(t *testing.T) {
 
 	t.Run("Refused", func(t *testing.T) { testRefusedObject(h.On(t), custom) })
 	t.Run("Policy", func(t *testing.T) { testPolicy(h.On(t)) })
+	t.Run("Hints", func(t *testing.T) { testHints(h.On(t)) })
 
 	h.Kubectl("", "delete", "rpt", "fabric")
 	h.SharedPoolGone("fabric")
@@ -88,6 +89,25 @@ func testPolicy(h *harness.H) {
 	good := "[{name: gpu, attributes: {a: x, b: 1, c: true, d: [x, z], e: {version: 1.2.3}, f: {ints: [1]}, gpu.example.com/g: x}, capacity: {m: 80Gi, k: 8, l: {value: 8}}}]"
 	h.Kubectl(harness.Template("good", "good.example.com", "none", good), "apply", "-f", "-")
 	columns(h, "good", "good.example.com 0 0 0 False")
+}
+
+// testHints: what is a string only because of its quotes is accepted, and kubectl prints a warning that says so.
+func testHints(h *harness.H) {
+	warning := func(attributes string) string {
+		h.Helper()
+		command := h.Cluster.KubectlCommand(h.Context(), "apply", "-f", "-")
+		command.Stdin = strings.NewReader(harness.Template("hints", "hints.example.com", "none", "[{name: gpu, attributes: "+attributes+"}]"))
+		var printed strings.Builder
+		command.Stderr = &printed
+		require.NoError(h, command.Run(), printed.String())
+		return printed.String()
+	}
+	require.Empty(h, warning(`{a: x, b: 1, c: {string: "8086"}, d: "0x74a1", e: [x, y]}`))
+	for name, value := range map[string]string{"a": `"1"`, "b": `"true"`, "c": `"{{ .Index }}"`, "d": `["1", "2"]`} {
+		require.Contains(h, warning("{"+name+": "+value+"}"), "Warning: Validation failed for ValidatingAdmissionPolicy 'resourcepooltemplates-hints.dra.kwok.x-k8s.io' with binding "+
+			"'resourcepooltemplates-hints.dra.kwok.x-k8s.io': the template is accepted, but its quotes make these attributes strings: "+name+"; a selector", value)
+	}
+	columns(h, "hints", "hints.example.com 0 0 0 False")
 }
 
 // columns waits until kubectl shows these columns of a template, all but name

@@ -19,12 +19,12 @@ import (
 
 var (
 	// component is a profile in the kustomization of the page about profiles.
-	component = regexp.MustCompile(`(?m)^- kwok-dra/kustomize/profiles/(\S+)\n`)
+	component = regexp.MustCompile(`(?m)^- \.\./kustomize/profiles/(\S+)\n`)
 	// classOfRequest is a DeviceClass that a claim names.
 	classOfRequest = regexp.MustCompile(`deviceClassName: (\S+)`)
 )
 
-// TestProfiles has both recipes of the page about profiles work with every profile
+// TestProfiles has all recipes of the page about profiles work with every profile
 // by its name alone: its template is there, and every DeviceClass that its sample
 // names and does not have.
 func TestProfiles(t *testing.T) {
@@ -38,7 +38,8 @@ func TestProfiles(t *testing.T) {
 			sample, err := os.ReadFile(filepath.Join(profiles, name, "sample.yaml"))
 			require.NoError(t, err)
 			dashed := strings.ReplaceAll(name, "/", "-")
-			for recipe, made := range map[string]string{"kustomization": kustomized(t, name), "generate": generated(t, dashed)} {
+			recipes := map[string]string{"alone": rendered(t, filepath.Join(profiles, name)), "kustomization": kustomized(t, name), "generate": generated(t, dashed)}
+			for recipe, made := range recipes {
 				require.Contains(t, made, "\n  name: "+dashed+"\n", recipe)
 				made += string(sample) // which has those of a chart
 				for _, class := range classOfRequest.FindAllStringSubmatch(string(sample), -1) {
@@ -46,20 +47,6 @@ func TestProfiles(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestProfileAloneIsExplained: a profile is no kustomization of its own. What kubectl says of one
-// is in the pages, with what to do.
-func TestProfileAloneIsExplained(t *testing.T) {
-	t.Parallel()
-	const says = "cannot merge or replace"
-	_, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(sidecar.Root(), "kustomize", "profiles", "nvidia-h100"))
-	require.ErrorContains(t, err, says)
-	for _, page := range []string{"docs/reference/profiles.md", "docs/troubleshooting.md"} {
-		content, err := os.ReadFile(filepath.Join(sidecar.Root(), page))
-		require.NoError(t, err)
-		require.Contains(t, string(content), says, page)
 	}
 }
 
@@ -79,8 +66,7 @@ func profileNames(t *testing.T, profiles string) []string {
 	return names
 }
 
-// kustomized renders the kustomization of the page with one profile. What the
-// ConfigMap holds is not indented, as it is in a file.
+// kustomized renders the kustomization of the page with one profile.
 func kustomized(t *testing.T, profile string) string {
 	t.Helper()
 	read := readPages(t)["docs/reference/profiles.md"]
@@ -94,14 +80,21 @@ func kustomized(t *testing.T, profile string) string {
 	require.NotEmpty(t, kustomization, "the page has no kustomization with profiles")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	require.NoError(t, os.CopyFS(filepath.Join(dir, "kwok-dra", "kustomize"), os.DirFS(filepath.Join(sidecar.Root(), "kustomize"))))
-	kustomization += "- kwok-dra/kustomize/profiles/" + profile + "\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
-	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "kustomize"), os.DirFS(filepath.Join(sidecar.Root(), "kustomize"))))
+	kustomization += "- ../kustomize/profiles/" + profile + "\n"
+	own := filepath.Join(dir, "profiles")
+	require.NoError(t, os.Mkdir(own, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(kustomization), 0o600))
+	return rendered(t, own)
+}
+
+func rendered(t *testing.T, dir string) string {
+	t.Helper()
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	require.NoError(t, err)
-	text, err := rendered.AsYaml()
+	text, err := objects.AsYaml()
 	require.NoError(t, err)
-	return strings.ReplaceAll(string(text), "\n    ", "\n")
+	return string(text)
 }
 
 // generated is what kwok-dractl generate prints for a profile.

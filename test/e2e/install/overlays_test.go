@@ -122,14 +122,15 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	u := follows(t, cluster.Options{Disable: []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}})
 	u.defineStages("v0.8.0")
+	u.run("kubectl apply -k kustomize/crd")
 	u.write(withProfiles, "mine", "kustomization.yaml")
 	for _, overlay := range []string{"kustomize/kwok", "kustomize/kwok-general", "kustomize/karpenter", "mine"} {
 		u.run("kubectl apply --dry-run=server -k " + overlay)
 	}
 	rendered, err := u.shell("kubectl kustomize mine").Output()
 	require.NoError(t, err)
-	for _, key := range []string{"  nvidia-h100.yaml: |", "  gpu-example.yaml: |"} {
-		require.Contains(t, string(rendered), key)
+	for _, name := range []string{"nvidia-h100", "gpu-example"} {
+		require.Contains(t, string(rendered), "kind: ResourcePoolTemplate\nmetadata:\n  name: "+name+"\n")
 	}
 	u.does("Network policy")
 	u.run("kubectl -n kube-system get networkpolicy kwok-dra")

@@ -67,10 +67,12 @@ func (u *user) uninstalls(before map[string]bool, replaced ...string) {
 	})
 }
 
-// profile is what users have who take a profile from the catalogue.
+// profile is what users have who take a profile from the catalogue, and have a ConfigMap of their own.
 const profile = `
 resources: [../kustomize/config]
 components: [../kustomize/profiles/nvidia-t4]
+configMapGenerator:
+- {name: kwok-dra, namespace: kube-system, behavior: merge, literals: ["own.yaml=# nothing yet"]}
 `
 
 func (o objects) configMap() map[string]string {

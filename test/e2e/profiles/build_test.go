@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,34 +24,37 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
-	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// builtProfiles is what a user's kustomization of some profiles yields.
+// builtProfiles is what a kustomization of some profiles yields.
 type builtProfiles struct {
-	yaml      string
-	configMap corev1.ConfigMap
 	classes   []resourcev1.DeviceClass
 	templates []v1alpha1.ResourcePoolTemplate
-	// set is what the sidecar makes of the ConfigMap.
+	// set is what the sidecar makes of the templates.
 	set *config.Set
 }
 
-// buildProfiles builds profiles as components beside kustomize/config, and has
-// the sidecar's own checks pass.
+// buildProfiles builds the directory of a profile, or an overlay of several, and has the sidecar's own
+// checks pass.
 func buildProfiles(t *testing.T, names ...string) *builtProfiles {
 	t.Helper()
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), kustomization(t, names))
+	directory := profilePath(names[0])
+	if len(names) > 1 {
+		directory = overlay(t, names...)
+	}
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), directory)
 	require.NoError(t, err)
 	text, err := objects.AsYaml()
 	require.NoError(t, err)
-	built := &builtProfiles{yaml: string(text)}
+	built := &builtProfiles{}
+	var templates []*unstructured.Unstructured
 	for _, object := range documents(t, text) {
 		switch object.GetKind() {
-		case "ConfigMap":
-			require.Equal(t, "kube-system/"+harness.ConfigMapName, object.GetNamespace()+"/"+object.GetName())
-			convert(t, object, &built.configMap)
+		case v1alpha1.ResourcePoolTemplateKind:
+			var template v1alpha1.ResourcePoolTemplate
+			convert(t, object, &template)
+			built.templates = append(built.templates, template)
+			templates = append(templates, &object)
 		case "DeviceClass":
 			var class resourcev1.DeviceClass
 			convert(t, object, &class)
@@ -61,48 +63,26 @@ func buildProfiles(t *testing.T, names ...string) *builtProfiles {
 			t.Fatalf("profiles %v have a %s", names, object.GetKind())
 		}
 	}
-	built.readTemplates(t)
+	require.NotEmpty(t, built.templates)
+	set, refused := config.Snapshot(nil, templates)
+	require.Empty(t, refused)
+	built.set = set
 	return built
 }
 
-// kustomization writes what a user writes, and returns the directory.
-func kustomization(t *testing.T, profiles []string) string {
+// overlay writes a kustomization of profiles, as a user does, and returns its directory.
+func overlay(t *testing.T, profiles ...string) string {
 	t.Helper()
 	directory, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	relative := func(path string) string {
-		path, err := filepath.Rel(directory, path)
-		require.NoError(t, err)
-		return path
-	}
-	text := "resources:\n- " + relative(filepath.Join(sidecar.Root(), "kustomize", "config")) + "\ncomponents:\n"
+	text := "components:\n"
 	for _, name := range profiles {
-		text += "- " + relative(profilePath(name)) + "\n"
+		relative, err := filepath.Rel(directory, profilePath(name))
+		require.NoError(t, err)
+		text += "- " + relative + "\n"
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(directory, "kustomization.yaml"), []byte(text), 0o600))
 	return directory
-}
-
-// readTemplates decodes the ConfigMap, both as the sidecar does and as it is
-// written.
-func (b *builtProfiles) readTemplates(t *testing.T) {
-	t.Helper()
-	store := config.NewStore(slices.Sorted(maps.Keys(b.configMap.Data))...)
-	for key, text := range b.configMap.Data {
-		decoded, err := config.Decode(key, []byte(text))
-		require.NoError(t, err)
-		require.NoError(t, store.Replace(key, decoded))
-		for _, object := range documents(t, []byte(text)) {
-			if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
-				continue
-			}
-			var template v1alpha1.ResourcePoolTemplate
-			convert(t, object, &template)
-			b.templates = append(b.templates, template)
-		}
-	}
-	require.NotEmpty(t, b.templates)
-	b.set = store.Current()
 }
 
 // ofChart reports whether nodes have the devices where a Pod of a chart runs.

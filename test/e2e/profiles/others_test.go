@@ -132,7 +132,7 @@ func checkMI300XSample(p *profile) {
 	require.Equal(p, []string{"gpu/whole"}, p.chosen("amd-mi300x-partition-or-whole"))
 	require.Equal(p, []string{"gpu"}, configured(p.claimOfPod(p.name, "amd-mi300x-configured")))
 
-	p.apply(buildProfiles(p.T, "amd-mi300x", mi300XWithPartitions, "rdma-nic").yaml)
+	p.apply(overlay(p.T, "amd-mi300x", mi300XWithPartitions, "rdma-nic"))
 	p.Run("auto-partition", func(t *testing.T) {
 		testAutoPartition(&profile{H: p.On(t), name: "amd-mi300x-auto-partition"})
 	})

@@ -81,7 +81,6 @@ func TestProfileDirectories(t *testing.T) {
 			t.Parallel()
 			requireComplete(t, name)
 			built := buildProfiles(t, name)
-			require.Equal(t, []string{name + ".yaml"}, slices.Sorted(maps.Keys(built.configMap.Data)))
 			require.Equal(t, built.ofChart(), len(built.classes) == 0, "a chart has its DeviceClasses")
 			for _, template := range built.templates {
 				require.True(t, strings.HasPrefix(template.Name, name), "the name of template %s begins with the profile's", template.Name)
@@ -92,10 +91,9 @@ func TestProfileDirectories(t *testing.T) {
 	t.Run("all together", func(t *testing.T) {
 		t.Parallel()
 		built := buildProfiles(t, names...)
-		require.Len(t, built.configMap.Data, len(names))
 		requireNoClash(t, built)
 		slices.Reverse(names)
-		require.Len(t, buildProfiles(t, names...).configMap.Data, len(names), "in the other order")
+		require.ElementsMatch(t, built.templates, buildProfiles(t, names...).templates, "in the other order")
 	})
 }
 
@@ -123,9 +121,9 @@ func requireComplete(t *testing.T, name string) {
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	h := harness.New(t, harness.AllFeatures(cluster.Options{Config: harness.FastStages(t)}))
-	_, err := h.Cluster.Kubectl(t.Context(), "apply", "--server-side", "-k", filepath.Join(sidecar.Root(), "kustomize", "config"))
-	require.NoError(t, err)
-	h.Sidecar("--config-map", "kube-system/"+harness.ConfigMapName)
+	h.Kubectl("", "apply", "-k", filepath.Join(sidecar.Root(), "kustomize", "crd"))
+	require.NoError(t, h.Cluster.AwaitDefinitions(t.Context()))
+	h.Sidecar("--enable-crds")
 	cases := profileCases()
 	for _, name := range profileNames(t) {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +152,7 @@ func (p *profile) on(t *testing.T) *profile {
 func testProfile(p *profile) {
 	p.builtProfiles = buildProfiles(p.T, p.name)
 	p.sample = readSample(p.T, p.name)
-	p.apply(p.yaml)
+	p.apply(profilePath(p.name))
 	p.requireExtendedResources()
 	for _, node := range p.nodeNames() {
 		p.createProfileNode(node)
@@ -194,18 +192,15 @@ func numberedNames(stem string, count int) []string {
 	return names
 }
 
-// applying has profiles applied one after the other: they share objects.
+// applying has profiles applied one after the other: some share DeviceClasses.
 var applying sync.Mutex
 
-// apply adds a key to the ConfigMap, which others have keys in, and the
-// DeviceClasses. These are the same for all, but a field that the server does
-// not keep is a conflict from the second time on.
-func (p *profile) apply(yaml string) {
+// apply applies a directory as a user does.
+func (p *profile) apply(directory string) {
 	p.Helper()
 	applying.Lock()
 	defer applying.Unlock()
-	_, err := p.Cluster.KubectlInput(p.Context(), strings.NewReader(yaml),
-		"apply", "--server-side", "--force-conflicts", "--field-manager", p.name, "-f", "-")
+	_, err := p.Cluster.Kubectl(p.Context(), "apply", "-k", directory)
 	require.NoError(p, err)
 }
 
