@@ -156,7 +156,7 @@ func (u *fleetUser) addNode(name string, shares bool) {
 		Spec: corev1.PodSpec{
 			Containers:     []corev1.Container{{Name: "train", Image: "pause"}},
 			ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}},
-			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: fleet.SelectNode(name)}},
+			Affinity:       &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: fleet.SelectNode(name)}},
 		},
 	}
 	if shares {
