@@ -18,7 +18,8 @@ var usedUp = map[string]string{
 }
 
 // demos are clusters as "make demo" leaves them. Pages share them one after the other: a
-// page has to leave behind what it was given.
+// page has to leave behind what it was given. What kwok-dra alone remembers, its metrics
+// and the timeline, goes on; no page prints that.
 type demos struct {
 	// ctx ends with the test of all pages.
 	ctx  context.Context
@@ -32,7 +33,7 @@ func newDemos(t *testing.T, pages int) *demos {
 	t.Cleanup(func() {
 		close(d.free)
 		for demo := range d.free {
-			demo.Cluster.StopAfter(t)
+			require.NoError(t, demo.Cluster.Stop())
 		}
 	})
 	return d

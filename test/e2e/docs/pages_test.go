@@ -25,6 +25,9 @@ const patience = 3 * time.Minute
 func TestPages(t *testing.T) {
 	t.Parallel()
 	pages := readPages(t)
+	for path := range usedUp {
+		require.Contains(t, pages, path)
+	}
 	all := newDemos(t, len(pages))
 	for path, read := range pages {
 		if read.Cluster == "" || read.Cluster == page.Kwok {
