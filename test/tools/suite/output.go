@@ -26,8 +26,9 @@ func (l *lines) Write(data []byte) (int, error) {
 
 // times are where the time of a part goes.
 type times struct {
-	// took is by the clock, cpu by all processes of the part, tests by those of its tests.
-	took, cpu, tests time.Duration
+	// took is by the clock, and cpu by all processes of the part. building is what of cpu is
+	// not of its tests, or 0 where Go has kept the results of some.
+	took, cpu, building time.Duration
 	// clusters is how many have started, and starting how long that took by the clock.
 	clusters int
 	starting time.Duration
@@ -35,24 +36,25 @@ type times struct {
 
 // read reads what tests and clusters have noted.
 func (t *times) read(notes io.Reader) {
+	var tests time.Duration
 	var what, text string
-	for {
-		if n, _ := fmt.Fscanln(notes, &what, &text); n < 2 {
-			return
-		}
+	for n, _ := fmt.Fscanln(notes, &what, &text); n == 2; n, _ = fmt.Fscanln(notes, &what, &text) {
 		took, _ := time.ParseDuration(text)
 		switch what {
 		case testsTime:
-			t.tests += took
+			tests += took
 		case cluster.StartTime:
 			t.clusters++
 			t.starting += took
 		}
 	}
+	if tests > 0 {
+		t.building = t.cpu - tests
+	}
 }
 
 func (t *times) add(other times) {
-	t.took, t.cpu, t.tests = t.took+other.took, t.cpu+other.cpu, t.tests+other.tests
+	t.took, t.cpu, t.building = t.took+other.took, t.cpu+other.cpu, t.building+other.building
 	t.clusters, t.starting = t.clusters+other.clusters, t.starting+other.starting
 }
 
@@ -60,7 +62,7 @@ func (t *times) add(other times) {
 const shortPart = 10 * time.Second
 
 // printTimes prints what the parts took, the longest first. A part waits at least for as
-// long as it takes more time than CPU time. What is no CPU time of tests compiles and links.
+// long as it takes more time than CPU time.
 func printTimes(out io.Writer, results []result) {
 	results = slices.SortedStableFunc(slices.Values(results), func(a, b result) int { return cmp.Compare(b.took, a.took) })
 	const row = "%8s %8s %8s %8s %11s  %s\n"
@@ -94,5 +96,5 @@ func (t *times) print(out io.Writer, row, name string) {
 	if t.clusters > 0 {
 		clusters = fmt.Sprintf("%d in %s", t.clusters, seconds(t.starting))
 	}
-	fmt.Fprintf(out, row, seconds(t.took), seconds(t.took-t.cpu), seconds(t.cpu), seconds(t.cpu-t.tests), clusters, name)
+	fmt.Fprintf(out, row, seconds(t.took), seconds(t.took-t.cpu), seconds(t.cpu), seconds(t.building), clusters, name)
 }

@@ -61,6 +61,7 @@ func runAll(ctx context.Context, out io.Writer, parts []part) error {
 	}
 	lanes.Wait()
 	if ctx.Err() != nil {
+		printTimes(s.out, s.ended)
 		return fmt.Errorf("run the tests: %w", errInterrupted)
 	}
 	return s.report(time.Since(began))
