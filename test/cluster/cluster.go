@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
 	"github.com/kwok-dra/kwok-dra/test/cluster/internal/filelock"
@@ -82,12 +83,13 @@ func start(ctx context.Context, o Options, home string) (*Cluster, error) {
 		return c, err
 	}
 	step := progress.Start(output(o), fmt.Sprintf("Starting cluster %s (Kubernetes %s, kwok %s)", o.Name, o.KubernetesVersion, o.KwokVersion))
+	began := time.Now()
 	err = c.create(ctx, step)
 	step.Finish(err)
 	if err != nil {
 		return c, fmt.Errorf("start cluster %s: %w", o.Name, err)
 	}
-	return c, nil
+	return c, AppendTime(StartTime, time.Since(began))
 }
 
 func output(o Options) io.Writer {

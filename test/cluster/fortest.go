@@ -26,18 +26,23 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	c, err := start(t.Context(), o, home)
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.keepLogs(t)
-		}
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { c.StopAfter(t) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// StopAfter stops the cluster after a test, as ForTest does: for a cluster that several
+// tests have used.
+func (c *Cluster) StopAfter(t testing.TB) {
+	t.Helper()
+	if t.Failed() {
+		c.keepLogs(t)
+	}
+	if err := c.Stop(); err != nil {
+		t.Error(err)
+	}
 }
 
 func (f folder) keepLogs(t testing.TB) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,23 +14,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
-// usedUp are the pages after which the demo is another one, and that say so.
-var usedUp = []string{
-	"docs/guides/copy-fleet.md", // replaces the nodes by their copies
-}
-
-// kinds are those of the objects that pages make.
-const kinds = "namespaces,nodes,deployments,daemonsets,jobs,pods,resourcequotas,configmaps,deviceclasses,resourceclaims,resourceclaimtemplates," +
-	"resourcepooltemplates,kwokdraconfigurations,stages"
-
 // listFiles are the files of a checkout, but for those that git ignores.
-func listFiles(t *testing.T, checkout string) []string {
+func listFiles(t *testing.T, checkout string) map[string]string {
 	t.Helper()
-	var files []string
+	files := map[string]string{}
 	require.NoError(t, fs.WalkDir(os.DirFS(checkout), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -37,87 +30,97 @@ func listFiles(t *testing.T, checkout string) []string {
 		case entry.IsDir() && slices.Contains([]string{"bin", "dist"}, path):
 			return fs.SkipDir
 		case !entry.IsDir():
-			files = append(files, filepath.ToSlash(path))
+			files[filepath.ToSlash(path)] = ""
 		}
 		return nil
 	}))
 	return files
 }
 
-// object is what is compared of an object: what it is, and what pages edit of one that is
-// not theirs.
-type object struct {
-	Kind     string
-	Metadata struct {
-		Name, Namespace     string
-		Labels, Annotations map[string]string
-		OwnerReferences     []json.RawMessage
-	}
-	Spec struct {
-		Unschedulable bool
-		Taints        []struct{ Key string }
-	}
-}
+// transient are kinds of which a cluster writes objects by itself.
+var transient = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "endpoints", "endpointslices.discovery.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"}
 
-// listObjects are the objects of a cluster that nothing else owns, each with what pages
-// may have left on it.
-func listObjects(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	output, err := c.Kubectl(ctx, "get", kinds, "-A", "-o", "json")
+// listObjects are the objects of a cluster that nothing else owns, by their kind and name,
+// each with all that was asked for, and a Node with its conditions.
+func listObjects(ctx context.Context, c *cluster.Cluster) (map[string]string, error) {
+	names, err := c.Kubectl(ctx, "api-resources", "--verbs=list,get", "-o", "name")
 	if err != nil {
 		return nil, err
 	}
-	var list struct{ Items []object }
+	kinds := slices.DeleteFunc(strings.Fields(names), func(kind string) bool { return slices.Contains(transient, kind) })
+	output, err := c.Kubectl(ctx, "get", strings.Join(kinds, ","), "-A", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []unstructured.Unstructured }
 	if err := json.Unmarshal([]byte(output), &list); err != nil {
 		return nil, fmt.Errorf("read objects: %w", err)
 	}
-	var all []string
+	objects := map[string]string{}
 	for _, o := range list.Items {
-		if len(o.Metadata.OwnerReferences) > 0 {
+		if len(o.GetOwnerReferences()) > 0 {
 			continue
 		}
-		name := strings.TrimPrefix(o.Metadata.Namespace+"/", "/") + o.Metadata.Name
-		all = append(all, o.Kind+" "+name)
-		if o.Kind != "Node" {
-			continue
+		name := strings.Join([]string{o.GetKind(), o.GetNamespace(), o.GetName()}, " ")
+		content := o.Object
+		if o.GetKind() == "Node" {
+			conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+			for _, condition := range conditions {
+				condition := condition.(map[string]any)
+				content["condition "+fmt.Sprint(condition["type"])] = condition["status"]
+			}
 		}
-		for key := range o.Metadata.Labels {
-			all = append(all, "label "+key+" of Node "+name)
+		delete(content, "status")
+		content["metadata"] = map[string]any{"labels": o.GetLabels(), "annotations": o.GetAnnotations()}
+		text, err := json.Marshal(content)
+		if err != nil {
+			return nil, fmt.Errorf("write object: %w", err)
 		}
-		for key := range o.Metadata.Annotations {
-			all = append(all, "annotation "+key+" of Node "+name)
-		}
-		for _, taint := range o.Spec.Taints {
-			all = append(all, "taint "+taint.Key+" of Node "+name)
-		}
-		if o.Spec.Unschedulable {
-			all = append(all, "cordon of Node "+name)
-		}
+		objects[name] = string(text)
 	}
-	return all, nil
+	return objects, nil
 }
 
-// difference names what is left behind, and what is missing.
-func difference(before, after []string) (left, missing []string) {
-	left = slices.DeleteFunc(slices.Clone(after), func(one string) bool { return slices.Contains(before, one) })
-	missing = slices.DeleteFunc(slices.Clone(before), func(one string) bool { return slices.Contains(after, one) })
-	return left, missing
+// difference names what is left behind, what is missing, and what has become of the rest.
+func difference(before, after map[string]string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		switch old, found := before[name]; {
+		case !found:
+			all = append(all, name+" is left behind")
+		case old != after[name]:
+			all = append(all, fmt.Sprintf("%s was %s and is %s", name, old, after[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, found := after[name]; !found {
+			all = append(all, name+" is missing")
+		}
+	}
+	return all
 }
 
 // requireAsBefore returns when a reader who has followed a page has the cluster of before,
 // for the next page.
-func requireAsBefore(t *testing.T, c *cluster.Cluster, before []string) {
+func requireAsBefore(t *testing.T, c *cluster.Cluster, path string, before map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var changes []string
 	for {
 		after, err := listObjects(ctx, c)
-		left, missing := difference(before, after)
-		if err == nil && len(left)+len(missing) == 0 {
-			return
+		if err == nil {
+			expected, isUsedUp := usedUp[path]
+			changes = slices.DeleteFunc(difference(before, after), func(change string) bool {
+				return isUsedUp && strings.HasPrefix(change, expected)
+			})
+			if len(changes) == 0 {
+				return
+			}
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the page leaves behind %q and takes away %q (%v): put that right under its heading \"Clean up\"", left, missing, err)
+			t.Fatalf("put that right under the heading \"Clean up\" of the page:\n%s (%v)", strings.Join(changes, "\n"), err)
 		case <-time.After(pause):
 		}
 	}
@@ -125,9 +128,10 @@ func requireAsBefore(t *testing.T, c *cluster.Cluster, before []string) {
 
 func TestDifference(t *testing.T) {
 	t.Parallel()
-	left, missing := difference([]string{"a", "b"}, []string{"b", "c"})
-	require.Equal(t, []string{"c"}, left)
-	require.Equal(t, []string{"a"}, missing)
+	before := map[string]string{"Node  a": "{}", "Node  b": "{}", "Node  c": "{}"}
+	require.Empty(t, difference(before, before))
+	require.Equal(t, []string{`Node  c was {} and is {"spec":{}}`, "Node  d is left behind", "Node  a is missing"},
+		difference(before, map[string]string{"Node  b": "{}", "Node  c": `{"spec":{}}`, "Node  d": "{}"}))
 }
 
 func TestListFiles(t *testing.T) {
@@ -137,5 +141,5 @@ func TestListFiles(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	require.Equal(t, []string{"docs/b.md", "gpus.yaml"}, listFiles(t, dir))
+	require.Equal(t, map[string]string{"docs/b.md": "", "gpus.yaml": ""}, listFiles(t, dir))
 }

@@ -21,16 +21,21 @@ import (
 // patience bounds each block.
 const patience = 3 * time.Minute
 
-// TestPages runs every page, each from a fresh state.
+// TestPages runs every page, each from the same state.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	for path, read := range readPages(t) {
+	pages := readPages(t)
+	for path := range usedUp {
+		require.Contains(t, pages, path)
+	}
+	all := newDemos(t, len(pages))
+	for path, read := range pages {
 		if read.Cluster == "" || read.Cluster == page.Kwok {
 			continue // nothing is run, or package install does
 		}
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			follow(t, path, read)
+			follow(t, all, path, read)
 		})
 	}
 }
@@ -62,13 +67,16 @@ func TestSlowTargets(t *testing.T) {
 }
 
 // follow does what a page says.
-func follow(t *testing.T, path string, read *page.Page) {
+func follow(t *testing.T, all *demos, path string, read *page.Page) {
 	t.Helper()
 	require.NoError(t, refuseSlowTargets(path, read))
-	r := newReader(t, read.Cluster)
+	r := newReader(t)
+	if read.Cluster == page.Demo {
+		r.follows(all.take(t, path))
+	}
 	s := newShell(t, r.checkout, r.environment(t))
 	files := listFiles(t, r.checkout)
-	var objects []string
+	var objects map[string]string
 	if r.cluster != nil {
 		var err error
 		objects, err = listObjects(t.Context(), r.cluster)
@@ -95,11 +103,9 @@ func follow(t *testing.T, path string, read *page.Page) {
 		case page.Document: // TestDocuments checks it
 		}
 	}
-	left, missing := difference(files, listFiles(t, r.checkout))
-	require.Empty(t, left, "files that %s leaves in the checkout: remove them under its heading \"Clean up\"", path)
-	require.Empty(t, missing, "files of the checkout that %s removes", path)
-	if r.cluster != nil && !slices.Contains(usedUp, path) {
-		requireAsBefore(t, r.cluster, objects)
+	require.Empty(t, difference(files, listFiles(t, r.checkout)), "files of the checkout: put that right under the heading \"Clean up\" of %s", path)
+	if r.cluster != nil {
+		requireAsBefore(t, r.cluster, path, objects)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/build"
-	"github.com/kwok-dra/kwok-dra/test/e2e/docs/page"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 	"github.com/kwok-dra/kwok-dra/test/tools/demo/world"
 )
@@ -32,30 +31,27 @@ type reader struct {
 	kubeconfig string
 }
 
-// newReader makes a reader with a cluster as a page wants it.
-func newReader(t *testing.T, wants string) *reader {
+// newReader makes a reader who has no cluster.
+func newReader(t *testing.T) *reader {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	r := &reader{home: filepath.Join(dir, "home"), checkout: filepath.Join(dir, "kwok-dra")}
+	ours, err := sidecar.Programs()
+	require.NoError(t, err)
+	r := &reader{
+		home: filepath.Join(dir, "home"), checkout: filepath.Join(dir, "kwok-dra"),
+		programs: []string{ours, filepath.Dir(controlPlane(t).Path("kubectl"))},
+	}
 	for _, made := range []string{r.home, r.checkout} {
 		require.NoError(t, os.Mkdir(made, 0o755))
 	}
 	require.NoError(t, copyRepository(r.checkout))
-	programs := controlPlane(t)
-	if wants != page.Demo {
-		ours, err := sidecar.Programs()
-		require.NoError(t, err)
-		r.programs = []string{ours, filepath.Dir(programs.Path("kubectl"))}
-		return r
-	}
-	demo := world.ForTest(t)
-	r.cluster, r.kubeconfig = demo.Cluster, demo.Cluster.Kubeconfig()
-	// What a reader leaves running ends with the cluster.
-	_, err = demo.Cluster.Adopt(programs.Path("kube-scheduler"))
-	require.NoError(t, err)
-	r.programs = []string{demo.Path}
 	return r
+}
+
+// follows gives the reader a cluster, and its programs, which end with it.
+func (r *reader) follows(demo *world.World) {
+	r.cluster, r.kubeconfig, r.programs = demo.Cluster, demo.Cluster.Kubeconfig(), []string{demo.Path}
 }
 
 // controlPlane are the programs of Kubernetes and kwok.

@@ -24,6 +24,7 @@ func TestExamples(t *testing.T) {
 	s.sidecar("--enable-crds")
 	s.must("kubectl apply -f nodes.yaml -f classes.yaml -f cluster")
 	s.must("kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=2m pod/training-0")
+	s.watchesAtTerminal()
 
 	root := dractl.New(cli.Name, cli.Streams{})
 	examples := examplesOf(root)

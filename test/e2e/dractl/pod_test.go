@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -31,14 +30,11 @@ metadata: {name: plain}
 spec: {nodeName: example, containers: [{name: main, image: busybox}]}
 `
 
-// TestPod: containers of the Pods in the sample of gpu-example have the variables that the driver
+// testPod: containers of the Pods in the sample of gpu-example have the variables that the driver
 // injects, each for the requests that it names.
-func TestPod(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
+func testPod(s *shell) {
 	profile := sidecar.Root() + "/kustomize/profiles/gpu-example"
 	s.must("kubectl create configmap -n kube-system kwok-dra --from-file " + profile + "/template.yaml")
-	s.sidecar()
 	s.write("example.yaml", exampleNode)
 	s.must("kubectl apply -f example.yaml -f " + profile + "/deviceclass.yaml")
 	s.must("kubectl apply -f " + profile + "/sample.yaml")
@@ -50,20 +46,20 @@ func TestPod(t *testing.T) {
 		gpus[result[0]] = result[1]
 	}
 	views := s.views("gpu-example-configured", "")
-	require.Equal(t, []string{"train", "serve"}, []string{views[0].Name, views[1].Name})
+	require.Equal(s, []string{"train", "serve"}, []string{views[0].Name, views[1].Name})
 	sliced, partitioned := gpus["time-sliced"], gpus["partitioned"]
-	require.Equal(t, injected(claim.uid, sliced, "SHARING_STRATEGY=TimeSlicing", "TIMESLICE_INTERVAL=Long"), views[0].Env)
-	require.Equal(t, injected(claim.uid, partitioned, "SHARING_STRATEGY=SpacePartitioning", "PARTITION_COUNT=10"), views[1].Env)
-	require.Contains(t, s.must("kwok-dractl pod gpu-example-configured"), "GPU_DEVICE_"+strings.TrimPrefix(sliced, "gpu-")+"_TIMESLICE_INTERVAL")
+	require.Equal(s, injected(claim.uid, sliced, "SHARING_STRATEGY=TimeSlicing", "TIMESLICE_INTERVAL=Long"), views[0].Env)
+	require.Equal(s, injected(claim.uid, partitioned, "SHARING_STRATEGY=SpacePartitioning", "PARTITION_COUNT=10"), views[1].Env)
+	require.Contains(s, s.must("kwok-dractl pod gpu-example-configured"), "GPU_DEVICE_"+strings.TrimPrefix(sliced, "gpu-")+"_TIMESLICE_INTERVAL")
 
 	both := s.views("gpu-example-containers", "")
-	require.Equal(t, both[0].Env, both[1].Env)
-	require.Equal(t, s.views("gpu-example-shared-0", "")[0].Devices, s.views("gpu-example-shared-1", "")[0].Devices)
-	require.Equal(t, "gpu/large", s.views("gpu-example-alternatives", "")[0].Devices[0].Request)
+	require.Equal(s, both[0].Env, both[1].Env)
+	require.Equal(s, s.views("gpu-example-shared-0", "")[0].Devices, s.views("gpu-example-shared-1", "")[0].Devices)
+	require.Equal(s, "gpu/large", s.views("gpu-example-alternatives", "")[0].Devices[0].Request)
 	s.must("kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=2m -n gpu-example-admin pod --all")
 	monitor := s.views("monitor", " -n gpu-example-admin")[0]
-	require.Len(t, monitor.Devices, 8)
-	require.Contains(t, monitor.Env, "DRA_ADMIN_ACCESS=true")
+	require.Len(s, monitor.Devices, 8)
+	require.Contains(s, monitor.Env, "DRA_ADMIN_ACCESS=true")
 
 	s.must("kubectl create -f - <<< '{apiVersion: v1, kind: Pod, metadata: {name: waits}, spec: {schedulingGates: [{name: a/b}], containers: [{name: main, image: busybox}]}}'")
 	for line, want := range map[string]string{
@@ -73,8 +69,8 @@ func TestPod(t *testing.T) {
 		"gpu-example-configured --manage-single-node other": "is on node example, which is not fake",
 	} {
 		r := s.run("kwok-dractl pod " + line)
-		require.Equal(t, 2, r.code, r)
-		require.Contains(t, r.errOut, want)
+		require.Equal(s, 2, r.code, r)
+		require.Contains(s, r.errOut, want)
 	}
 }
 

@@ -9,31 +9,41 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
 )
 
-// TestScale grows and shrinks fleets beside objects of others, and removes them.
-func TestScale(t *testing.T) {
+// TestCommands has the commands share a cluster that do not act on the objects of others.
+func TestCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.must("kubectl apply --server-side -k " + sidecar.Root() + "/kustomize/crd")
 	s.sidecar("--enable-crds")
+	for name, test := range map[string]func(*shell){"pod": testPod, "scale": testScale} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&shell{T: t, cluster: s.cluster, client: s.client, dir: s.dir})
+		})
+	}
+}
+
+// testScale grows and shrinks fleets beside objects of others, and removes them.
+func testScale(s *shell) {
 	count := func(want int, what string) {
-		t.Helper()
-		require.Len(t, strings.Fields(s.must("kubectl get "+what+" -o name")), want, what)
+		s.Helper()
+		require.Len(s, strings.Fields(s.must("kubectl get "+what+" -o name")), want, what)
 	}
 	s.must(`echo '{apiVersion: v1, kind: Node, metadata: {name: nvidia-t4-1}}' | kubectl create -f -`)
 
 	r := s.run("kwok-dractl scale nvidia-t4 --nodes 3")
-	require.Zero(t, r.code, r)
-	require.Contains(t, r.errOut, "left alone: nodes of others with names of this fleet: nvidia-t4-1")
-	require.Equal(t, "nvidia-t4: 3 of 3 nodes Ready, 3 of 3 pools complete\n", r.out)
+	require.Zero(s, r.code, r)
+	require.Contains(s, r.errOut, "left alone: nodes of others with names of this fleet: nvidia-t4-1")
+	require.Equal(s, "nvidia-t4: 3 of 3 nodes Ready, 3 of 3 pools complete\n", r.out)
 	count(3, "nodes -l dra.kwok.x-k8s.io/scale=nvidia-t4")
-	require.Contains(t, s.must("kwok-dractl scale amd-mi300x,rdma-nic --nodes 2"), "2 of 2 nodes Ready, 4 of 4 pools complete")
+	require.Contains(s, s.must("kwok-dractl scale amd-mi300x,rdma-nic --nodes 2"), "2 of 2 nodes Ready, 4 of 4 pools complete")
 	s.must("kwok-dractl scale nvidia-l4 --nodes 1")
 
 	s.must("kwok-dractl scale nvidia-t4 --nodes 1")
 	count(1, "nodes -l dra.kwok.x-k8s.io/scale=nvidia-t4")
 	r = s.run("kwok-dractl scale nvidia-t4 --nodes 0")
-	require.Zero(t, r.code, r)
-	require.Contains(t, r.errOut, "DeviceClass gpu.nvidia.com stays: used by the nodes of nvidia-l4")
+	require.Zero(s, r.code, r)
+	require.Contains(s, r.errOut, "DeviceClass gpu.nvidia.com stays: used by the nodes of nvidia-l4")
 	count(1, "deviceclass gpu.nvidia.com")
 	s.must("kwok-dractl delete nvidia-l4")
 	count(2, "nodes -l dra.kwok.x-k8s.io/scale")

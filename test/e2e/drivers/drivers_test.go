@@ -75,21 +75,13 @@ func (s *scene) startKwokDRA() {
 	s.kwokDRA = s.Sidecar("--plugins-dir", s.plugins)
 }
 
-// TestFileDriver: a Pod's claim is prepared by a real driver before the Pod runs, and unprepared
-// before it is gone.
-func TestFileDriver(t *testing.T) {
+// TestDrivers: a driver is served as by a kubelet, and beside others.
+func TestDrivers(t *testing.T) {
 	t.Parallel()
-	s := newGeneralScene(t, cluster.Options{})
-	d := s.newDriver("a")
-	s.CreateClaim("a", "c", harness.ClaimSpec("a"))
-	s.CreatePod("a", harness.NewPod("p", "a", "c"))
-	s.Running("a", "p")
-	device := s.Claim("a", "c").Status.Allocation.Devices.Results[0].Device
-	content, err := os.ReadFile(d.File(device))
-	require.NoError(t, err)
-	require.Equal(t, "p\n", string(content))
-	s.DeletePod("a", "p", 1)
-	s.Gone("a", "p")
-	require.NoFileExists(t, d.File(device))
-	require.Equal(t, []string{"GetInfo", "NotifyRegistrationStatus", "NodePrepareResources c", "NodeUnprepareResources c"}, d.since(0))
+	together(newGeneralScene(t, cluster.Options{}), map[string]func(*scene){
+		"AsRecorded":    asRecorded,
+		"LongNames":     longNames,
+		"RollingUpdate": rollingUpdate,
+		"SideBySide":    sideBySide,
+	})
 }

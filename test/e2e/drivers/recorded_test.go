@@ -2,12 +2,10 @@ package drivers
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
@@ -39,20 +37,19 @@ var recording = []recorded{
 	{"Pod deleted by force", func(d *driver) { d.s.DeletePod(d.Node, "one", 0) }, []string{unprepare + " one-a"}},
 }
 
-// TestRecorded: a driver is asked what a recorded kubelet asked of it, in the same batches and order, and not once more.
-func TestRecorded(t *testing.T) {
-	t.Parallel()
-	d := newGeneralScene(t, cluster.Options{}).newDriver(recordedNode)
+// asRecorded: a driver is asked what a recorded kubelet asked of it, in the same batches and order, and not once more.
+func asRecorded(s *scene) {
+	d := s.newDriver(recordedNode)
 	told := 0
 	for _, r := range recording {
 		r.do(d)
-		d.s.Eventually(harness.Patience, func() string {
+		s.Eventually(harness.Patience, func() string {
 			if calls := d.since(told); len(calls) < len(r.calls) {
 				return fmt.Sprintf("%s: calls are %v, want %v", r.step, calls, r.calls)
 			}
 			return ""
 		})
-		require.Equal(t, append([]string{}, r.calls...), append([]string{}, d.since(told)...), r.step)
+		require.Equal(s, append([]string{}, r.calls...), append([]string{}, d.since(told)...), r.step)
 		told += len(r.calls)
 	}
 }

@@ -1,19 +1,14 @@
 package drivers
 
 import (
-	"testing"
-
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
-// TestSideBySide: a driver with a template and a real one work on the same node, for the same Pod, and for the
+// sideBySide: a driver with a template and a real one work on the same node, for the same Pod, and for the
 // same claim.
-func TestSideBySide(t *testing.T) {
-	t.Parallel()
-	s := newGeneralScene(t, cluster.Options{})
+func sideBySide(s *scene) {
 	const node, made = "side", "made.example.com"
 	s.Configure("made", harness.WithSpec(harness.Template("made", made, node, harness.GPUs(4)), "claimStatus: {data: {model: H100}}"))
 	d := s.newDriver(node)
@@ -21,9 +16,9 @@ func TestSideBySide(t *testing.T) {
 	s.Eventually(harness.Patience, func() string { return s.Complete(node, map[string]int{made: 4, d.Name: 4}) })
 	// entries waits until only the driver with a template has written its device to the status of a claim.
 	entries := func(claim string, count int) {
-		t.Helper()
+		s.Helper()
 		for _, entry := range s.Entries(node, claim, count).Status.Devices {
-			require.Equal(t, made, entry.Driver)
+			require.Equal(s, made, entry.Driver)
 		}
 	}
 
@@ -33,21 +28,23 @@ func TestSideBySide(t *testing.T) {
 	s.Running(node, "both")
 	entries("of-template", 1)
 	entries("of-driver", 0)
-	require.FileExists(t, d.File(s.deviceOf(node, "of-driver")))
+	prepared := d.File(s.deviceOf(node, "of-driver"))
+	require.FileExists(s, prepared)
 
 	d.fails(prepare)
 	s.createPod("mixed", node, "made", node)
-	require.Contains(t, s.FailedPrepare(node, "mixed").Message, "simulated failure")
+	require.Contains(s, s.FailedPrepare(node, "mixed").Message, "simulated failure")
 	entries("mixed", 0)
 	d.answers(nil)
 	s.Running(node, "mixed")
 	entries("mixed", 1)
-	require.Equal(t, 2, d.count(prepare+succeeded))
+	require.Equal(s, 2, d.count(prepare+succeeded))
 
 	for _, pod := range []string{"both", "mixed"} {
 		s.gone(pod, node)
-		require.Equal(t, map[string]string{"both": unprepare + " of-driver", "mixed": unprepare + " mixed"}[pod], d.last())
+		require.Equal(s, map[string]string{"both": unprepare + " of-driver", "mixed": unprepare + " mixed"}[pod], d.last())
 	}
+	require.NoFileExists(s, prepared)
 	for _, claim := range []string{"of-template", "of-driver", "mixed"} {
 		entries(claim, 0)
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/test/cluster"
+	"github.com/kwok-dra/kwok-dra/test/internal/fleet"
 )
 
 const (
@@ -27,8 +28,8 @@ patches:
     - {op: test, path: /spec/template/spec/containers/1/args/2, value: --shard-mode=lease}
     - {op: replace, path: /spec/template/spec/containers/1/args/2, value: --shard-mode=leader}
 `
-	// fleet is enough nodes for each of the replicas to have some.
-	fleet = 30
+	// fleetNodes are enough for each of the replicas to have some.
+	fleetNodes = 30
 	// handover bounds the wait for others to act for the nodes of a replica that has
 	// ended: kwok's leases last for 40 s, and it looks at them every 10 s. The rest is
 	// for a machine that has more to do.
@@ -64,7 +65,7 @@ type fleetUser struct {
 
 func testReplicas(u *fleetUser) {
 	u.apply(fleetDevices)
-	for i := range fleet {
+	for i := range fleetNodes {
 		u.addNode(fmt.Sprint("fake-", i), i%5 == 0)
 	}
 	u.requireAll()
@@ -155,11 +156,7 @@ func (u *fleetUser) addNode(name string, shares bool) {
 		Spec: corev1.PodSpec{
 			Containers:     []corev1.Container{{Name: "train", Image: "pause"}},
 			ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}},
-			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-					{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
-				}}},
-			}}},
+			Affinity:       &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: fleet.SelectNode(name)}},
 		},
 	}
 	if shares {

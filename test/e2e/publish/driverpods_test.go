@@ -101,30 +101,6 @@ func TestAsManySlicesAsDriverPods(t *testing.T) {
 	seen.check()
 }
 
-// TestDriverPodThatNeverStarts has a Stage leave Pods with a bad image as they are.
-func TestDriverPodThatNeverStarts(t *testing.T) {
-	t.Parallel()
-	h := harness.New(t, cluster.Options{Config: []string{
-		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
-		harness.KwokFile(t, "kustomize/stage/pod/fast/pod-delete.yaml"),
-	}})
-	h.Sidecar()
-	h.Configure("chart", chart+"---\n"+harness.Template("marker", harness.Driver, "gpu", harness.GPUs(1)))
-	h.CreateNode("a", "gpu")
-	bad := release{h, "bad", "bad.example.com"}
-	bad.install("gpu")
-	h.Eventually(harness.Patience, func() string {
-		if pods := bad.pods(); len(pods) != 1 || pods[0].Spec.NodeName != "a" {
-			return fmt.Sprintf("%d Pods", len(pods))
-		}
-		return ""
-	})
-	h.Published("a", harness.Driver, 1)
-	h.CreateNode("later", "gpu")
-	h.Published("later", harness.Driver, 1)
-	require.Empty(t, h.SlicesBy(bad.driver))
-}
-
 // release is one of a chart, in a namespace of its own.
 type release struct {
 	h            *harness.H

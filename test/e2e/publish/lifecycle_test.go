@@ -15,8 +15,7 @@ import (
 // TestRecreatedNode has no garbage collector: what goes, the sidecar deletes.
 func TestRecreatedNode(t *testing.T) {
 	t.Parallel()
-	h := harness.New(t, cluster.Options{})
-	require.NoError(t, h.Cluster.StopComponent(t.Context(), cluster.ControllerManager))
+	h := harness.New(t, cluster.Options{Disable: []string{cluster.ControllerManager, cluster.Scheduler}})
 	h.Sidecar()
 	h.Configure("again", harness.Template("again", harness.Driver, "again", harness.GPUs(300)))
 	h.CreateNode("again", "again")
@@ -46,26 +45,6 @@ func TestRecreatedNode(t *testing.T) {
 	})
 }
 
-// TestLifecycle plays nodes with kwok's Stages, its chaos Stage among them.
-func TestLifecycle(t *testing.T) {
-	t.Parallel()
-	h := harness.New(t, cluster.Options{Config: []string{
-		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
-		harness.KwokFile(t, "kustomize/stage/node/chaos/node-not-ready.yaml"),
-	}})
-	h.Sidecar()
-	for name, test := range map[string]func(*harness.H){
-		"NotReadyStays":          testNotReadyStays,
-		"RetireWhen":             testRetireWhen,
-		"PublishWhenOfOneDriver": testPublishWhen,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(h.On(t))
-		})
-	}
-}
-
 func testNotReadyStays(h *harness.H) {
 	h.Configure("stays", harness.Template("stays", harness.Driver, "stays", harness.GPUs(8)))
 	h.CreateNode("stays", "stays")
@@ -75,9 +54,9 @@ func testNotReadyStays(h *harness.H) {
 
 	// Another template makes the sidecar look at the node again.
 	h.Configure("stays", harness.Template("stays", harness.Driver, "stays", harness.GPUs(8))+harness.Template("stays-nic", "nic.example.com", "stays", `[{name: nic}]`))
-	h.Configure("other", harness.Template("other", harness.Driver, "other", harness.GPUs(1)))
-	h.CreateNode("other", "other")
-	h.Published("other", harness.Driver, 1)
+	h.Configure("beside", harness.Template("beside", harness.Driver, "beside", harness.GPUs(1)))
+	h.CreateNode("beside", "beside")
+	h.Published("beside", harness.Driver, 1)
 	require.Equal(h, before, h.SlicesOf("stays"), "slices stay as they are, and no new pool is published")
 
 	h.Label("stays", "node-not-ready.stage.kwok.x-k8s.io", nil)

@@ -15,10 +15,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
-// TestPublish has the stories of slices that share one cluster and sidecar.
+// TestPublish has the stories of slices that share one cluster and sidecar. kwok's chaos
+// Stage acts on the nodes that have its label.
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	h := harness.New(t, cluster.Options{})
+	h := harness.New(t, cluster.Options{Config: []string{
+		harness.KwokFile(t, "kustomize/stage/node/fast/node-initialize.yaml"),
+		harness.KwokFile(t, "kustomize/stage/node/chaos/node-not-ready.yaml"),
+	}})
 	h.Sidecar()
 	for name, test := range map[string]func(*harness.H){
 		"NewNode":                  testNewNode,
@@ -35,6 +39,9 @@ func TestPublish(t *testing.T) {
 		"OwnerReferenceRemoved":    testOwnerReferenceRemoved,
 		"ManagedByLabelRemoved":    testManagedByLabelRemoved,
 		"OneDriverFailsOthersGoOn": testOneDriverFails,
+		"NotReadyStays":            testNotReadyStays,
+		"RetireWhen":               testRetireWhen,
+		"PublishWhenOfOneDriver":   testPublishWhen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

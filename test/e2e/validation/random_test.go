@@ -36,13 +36,11 @@ const (
 	usable = 40
 )
 
-var seedFlag = flag.Uint64("seed", 0, "the first template that TestRandomTemplates tries")
+var seedFlag = flag.Uint64("seed", 0, "the first of the random templates")
 
-// TestRandomTemplates has the API server take, with dry runs, all that the
+// testRandomTemplates has the API server take, with dry runs, all that the
 // sidecar would make of random templates that it takes itself.
-func TestRandomTemplates(t *testing.T) {
-	t.Parallel()
-	h := harness.New(t, harness.EveryFeature())
+func testRandomTemplates(h *harness.H) {
 	node := createRandomNode(h)
 	run := &randomRun{
 		h: h, node: node, seed: *seedFlag, prober: resourceslice.NewProber(h.Client),
@@ -57,16 +55,16 @@ func TestRandomTemplates(t *testing.T) {
 	var group sync.WaitGroup
 	for range tryers {
 		group.Go(func() {
-			for run.tried.Load() < wanted && !t.Failed() {
-				run.one(t.Context())
+			for run.tried.Load() < wanted && !h.Failed() {
+				run.one(h.Context())
 			}
 		})
 	}
 	group.Wait()
 	drawn, tried := run.drawn.Load(), run.tried.Load()
-	t.Logf("%d templates, of which %d were valid and made %d slices", drawn, tried, run.taken.Load())
-	if !t.Failed() {
-		require.Greater(t, 100*tried/drawn, int64(usable), "too few templates are valid")
+	h.Logf("%d templates, of which %d were valid and made %d slices", drawn, tried, run.taken.Load())
+	if !h.Failed() {
+		require.Greater(h, 100*tried/drawn, int64(usable), "too few templates are valid")
 	}
 }
 

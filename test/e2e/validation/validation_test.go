@@ -15,14 +15,21 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
-// TestValidationAgreesWithTheServer holds the offline validation of templates
-// against the API server's: both take a slice, or both refuse it.
-func TestValidationAgreesWithTheServer(t *testing.T) {
+// TestValidation holds the offline validation of templates against the API server's:
+// both take a slice, or both refuse it. Nothing else of a cluster is needed.
+func TestValidation(t *testing.T) {
 	t.Parallel()
-	h := harness.New(t, harness.EveryFeature())
+	options := harness.EveryFeature()
+	options.Disable = []string{cluster.Kwok, cluster.ControllerManager, cluster.Scheduler}
+	h := harness.New(t, options)
+	t.Run("random templates", func(t *testing.T) {
+		t.Parallel()
+		testRandomTemplates(h.On(t))
+	})
 	for name, slice := range validationCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -25,8 +26,8 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == countArgument {
-		os.Exit(runCounted(os.Args[2:]))
+	if len(os.Args) > 2 && slices.Contains([]string{countArgument, countTestsArgument}, os.Args[1]) {
+		os.Exit(runCounted(os.Args[1], os.Args[2:]))
 	}
 	var o options
 	flag.StringVar(&o.ring, "ring", string(first), "which tests to run: first, what is run after each change; rest, all others; or all")

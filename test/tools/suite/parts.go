@@ -51,6 +51,10 @@ func parts(ctx context.Context) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program that makes the %s: %w", programsPart, err)
+	}
 	var all, onClusters []part
 	for _, module := range modules {
 		dir := filepath.Join(root, module)
@@ -62,16 +66,12 @@ func parts(ctx context.Context) ([]part, error) {
 			// Go keeps results by the files of the module alone: those of other modules may
 			// have changed, and the sidecar that a cluster runs.
 			isKept := module == "."
-			all = append(all, part{name: quickName(module), dir: dir, command: goTest(isKept, found.quick...)})
+			all = append(all, part{name: quickName(module), dir: dir, command: goTest(self, isKept, found.quick...)})
 		}
 		for _, pkg := range found.onClusters {
 			name := strings.TrimPrefix(pkg, repository+"/")
-			onClusters = append(onClusters, part{name: name, dir: dir, needsCluster: true, command: goTest(false, pkg)})
+			onClusters = append(onClusters, part{name: name, dir: dir, needsCluster: true, command: goTest(self, false, pkg)})
 		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the program that makes the %s: %w", programsPart, err)
 	}
 	programs := part{name: programsPart, waits: true, showsProgress: true, command: []string{self, "-programs"}}
 	return slices.Concat(all, []part{programs}, waitingFirst(onClusters)), nil
@@ -84,11 +84,12 @@ func quickName(module string) string {
 	return "unit tests of " + module
 }
 
-// goTest is the command that tests packages. The time limit is for tests that hang.
-func goTest(isKept bool, pkgs ...string) []string {
+// goTest is the command that tests packages. The time limit is for tests that hang. Where
+// Go keeps no results, the suite runs each test program for its CPU time.
+func goTest(self string, isKept bool, pkgs ...string) []string {
 	command := []string{"go", "test", "-timeout", "30m"}
 	if !isKept {
-		command = append(command, "-count", "1")
+		command = append(command, "-count", "1", "-exec", "'"+self+"' "+countTestsArgument)
 	}
 	return append(command, pkgs...)
 }

@@ -28,7 +28,9 @@ var firstRing = []struct{ part, tests string }{
 
 // waiting are directories of tests that wait for clocks more than they compute,
 // those that take longest first.
-var waiting = []string{"test/faults", "test/e2e/drivers", "test/e2e/install", "test/e2e/publish", "test/e2e/checkdriver"}
+var waiting = []string{
+	"test/faults", "test/e2e/drivers", "test/e2e/docs", "test/karpenter/e2e", "test/e2e/install", "test/e2e/publish", "test/e2e/checkdriver",
+}
 
 // A ring chooses of all parts.
 type ring string

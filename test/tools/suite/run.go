@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/cluster/progress"
 )
 
@@ -45,9 +46,8 @@ type suite struct {
 // A result is how a part went.
 type result struct {
 	name string
-	// took is by the clock, cpu by all its processes.
-	took, cpu time.Duration
-	err       error
+	times
+	err error
 }
 
 func runAll(ctx context.Context, out io.Writer, parts []part) error {
@@ -61,6 +61,7 @@ func runAll(ctx context.Context, out io.Writer, parts []part) error {
 	}
 	lanes.Wait()
 	if ctx.Err() != nil {
+		printTimes(s.out, s.ended)
 		return fmt.Errorf("run the tests: %w", errInterrupted)
 	}
 	return s.report(time.Since(began))
@@ -125,9 +126,15 @@ func (s *suite) run(ctx context.Context, title string, p part) result {
 	if err != nil {
 		return result{name: p.name, err: err}
 	}
+	notes, err := os.CreateTemp("", "kwok-dra-times-")
+	if err != nil {
+		return result{name: p.name, err: fmt.Errorf("make a file for times: %w", err)}
+	}
+	defer func() { _ = errors.Join(notes.Close(), os.Remove(notes.Name())) }()
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, &log, &log
+	cmd.Env = append(os.Environ(), cluster.TimesEnv+"="+notes.Name())
 	if p.showsProgress {
 		cmd.Stdout, cmd.Stderr = s.out, s.out
 	}
@@ -137,11 +144,13 @@ func (s *suite) run(ctx context.Context, title string, p part) result {
 	step := progress.Start(s.out, title)
 	err = cmd.Run()
 	step.Finish(err)
-	r := result{name: p.name, took: time.Since(began), err: err}
+	r := result{name: p.name, err: err}
+	r.took = time.Since(began)
 	if cmd.ProcessState != nil {
 		// With all processes that it has waited for, clusters too.
 		r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
+	r.read(notes)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(&log, "%s: %v\n", p.name, err)
 		_, _ = s.out.Write(log.Bytes())

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,8 @@ import (
 
 // TestMain has the test program count CPU time as the suite does.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == countArgument {
-		os.Exit(runCounted(os.Args[2:]))
+	if len(os.Args) > 2 && slices.Contains([]string{countArgument, countTestsArgument}, os.Args[1]) {
+		os.Exit(runCounted(os.Args[1], os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
@@ -103,6 +104,7 @@ func TestInterrupted(t *testing.T) {
 	all := []part{shell("a", "sleep 600"), shell("b", "sleep 600"), shell("c", "sleep 600"), fails("d", "must not run")}
 	require.ErrorIs(t, runAll(ctx, out, all), errInterrupted)
 	require.NotContains(t, out.all.String(), "must not run")
+	require.Contains(t, out.all.String(), "TIME  WAITING")
 }
 
 // cancelAt cancels as soon as a text is written.
@@ -126,16 +128,16 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	printTimes(&out, []result{
-		{name: "unit tests", took: 65 * time.Second, cpu: 2 * time.Minute},
-		{name: "quick", took: time.Second, cpu: time.Second},
-		{name: "test/faults", took: 10 * time.Minute, cpu: 90 * time.Second},
-		{name: "quick too", took: 2 * time.Second, cpu: time.Second},
+		{name: "unit tests", times: times{took: 65 * time.Second, cpu: 2 * time.Minute}},
+		{name: "quick", times: times{took: time.Second, cpu: time.Second}},
+		{name: "test/faults", times: times{took: 10 * time.Minute, cpu: 90 * time.Second, building: 10 * time.Second, clusters: 3, starting: 12 * time.Second}},
+		{name: "quick too", times: times{took: 2 * time.Second, cpu: time.Second}},
 	})
-	require.Equal(t, `    TIME      CPU  PART
-   10m0s    1m30s  test/faults
-    1m5s     2m0s  unit tests
-      3s       2s  2 parts that took less than 10s each
-            3m32s  all
+	require.Equal(t, `    TIME  WAITING      CPU BUILDING    CLUSTERS  PART
+   10m0s    8m30s    1m30s      10s    3 in 12s  test/faults
+    1m5s              2m0s                       unit tests
+      3s       1s       2s                       2 parts that took less than 10s each
+                     3m32s      10s    3 in 12s  all
 `, out.String())
 }
 
@@ -190,6 +192,7 @@ func TestParts(t *testing.T) {
 		require.Contains(t, names, dir)
 	}
 	require.NotContains(t, names["unit tests"].command, "-count")
+	require.NotContains(t, names["unit tests"].command, "-exec", "with it Go keeps no results")
 	require.Contains(t, names["unit tests of test"].command, "-count")
 	require.False(t, names["unit tests of test"].needsCluster)
 	require.True(t, names["test/cluster"].needsCluster)

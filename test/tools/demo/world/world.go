@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -49,6 +48,8 @@ type Options struct {
 	Name string
 	// Output receives the progress. Optional, default is silence.
 	Output io.Writer
+	// AnyPort has kwok-dra's page take any port, as in a test.
+	AnyPort bool
 }
 
 // Start starts a World, whose nodes get ready meanwhile: AwaitNodes. kwok-dra's page
@@ -63,7 +64,11 @@ func Start(ctx context.Context, o Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := install(ctx, c, options.ContainerView, preferredPort())
+	port := anyPort
+	if !o.AnyPort {
+		port = preferredPort()
+	}
+	w, err := install(ctx, c, options.ContainerView, port)
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -76,27 +81,6 @@ func start(ctx context.Context, o cluster.Options) (*cluster.Cluster, error) {
 	}
 	c, _, err := cluster.Up(ctx, o)
 	return c, err
-}
-
-// ForTest starts a World as "make demo" leaves it, but for the port of the page,
-// which is any. It is stopped at the end of the test.
-func ForTest(t testing.TB) *World {
-	t.Helper()
-	options, err := clusterOptions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := install(t.Context(), cluster.ForTest(t, options), options.ContainerView, anyPort)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.AwaitNodes(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.RunPods(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 // clusterOptions are those of a cluster whose kwok reads its Stages from the

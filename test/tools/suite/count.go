@@ -7,14 +7,21 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/kwok-dra/kwok-dra/test/cluster"
 )
 
 // countArgument has the suite run a command and reap all processes that it leaves
 // behind, such as those of a cluster: a system adds up the CPU time of reaped
-// processes only.
-const countArgument = "count-cpu-of"
+// processes only. countTestsArgument has it note that time as the time of tests.
+const (
+	countArgument      = "count-cpu-of"
+	countTestsArgument = "count-cpu-of-tests"
+)
+
+// testsTime begins the lines of tests in the file of cluster.TimesEnv.
+const testsTime = "tests"
 
 // counted returns the command that runs another one for its CPU time.
 func counted(command []string) ([]string, error) {
@@ -25,9 +32,15 @@ func counted(command []string) ([]string, error) {
 	return append([]string{self, countArgument}, command...), nil
 }
 
-// runCounted runs a command and returns its exit status.
-func runCounted(command []string) int {
+// runCounted runs a command as one of the arguments above says, and returns its exit
+// status.
+func runCounted(argument string, command []string) int {
 	status, err := reapUntilEnd(command)
+	if err == nil && argument == countTestsArgument {
+		var used syscall.Rusage
+		err = errors.Join(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used),
+			cluster.AppendTime(testsTime, time.Duration(used.Utime.Nano()+used.Stime.Nano())))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		return 1
@@ -36,15 +49,15 @@ func runCounted(command []string) int {
 }
 
 func reapUntilEnd(command []string) (int, error) {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	if err := reapOrphans(); err != nil {
 		return 0, fmt.Errorf("become the reaper of %s: %w", command[0], err)
 	}
 	program, err := exec.LookPath(command[0])
 	if err != nil {
 		return 0, fmt.Errorf("find %s: %w", command[0], err)
 	}
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT) // by which go test ends tests that hang
 	child, err := os.StartProcess(program, command, &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		// A group of its own, for go test waits for tests that have not been interrupted.
@@ -54,8 +67,8 @@ func reapUntilEnd(command []string) (int, error) {
 		return 0, fmt.Errorf("start %s: %w", program, err)
 	}
 	go func() {
-		for range interrupts {
-			_ = syscall.Kill(-child.Pid, syscall.SIGINT)
+		for received := range signals {
+			_ = syscall.Kill(-child.Pid, received.(syscall.Signal))
 		}
 	}()
 	for {
