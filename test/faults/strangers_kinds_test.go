@@ -46,6 +46,7 @@ func allStrangers() []stranger {
 		{name: "a template that indents", do: addTemplate(`{{ indent 400000000 \"\" }}`), edits: true},
 		{name: "a template of a million devices", do: addMillion, edits: true},
 		{name: "a plugin that does not register", do: withPlugin(failRegistration), hasPod: true},
+		{name: "plugins that refuse to be registered", do: refuseRegistration, refuses: true, untold: true},
 		{name: "a plugin that hangs", do: withPlugin(hang), hasPod: true, untold: true},
 		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, showsHealth: true, untold: true},
 	}
@@ -162,6 +163,36 @@ func failRegistration(ctx context.Context, request any, info *grpc.UnaryServerIn
 		return nil, errors.New("not today")
 	}
 	return handler(ctx, request)
+}
+
+// refusing is how many plugins refuse to be registered, each of them triesOfEach times at least.
+// A socket has two goroutines of its own, however often it is tried.
+const refusing, triesOfEach, ofEachSocket = 8, 4, 2
+
+// refuseRegistration starts plugins that fail whenever they are told that they are registered, so that
+// it is tried again and again.
+func refuseRegistration(ctx context.Context, s *site, f *strangers) error {
+	refuse := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if path.Base(info.FullMethod) == "NotifyRegistrationStatus" {
+			f.refusals.Add(1)
+			return nil, errors.New("not today")
+		}
+		return handler(ctx, request)
+	}
+	for i := range refusing {
+		plugin, err := s.startPlugin(ctx, f.plugins, strangeNode, refuse, func(o *file.Options) {
+			o.Name, o.Devices = fmt.Sprintf("file-%d.example.com", i), 0
+			o.Health = func(ctx context.Context, _ chan<- kubeletplugin.DeviceHealthReport) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		if err != nil {
+			return err
+		}
+		s.ends = append(s.ends, plugin.Stop)
+	}
+	return nil
 }
 
 // hang answers no call that prepares claims.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -19,6 +20,10 @@ type strangers struct {
 	plugins, view string
 	all           templates
 	come          bool
+	// goroutines are those of the sidecar before the stranger came.
+	goroutines float64
+	// refusals is how often plugins have refused to be registered.
+	refusals atomic.Int64
 }
 
 // stranger is one of them.
@@ -33,6 +38,8 @@ type stranger struct {
 	untold bool
 	// hasPod says that it brings the Pod of its node.
 	hasPod bool
+	// refuses says that it refuses to be registered, which is to be tried some times.
+	refuses bool
 	// showsHealth says that the Pod is to show the health of its device.
 	showsHealth bool
 	// viewed says that a folder shows what the containers of Pods see, which one worker writes.
@@ -150,9 +157,7 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 		}
 	}
 	v := verdict{wrong: view.wrongPools()}
-	if _, err := s.all[0].process.Metric(ctx, "go_goroutines"); err != nil {
-		v.wrong = append(v.wrong, "the sidecar does not answer: "+err.Error())
-	}
+	v.wrong = append(v.wrong, f.wrongGoroutines(ctx, s)...)
 	if !f.come {
 		v.wrong = append(v.wrong, s.wrongStart(ctx, true, formerPod)...)
 		return v
@@ -168,6 +173,27 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 		v.wrong[i] = f.name + ": " + v.wrong[i]
 	}
 	return v
+}
+
+// wrongGoroutines says whether the sidecar has many more goroutines than before the stranger came. What is tried
+// again and again leaves none.
+func (f *strangers) wrongGoroutines(ctx context.Context, s *site) []string {
+	now, err := s.all[0].process.Metric(ctx, "go_goroutines")
+	most := f.goroutines + slack
+	if f.refuses {
+		most += refusing * ofEachSocket
+	}
+	switch {
+	case err != nil || now == 0:
+		return []string{fmt.Sprintf("the sidecar does not say how many goroutines it has: %v", err)}
+	case !f.come:
+		f.goroutines = now
+	case f.refuses && f.refusals.Load() < refusing*triesOfEach:
+		return []string{fmt.Sprintf("plugins were to be registered %d times so far", f.refusals.Load())}
+	case now > most:
+		return []string{fmt.Sprintf("goroutines leak: %v, want at most %v, before it came %v", now, most, f.goroutines)}
+	}
+	return nil
 }
 
 // wrongView says whether what the containers of the Pod that came later see is shown.
