@@ -288,11 +288,7 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 func (f *installations) wrongPools(s *site, there found) []string {
 	var wrong []string
 	for installation := range s.running() {
-		view := &state{inForce: inForce{templates: ownPools(), selection: selection{by: "labels"}}, found: there}
-		// The version before records refuses a template whose status a later one has written.
-		if f.owns == templateStatus && !(installation == second && f.versions[second] == beforeRecords) {
-			view.templates[disks.name] = *disksOf("shared")
-		}
+		view := &state{inForce: inForce{templates: f.expectedOf(installation), selection: selection{by: "labels"}}, found: there}
 		mine := selectedBy(installation)
 		view.nodes = map[string]*corev1.Node{}
 		for name, node := range there.nodes {
@@ -301,15 +297,31 @@ func (f *installations) wrongPools(s *site, there found) []string {
 				view.nodes[name] = node
 			}
 		}
-		ofNoNode := installation == first && !f.isContested()
-		if f.owns == sharedPool && ofNoNode {
-			view.templates[f.wanted.name] = f.wanted
-		}
+		ownsShared := f.ownsShared(installation)
 		view.slices = slices.DeleteFunc(slices.Clone(there.slices), func(slice resourcev1.ResourceSlice) bool {
 			key := poolOf(&slice)
-			return key.node == "" && !ofNoNode || key.node != "" && view.nodes[key.node] == nil
+			return key.node == "" && !ownsShared || key.node != "" && view.nodes[key.node] == nil
 		})
 		wrong = append(wrong, view.wrongPools()...)
 	}
 	return wrong
+}
+
+// ownsShared reports whether an installation has the pool that nodes share for sure.
+func (f *installations) ownsShared(installation int) bool {
+	return installation == first && !f.isContested()
+}
+
+// expectedOf are the templates whose pools an installation has.
+func (f *installations) expectedOf(installation int) templates {
+	all := ownPools()
+	// The version before records refuses a template whose status a later one has written.
+	isRefused := installation == second && f.versions[second] == beforeRecords
+	if f.owns == templateStatus && !isRefused {
+		all[disks.name] = *disksOf("shared")
+	}
+	if f.owns == sharedPool && f.ownsShared(installation) {
+		all[f.wanted.name] = f.wanted
+	}
+	return all
 }

@@ -30,7 +30,7 @@ var errNoHistory = errors.New("the checkout has no such commit")
 
 // binary builds the sidecar of a version. It builds each once per process.
 func (v version) binary() (string, error) {
-	build, _ := versions.LoadOrStore(v, sync.OnceValues(func() (string, error) { return v.build() }))
+	build, _ := versions.LoadOrStore(v, sync.OnceValues(v.build))
 	return build.(func() (string, error))()
 }
 
