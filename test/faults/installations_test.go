@@ -29,6 +29,10 @@ type installations struct {
 	// isTaken says that a version before records is there, which takes what it does not want from the
 	// other one, or has it taken: whoever wants it makes it anew.
 	isTaken bool
+	// retirements is how often the second one may retire the pool of a first one before records, which
+	// isFirstOlder says: once each time that it starts.
+	retirements  int
+	isFirstOlder bool
 	// owned is what belonged to no node while the first one was alone.
 	owned map[string]string
 	// wanted is the template of the shared pool.
@@ -115,6 +119,9 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 		}
 		arguments = append(arguments, "--dra-kwok-configmap", of+"/"+classesConfigMap)
 	}
+	if installation == second {
+		f.retirements++
+	}
 	return s.startVersion(ctx, installation, f.versions[installation], arguments...)
 }
 
@@ -160,6 +167,7 @@ func (f *installations) prepareVersions(s *site) error {
 			return err
 		}
 	}
+	f.isFirstOlder = f.versions[first] == beforeRecords
 	f.isTaken = !f.both && f.owns != templateStatus && slices.Contains(f.versions[:], beforeRecords)
 	return nil
 }
@@ -275,11 +283,15 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 			v.final = errors.Join(v.final, fmt.Errorf("owner: %s: %s is %q, and was %q before the other installation came", f, name, owned[name], was))
 		}
 	}
-	lost, err := f.seen.unjustified(ctx, s.world, map[poolKey]bool{{driver: f.wanted.driver, name: f.wanted.poolName()}: f.isTaken})
+	shared := poolKey{driver: f.wanted.driver, name: f.wanted.poolName()}
+	lost, err := f.seen.unjustified(ctx, s.world, map[poolKey]bool{shared: f.isTaken})
 	if len(lost) > 0 {
 		v.final = errors.Join(v.final, errors.New(lost[0]))
 	} else if err != nil {
 		v.wrong = append(v.wrong, err.Error())
+	}
+	if retired := f.seen.lossesOf(shared); f.isFirstOlder && retired > f.retirements {
+		v.final = errors.Join(v.final, fmt.Errorf("owner: the pool of v0.2.0 was retired %d times, want at most %d", retired, f.retirements))
 	}
 	return v
 }
