@@ -40,7 +40,7 @@ func allStrangers() []stranger {
 		{name: "a huge checkpoint", do: putFile(checkpointFile, huge), again: true},
 		{name: "a checkpoint with null", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [null], "ClaimInfoStateList": [null]}`)), again: true},
 		{name: "a checkpoint without maps", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [{"ClaimUID": "x"}], "ClaimInfoStateList": [{"ClaimUID": "x", "ClaimName": "x", "Namespace": "y"}]}`)), again: true, untold: true},
-		{name: "plugins below a file", do: movePlugins(belowAFile), edits: true, untold: true},
+		{name: "plugins below a file", do: movePluginsBelowAFile, edits: true, untold: true},
 		{name: "plugins with a long path", do: movePlugins(withALongPath), edits: true},
 		{name: "a ConfigMap with binaryData", do: writeBinaryData, edits: true},
 		{name: "a template that indents", do: addTemplate(`{{ indent 400000000 \"\" }}`), edits: true},
@@ -104,11 +104,22 @@ func movePlugins(to func(s *site) (string, error)) func(ctx context.Context, s *
 	}
 }
 
-// belowAFile is a path that is short enough, so that it is only found out when a node's folder is made.
-func belowAFile(s *site) (string, error) {
+// movePluginsBelowAFile has them be at a path that is short enough, so that it is only found out when a node's
+// folder is made. It waits until that is in force: Pods end after it, and not before.
+func movePluginsBelowAFile(ctx context.Context, s *site, f *strangers) error {
 	dir, err := s.makeDir()
 	file := filepath.Join(dir, "f")
-	return filepath.Join(file, "p"), errors.Join(err, os.WriteFile(file, nil, 0o600))
+	if err := errors.Join(err, os.WriteFile(file, nil, 0o600)); err != nil {
+		return err
+	}
+	f.plugins = filepath.Join(file, "p")
+	if err := f.edit(ctx, s); err != nil {
+		return err
+	}
+	return await(ctx, "the configuration is not in force", func(ctx context.Context) (bool, error) {
+		there, err := s.list(ctx)
+		return err == nil && len(f.wrongPools(there)) == 0, err
+	})
 }
 
 func withALongPath(s *site) (string, error) {

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -127,10 +128,7 @@ func (f *strangers) disturb(ctx context.Context, s *site) error {
 		}
 	}
 	if !f.edits {
-		gpu := f.all["gpu"]
-		gpu.revision++
-		f.all["gpu"] = gpu
-		if err := f.write(ctx, s, ""); err != nil {
+		if err := f.edit(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -143,12 +141,18 @@ func (f *strangers) disturb(ctx context.Context, s *site) error {
 	return s.allocate(ctx, boundPod(laterPod, healthyNode), device{gpuDriver, healthyNode, "gpu-1"})
 }
 
-func (f *strangers) judge(ctx context.Context, s *site) verdict {
-	there, err := s.list(ctx)
-	if err != nil {
-		return verdict{wrong: []string{err.Error()}}
-	}
+// edit changes the template of the GPUs.
+func (f *strangers) edit(ctx context.Context, s *site) error {
+	gpu := f.all["gpu"]
+	gpu.revision++
+	f.all["gpu"] = gpu
+	return f.write(ctx, s, "")
+}
+
+// wrongPools has the oracle look at the nodes but the strange one.
+func (f *strangers) wrongPools(there found) []string {
 	view := &state{inForce: inForce{templates: f.all}, found: there}
+	view.nodes = maps.Clone(there.nodes)
 	delete(view.nodes, strangeNode)
 	view.slices = nil
 	for i := range there.slices {
@@ -156,7 +160,15 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 			view.slices = append(view.slices, there.slices[i])
 		}
 	}
-	v := verdict{wrong: view.wrongPools()}
+	return view.wrongPools()
+}
+
+func (f *strangers) judge(ctx context.Context, s *site) verdict {
+	there, err := s.list(ctx)
+	if err != nil {
+		return verdict{wrong: []string{err.Error()}}
+	}
+	v := verdict{wrong: f.wrongPools(there)}
 	v.wrong = append(v.wrong, f.wrongGoroutines(ctx, s)...)
 	if !f.come {
 		v.wrong = append(v.wrong, s.wrongStart(ctx, true, formerPod)...)
