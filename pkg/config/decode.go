@@ -124,6 +124,7 @@ func (d *Documents) addObject(source string, document strict.Document) error {
 	object, isObject := document.Value.(map[string]any)
 	apiVersion, kind := object["apiVersion"], object["kind"]
 	at := place{source, named(object)}
+	delete(object, "status") // another version may have written fields that this one does not know
 	switch {
 	case document.Value == nil:
 		return nil

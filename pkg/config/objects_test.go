@@ -184,3 +184,18 @@ func TestObjectsIgnoreTheirStatus(t *testing.T) {
 	require.EqualValues(t, 3, w.store.Acceptance("ResourcePoolTemplate")["a"].Source.Object["status"].(map[string]any)["nodes"])
 	require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err)
 }
+
+// TestStatusOfALaterVersion: what another version of kwok-dra writes to the status of an object is no mistake in
+// the object, also for a version that starts after it.
+func TestStatusOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	w := newObjectsWorld(t, "")
+	w.begin()
+	w.see(custom(t, "ResourcePoolTemplate", "a", 1, "spec: {driver: d, devices: [{name: gpu}]}\nstatus: {nodes: many, later: true}"))
+	w.see(custom(t, "KwokDRAConfiguration", "b", 1, "spec: {podStatus: Faithful}\nstatus: {later: true}"))
+	require.NoError(t, w.store.Acceptance("ResourcePoolTemplate")["a"].Err)
+	require.Equal(t, []string{"a d"}, w.inForce())
+	require.True(t, w.store.Current().Faithful)
+	_, err := Decode("a.yaml", []byte("{apiVersion: dra.kwok.x-k8s.io/v1alpha1, kind: ResourcePoolTemplate, metadata: {name: a}, spec: {driver: d, devices: [{name: gpu}]}, status: {later: true}}"))
+	require.NoError(t, err, "a copy")
+}

@@ -44,7 +44,7 @@
 // or several after its fleet, each in an empty cluster of its own:
 //
 //   - installations: a second kwok-dra, with other nodes, beside a first one that owns a
-//     pool and a status which belong to no node;
+//     pool and a status which belong to no node. One of them may be a version of before;
 //   - strangers: a file, a plugin or a document that does what nobody should;
 //   - restore: an etcd that goes back to a backup;
 //   - replacements: Pods and claims that are replaced under their names while nobody sees;
@@ -60,6 +60,9 @@
 // panics or leaves a goroutine behind is looked at for all features. A type site has what
 // features are built with. What a feature does is drawn from the source of chance that it is
 // made with, and none of it changes what another feature, or the fleet, does in that seed.
+//
+// Versions of before are built from their commits. A checkout that has none, such as a shallow
+// clone, says so, and runs the version that is tested in their place.
 //
 // The summary has a row for each feature. To run one alone:
 //

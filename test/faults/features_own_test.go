@@ -37,7 +37,11 @@ func TestFeaturesAreDrawn(t *testing.T) {
 func partsOf(f feature) (parts []string) {
 	switch f := f.(type) {
 	case *installations:
-		return []string{f.String()}
+		for _, v := range f.versions {
+			parts = append(parts, "version "+v.name)
+		}
+		f.versions = [2]version{}
+		return append(parts, f.String())
 	case *crashes:
 		return []string{f.String()}
 	case *handOvers:
@@ -66,6 +70,9 @@ func allParts() (parts []string) {
 	}
 	for _, owns := range []belonging{sharedPool, templateStatus, deviceClass} {
 		parts = append(parts, (&installations{owns: owns}).String(), (&installations{owns: owns, both: true}).String())
+	}
+	for _, v := range []version{tested, beforeRecords, firstRecords} {
+		parts = append(parts, "version "+v.name)
 	}
 	for by := range replacementCount {
 		parts = append(parts, fmt.Sprint("replacement ", by))

@@ -82,8 +82,9 @@ func (r *run) visit(ctx context.Context) error {
 	for _, k := range chosenKinds(r.result.seed) {
 		r.result.disruptions = append(r.result.disruptions, k.name)
 		random := chanceOf(r.result.seed, k.name)
-		s := &site{world: r.world, run: r, random: random}
-		if err := s.stage(ctx, k.draw(random)); err != nil {
+		s, f := &site{world: r.world, run: r, random: random}, k.draw(random)
+		r.log("seed %d has %s: %s", r.result.seed, k.name, f)
+		if err := s.stage(ctx, f); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", k.name, err))
 		}
 	}

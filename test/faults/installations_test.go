@@ -18,15 +18,21 @@ import (
 
 // installations are two kwok-dra in one cluster, each with nodes of its own. One of them
 // owns what belongs to no node: a pool that nodes share, the status of a template that both
-// read, or a DeviceClass. The other one comes later, and is started in another way, as
-// another version would be.
+// read, or a DeviceClass. The other one comes later. One of them may be of another version.
 type installations struct {
 	// owns is what the first one owns.
 	owns belonging
 	// both says that both are told of it.
 	both bool
-	// other are the options of the one that comes later.
-	other []string
+	// versions are those of the two.
+	versions [2]version
+	// isTaken says that a version before records is there, which takes what it does not want from the
+	// other one, or has it taken: whoever wants it makes it anew.
+	isTaken bool
+	// retirements is how often the second one may retire the pool of a first one before records, which
+	// isFirstOlder says: once each time that it starts.
+	retirements  int
+	isFirstOlder bool
 	// owned is what belonged to no node while the first one was alone.
 	owned map[string]string
 	// wanted is the template of the shared pool.
@@ -44,20 +50,28 @@ const (
 )
 
 func newInstallations(random *rand.Rand) feature {
+	owns, both := pick(random, sharedPool, templateStatus, deviceClass), random.IntN(2) == 0
 	return &installations{
-		owns:   pick(random, sharedPool, templateStatus, deviceClass),
-		both:   random.IntN(2) == 0,
-		other:  pick(random, nil, []string{"--workers", "1"}, []string{"--kube-api-qps", "50"}),
+		owns: owns,
+		both: both,
+		versions: pick(random, [2]version{}, [2]version{first: beforeRecords}, [2]version{second: beforeRecords},
+			[2]version{first: firstRecords}, [2]version{second: firstRecords}),
 		wanted: poolTemplate{name: "mesh", driver: fabricDriver, kinds: []string{"shared"}, device: "port", count: 3, revision: 1, shared: true},
 	}
 }
 
-// String says what they have in common.
+// String says what they have in common, and which one is of another version.
 func (f *installations) String() string {
+	text := string(f.owns)
 	if f.both {
-		return string(f.owns) + ", of which both are told"
+		text += ", of which both are told"
 	}
-	return string(f.owns)
+	for installation, of := range f.versions {
+		if of != tested {
+			text += fmt.Sprintf(", %s is %s", []string{first: "the first", second: "the second"}[installation], of.name)
+		}
+	}
+	return text
 }
 
 // The places of the two installations.
@@ -65,6 +79,13 @@ const (
 	first  = 0
 	second = 1
 )
+
+// isContested reports whether nobody may have what belongs to no node: a version before records
+// that is not told of it takes it for its own and deletes it, and the other one makes it anew less
+// and less often.
+func (f *installations) isContested() bool {
+	return f.seen != nil && f.isTaken && f.versions[second] == beforeRecords
+}
 
 // selectedBy is the label of the nodes of an installation.
 func selectedBy(installation int) string { return fmt.Sprint("installation-", installation) }
@@ -99,14 +120,17 @@ func (f *installations) startInstallation(ctx context.Context, s *site, installa
 		arguments = append(arguments, "--dra-kwok-configmap", of+"/"+classesConfigMap)
 	}
 	if installation == second {
-		arguments = append(arguments, f.other...)
+		f.retirements++
 	}
-	return s.start(ctx, installation, arguments...)
+	return s.startVersion(ctx, installation, f.versions[installation], arguments...)
 }
 
 // build starts the first installation, with a node less than the second one gets: what
 // they say of all their nodes differs.
 func (f *installations) build(ctx context.Context, s *site) error {
+	if err := f.prepareVersions(s); err != nil {
+		return err
+	}
 	for installation, count := range []int{first: 1, second: 2} {
 		for i := range count {
 			name := fmt.Sprintf("%s-node-%d", selectedBy(installation), i)
@@ -127,6 +151,25 @@ func (f *installations) build(ctx context.Context, s *site) error {
 		}
 	}
 	return f.startInstallation(ctx, s, first)
+}
+
+// prepareVersions builds the other version. Where it cannot be had, both are the one that is tested.
+func (f *installations) prepareVersions(s *site) error {
+	for i, v := range f.versions {
+		if v == tested {
+			continue
+		}
+		switch _, err := v.binary(); {
+		case errors.Is(err, errNoHistory):
+			s.run.log("seed %d: no installation is %s: %v %s", s.run.result.seed, v.name, err, v.commit)
+			f.versions[i] = tested
+		case err != nil:
+			return err
+		}
+	}
+	f.isFirstOlder = f.versions[first] == beforeRecords
+	f.isTaken = !f.both && f.owns != templateStatus && slices.Contains(f.versions[:], beforeRecords)
+	return nil
 }
 
 // classesConfigMap is the ConfigMap of Karpenter's driver, each of which has a DeviceClass be
@@ -164,7 +207,7 @@ func disksOf(kind string) *poolTemplate {
 }
 
 // disturb has the second installation come, and one of both start again, while calls fail
-// at times.
+// at times. One that is of another version is upgraded by that.
 func (f *installations) disturb(ctx context.Context, s *site) error {
 	var err error
 	if f.owned, err = s.ownedByNoNode(ctx); err != nil {
@@ -175,7 +218,13 @@ func (f *installations) disturb(ctx context.Context, s *site) error {
 	}
 	s.ends = append(s.ends, f.seen.stop)
 	if s.random.IntN(2) == 0 {
-		s.disturb([]*schedule{s.newSchedule(first), s.newSchedule(second)})
+		schedules := []*schedule{s.newSchedule(first), s.newSchedule(second)}
+		for i, v := range f.versions {
+			if v != tested { // what it makes of faults is no matter
+				schedules[i] = nil
+			}
+		}
+		s.disturb(schedules)
 		defer s.disturb(nil)
 	}
 	if err := f.startInstallation(ctx, s, second); err != nil {
@@ -185,6 +234,7 @@ func (f *installations) disturb(ctx context.Context, s *site) error {
 	if err := pick(s.random, (*sidecar.Process).Stop, (*sidecar.Process).Kill)(s.all[again].process); err != nil {
 		return err
 	}
+	f.versions[again] = tested
 	return f.startInstallation(ctx, s, again)
 }
 
@@ -222,22 +272,26 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 		return verdict{wrong: []string{err.Error()}}
 	}
 	v := verdict{wrong: f.wrongPools(s, there)}
-	if want := f.owns != templateStatus; want != (len(owned) > 0) {
+	if want := f.owns != templateStatus; want != (len(owned) > 0) && !f.isContested() {
 		v.wrong = append(v.wrong, fmt.Sprintf("owner: nobody owns %s: %v", f.owns, owned))
 	}
 	if f.seen == nil {
 		return v
 	}
 	for name, was := range f.owned { // the other one may own something too
-		if owned[name] != was {
+		if owned[name] != was && !f.isTaken {
 			v.final = errors.Join(v.final, fmt.Errorf("owner: %s: %s is %q, and was %q before the other installation came", f, name, owned[name], was))
 		}
 	}
-	lost, err := f.seen.unjustified(ctx, s.world, nil)
+	shared := poolKey{driver: f.wanted.driver, name: f.wanted.poolName()}
+	lost, err := f.seen.unjustified(ctx, s.world, map[poolKey]bool{shared: f.isTaken})
 	if len(lost) > 0 {
 		v.final = errors.Join(v.final, errors.New(lost[0]))
 	} else if err != nil {
 		v.wrong = append(v.wrong, err.Error())
+	}
+	if retired := f.seen.lossesOf(shared); f.isFirstOlder && retired > f.retirements {
+		v.final = errors.Join(v.final, fmt.Errorf("owner: the pool of v0.2.0 was retired %d times, want at most %d", retired, f.retirements))
 	}
 	return v
 }
@@ -246,10 +300,7 @@ func (f *installations) judge(ctx context.Context, s *site) verdict {
 func (f *installations) wrongPools(s *site, there found) []string {
 	var wrong []string
 	for installation := range s.running() {
-		view := &state{inForce: inForce{templates: ownPools(), selection: selection{by: "labels"}}, found: there}
-		if f.owns == templateStatus {
-			view.templates[disks.name] = *disksOf("shared")
-		}
+		view := &state{inForce: inForce{templates: f.expectedOf(installation), selection: selection{by: "labels"}}, found: there}
 		mine := selectedBy(installation)
 		view.nodes = map[string]*corev1.Node{}
 		for name, node := range there.nodes {
@@ -258,14 +309,31 @@ func (f *installations) wrongPools(s *site, there found) []string {
 				view.nodes[name] = node
 			}
 		}
-		if f.owns == sharedPool && installation == first {
-			view.templates[f.wanted.name] = f.wanted
-		}
+		ownsShared := f.ownsShared(installation)
 		view.slices = slices.DeleteFunc(slices.Clone(there.slices), func(slice resourcev1.ResourceSlice) bool {
 			key := poolOf(&slice)
-			return key.node == "" && installation != first || key.node != "" && view.nodes[key.node] == nil
+			return key.node == "" && !ownsShared || key.node != "" && view.nodes[key.node] == nil
 		})
 		wrong = append(wrong, view.wrongPools()...)
 	}
 	return wrong
+}
+
+// ownsShared reports whether an installation has the pool that nodes share for sure.
+func (f *installations) ownsShared(installation int) bool {
+	return installation == first && !f.isContested()
+}
+
+// expectedOf are the templates whose pools an installation has.
+func (f *installations) expectedOf(installation int) templates {
+	all := ownPools()
+	// The version before records refuses a template whose status a later one has written.
+	isRefused := installation == second && f.versions[second] == beforeRecords
+	if f.owns == templateStatus && !isRefused {
+		all[disks.name] = *disksOf("shared")
+	}
+	if f.owns == sharedPool && f.ownsShared(installation) {
+		all[f.wanted.name] = f.wanted
+	}
+	return all
 }

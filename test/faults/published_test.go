@@ -119,6 +119,18 @@ func (w *witness) unjustified(ctx context.Context, all *world, concerned map[poo
 	return wrong, nil
 }
 
+// lossesOf is how often a pool has lost a slice.
+func (w *witness) lossesOf(pool poolKey) (times int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.losses {
+		if one.pool == pool {
+			times++
+		}
+	}
+	return times
+}
+
 func (w *witness) catchUp(ctx context.Context, all *world) error {
 	return await(ctx, "the watch of slices lags", func(ctx context.Context) (bool, error) {
 		list, err := all.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})

@@ -148,10 +148,15 @@ func (rs *replicas) launchWith(number int, arguments ...string) (*sidecar.Proces
 	if err != nil {
 		return nil, err
 	}
+	return rs.launchProgram(number, binary, append([]string{"--host", rs.all[number].host}, arguments...)...)
+}
+
+// launchProgram starts another program in the place of a sidecar.
+func (rs *replicas) launchProgram(number int, binary string, arguments ...string) (*sidecar.Process, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.all[number]
-	process, err := sidecar.LaunchProgram(rs.cluster, binary, append([]string{"--kubeconfig", r.kubeconfig, "--host", r.host}, arguments...)...)
+	process, err := sidecar.LaunchProgram(rs.cluster, binary, append([]string{"--kubeconfig", r.kubeconfig}, arguments...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,18 @@ func TestPossible(t *testing.T) {
 	}
 }
 
+// TestScheduleVaries: who asks every five seconds meets each phase soon, also of a schedule that
+// lasts five seconds.
+func TestScheduleVaries(t *testing.T) {
+	t.Parallel()
+	s := &schedule{phases: []phase{{length: time.Second}, {length: 4 * time.Second}}}
+	met := map[*phase]bool{}
+	for i := range 12 {
+		met[s.at(time.Duration(i)*5*time.Second)] = true
+	}
+	require.Len(t, met, 2)
+}
+
 // TestScheduleReplays draws for calls in two orders: what becomes of a call does
 // not hang on the others.
 func TestScheduleReplays(t *testing.T) {

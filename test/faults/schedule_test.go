@@ -119,12 +119,13 @@ func newSchedule(seed uint64, random *rand.Rand, length time.Duration) *schedule
 // end has what lags come at once.
 func (s *schedule) end() { s.lag.end() }
 
-// now is the phase by the time. After the last the first comes again: what takes
-// longer on a busy machine is not all in one.
-func (s *schedule) now() *phase {
-	for since := time.Since(s.started); ; {
+// at is the phase that long after the start. After the last the first comes again: what takes
+// longer on a busy machine is not all in one. Each time they last a tenth longer, so that who
+// asks every few seconds does not meet the same one for ever.
+func (s *schedule) at(since time.Duration) *phase {
+	for tenths := time.Duration(10); ; tenths++ {
 		for i := range s.phases {
-			if since -= s.phases[i].length; since < 0 {
+			if since -= s.phases[i].length * tenths / 10; since < 0 {
 				return &s.phases[i]
 			}
 		}
@@ -133,7 +134,7 @@ func (s *schedule) now() *phase {
 
 // next decides about a call.
 func (s *schedule) next(c call) fault {
-	p := s.now()
+	p := s.at(time.Since(s.started))
 	draw := s.draw(c, "fault").Float64()
 	for f := delay; f < faultCount; f++ {
 		if !f.possible(c) {

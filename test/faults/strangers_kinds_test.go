@@ -40,12 +40,13 @@ func allStrangers() []stranger {
 		{name: "a huge checkpoint", do: putFile(checkpointFile, huge), again: true},
 		{name: "a checkpoint with null", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [null], "ClaimInfoStateList": [null]}`)), again: true},
 		{name: "a checkpoint without maps", do: putFile(checkpointFile, writeCheckpoint(`{"kind": "DRACheckpoint", "apiVersion": "checkpoint.dra.kubelet.k8s.io/v1", "Entries": [{"ClaimUID": "x"}], "ClaimInfoStateList": [{"ClaimUID": "x", "ClaimName": "x", "Namespace": "y"}]}`)), again: true, untold: true},
-		{name: "plugins below a file", do: movePlugins(belowAFile), edits: true, untold: true},
+		{name: "plugins below a file", do: movePluginsBelowAFile, edits: true, untold: true},
 		{name: "plugins with a long path", do: movePlugins(withALongPath), edits: true},
 		{name: "a ConfigMap with binaryData", do: writeBinaryData, edits: true},
 		{name: "a template that indents", do: addTemplate(`{{ indent 400000000 \"\" }}`), edits: true},
 		{name: "a template of a million devices", do: addMillion, edits: true},
 		{name: "a plugin that does not register", do: withPlugin(failRegistration), hasPod: true},
+		{name: "plugins that refuse to be registered", do: refuseRegistration, refuses: true, untold: true},
 		{name: "a plugin that hangs", do: withPlugin(hang), hasPod: true, untold: true},
 		{name: "a plugin whose health flaps", do: withPlugin(nil, flap), hasPod: true, showsHealth: true, untold: true},
 	}
@@ -103,11 +104,22 @@ func movePlugins(to func(s *site) (string, error)) func(ctx context.Context, s *
 	}
 }
 
-// belowAFile is a path that is short enough, so that it is only found out when a node's folder is made.
-func belowAFile(s *site) (string, error) {
+// movePluginsBelowAFile has them be at a path that is short enough, so that it is only found out when a node's
+// folder is made. It waits until that is in force: Pods end after it, and not before.
+func movePluginsBelowAFile(ctx context.Context, s *site, f *strangers) error {
 	dir, err := s.makeDir()
 	file := filepath.Join(dir, "f")
-	return filepath.Join(file, "p"), errors.Join(err, os.WriteFile(file, nil, 0o600))
+	if err := errors.Join(err, os.WriteFile(file, nil, 0o600)); err != nil {
+		return err
+	}
+	f.plugins = filepath.Join(file, "p")
+	if err := f.edit(ctx, s); err != nil {
+		return err
+	}
+	return await(ctx, "the configuration is not in force", func(ctx context.Context) (bool, error) {
+		there, err := s.list(ctx)
+		return err == nil && len(f.wrongPools(there)) == 0, err
+	})
 }
 
 func withALongPath(s *site) (string, error) {
@@ -162,6 +174,36 @@ func failRegistration(ctx context.Context, request any, info *grpc.UnaryServerIn
 		return nil, errors.New("not today")
 	}
 	return handler(ctx, request)
+}
+
+// refusing is how many plugins refuse to be registered, each of them triesOfEach times at least.
+// A socket has two goroutines of its own, however often it is tried.
+const refusing, triesOfEach, ofEachSocket = 8, 4, 2
+
+// refuseRegistration starts plugins that fail whenever they are told that they are registered, so that
+// it is tried again and again.
+func refuseRegistration(ctx context.Context, s *site, f *strangers) error {
+	refuse := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if path.Base(info.FullMethod) == "NotifyRegistrationStatus" {
+			f.refusals.Add(1)
+			return nil, errors.New("not today")
+		}
+		return handler(ctx, request)
+	}
+	for i := range refusing {
+		plugin, err := s.startPlugin(ctx, f.plugins, strangeNode, refuse, func(o *file.Options) {
+			o.Name, o.Devices = fmt.Sprintf("file-%d.example.com", i), 0
+			o.Health = func(ctx context.Context, _ chan<- kubeletplugin.DeviceHealthReport) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		if err != nil {
+			return err
+		}
+		s.ends = append(s.ends, plugin.Stop)
+	}
+	return nil
 }
 
 // hang answers no call that prepares claims.

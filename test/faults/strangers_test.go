@@ -3,9 +3,11 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -19,6 +21,10 @@ type strangers struct {
 	plugins, view string
 	all           templates
 	come          bool
+	// goroutines are those of the sidecar before the stranger came.
+	goroutines float64
+	// refusals is how often plugins have refused to be registered.
+	refusals atomic.Int64
 }
 
 // stranger is one of them.
@@ -33,6 +39,8 @@ type stranger struct {
 	untold bool
 	// hasPod says that it brings the Pod of its node.
 	hasPod bool
+	// refuses says that it refuses to be registered, which is to be tried some times.
+	refuses bool
 	// showsHealth says that the Pod is to show the health of its device.
 	showsHealth bool
 	// viewed says that a folder shows what the containers of Pods see, which one worker writes.
@@ -120,10 +128,7 @@ func (f *strangers) disturb(ctx context.Context, s *site) error {
 		}
 	}
 	if !f.edits {
-		gpu := f.all["gpu"]
-		gpu.revision++
-		f.all["gpu"] = gpu
-		if err := f.write(ctx, s, ""); err != nil {
+		if err := f.edit(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -136,12 +141,18 @@ func (f *strangers) disturb(ctx context.Context, s *site) error {
 	return s.allocate(ctx, boundPod(laterPod, healthyNode), device{gpuDriver, healthyNode, "gpu-1"})
 }
 
-func (f *strangers) judge(ctx context.Context, s *site) verdict {
-	there, err := s.list(ctx)
-	if err != nil {
-		return verdict{wrong: []string{err.Error()}}
-	}
+// edit changes the template of the GPUs.
+func (f *strangers) edit(ctx context.Context, s *site) error {
+	gpu := f.all["gpu"]
+	gpu.revision++
+	f.all["gpu"] = gpu
+	return f.write(ctx, s, "")
+}
+
+// wrongPools has the oracle look at the nodes but the strange one.
+func (f *strangers) wrongPools(there found) []string {
 	view := &state{inForce: inForce{templates: f.all}, found: there}
+	view.nodes = maps.Clone(there.nodes)
 	delete(view.nodes, strangeNode)
 	view.slices = nil
 	for i := range there.slices {
@@ -149,10 +160,16 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 			view.slices = append(view.slices, there.slices[i])
 		}
 	}
-	v := verdict{wrong: view.wrongPools()}
-	if _, err := s.all[0].process.Metric(ctx, "go_goroutines"); err != nil {
-		v.wrong = append(v.wrong, "the sidecar does not answer: "+err.Error())
+	return view.wrongPools()
+}
+
+func (f *strangers) judge(ctx context.Context, s *site) verdict {
+	there, err := s.list(ctx)
+	if err != nil {
+		return verdict{wrong: []string{err.Error()}}
 	}
+	v := verdict{wrong: f.wrongPools(there)}
+	v.wrong = append(v.wrong, f.wrongGoroutines(ctx, s)...)
 	if !f.come {
 		v.wrong = append(v.wrong, s.wrongStart(ctx, true, formerPod)...)
 		return v
@@ -168,6 +185,27 @@ func (f *strangers) judge(ctx context.Context, s *site) verdict {
 		v.wrong[i] = f.name + ": " + v.wrong[i]
 	}
 	return v
+}
+
+// wrongGoroutines says whether the sidecar has many more goroutines than before the stranger came. What is tried
+// again and again leaves none.
+func (f *strangers) wrongGoroutines(ctx context.Context, s *site) []string {
+	now, err := s.all[0].process.Metric(ctx, "go_goroutines")
+	most := f.goroutines + slack
+	if f.refuses {
+		most += refusing * ofEachSocket
+	}
+	switch {
+	case err != nil || now == 0:
+		return []string{fmt.Sprintf("the sidecar does not say how many goroutines it has: %v", err)}
+	case !f.come:
+		f.goroutines = now
+	case f.refuses && f.refusals.Load() < refusing*triesOfEach:
+		return []string{fmt.Sprintf("plugins were to be registered %d times so far", f.refusals.Load())}
+	case now > most:
+		return []string{fmt.Sprintf("goroutines leak: %v, want at most %v, before it came %v", now, most, f.goroutines)}
+	}
+	return nil
 }
 
 // wrongView says whether what the containers of the Pod that came later see is shown.

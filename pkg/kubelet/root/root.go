@@ -208,7 +208,8 @@ func read(folder string) (*Root, error) {
 		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
 	}
 	root := &Root{Path: folder}
-	if err := yaml.UnmarshalStrict(content, &root.owned); err != nil || root.Name == "" || len(validate.IsPathSegmentName(root.Name)) > 0 {
+	// A later version may say more in it.
+	if err := yaml.Unmarshal(content, &root.owned); err != nil || root.Name == "" || len(validate.IsPathSegmentName(root.Name)) > 0 {
 		return nil, fmt.Errorf("read which node %s is of: file %s has no name of a node: remove the folder", folder, owner)
 	}
 	return root, nil

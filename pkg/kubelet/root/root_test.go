@@ -225,6 +225,18 @@ func TestForeignFolders(t *testing.T) {
 	require.ErrorContains(t, err, "has no name of a node: remove the folder")
 }
 
+// TestOwnerOfALaterVersion: after a later version has said more of a node, its folder is as good as before.
+func TestOwnerOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	directory := newDirectory(t)
+	made, err := directory.Make("a", "1")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(made.Path, owner), []byte("name: a\nuid: \"1\"\nlater: true\n"), 0o600))
+	found, err := directory.Find("a")
+	require.NoError(t, err)
+	require.Equal(t, made, found)
+}
+
 // TestForgedOwner: a driver cannot have the folder of its node stand for that of another one, or for one
 // elsewhere.
 func TestForgedOwner(t *testing.T) {
