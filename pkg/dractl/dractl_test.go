@@ -122,6 +122,7 @@ func TestExitCodes(t *testing.T) {
 		"generate nothing":         {[]string{"generate"}, 2, "give a TARGET, --from-cluster or -f FILE"},
 		"profile and copy":         {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},
 		"target and copy":          {[]string{"generate", "nvidia-h100", "--from-cluster"}, 2, "a target (nvidia-h100) excludes --from-cluster and -f"},
+		"a table of nodes":         {[]string{"generate", "nvidia-h100", "-o", "wide"}, 2, "-o wide is for --list-profiles"},
 		"one target of two":        {[]string{"generate", "amd-mi300x,rdma-nix"}, 2, "did you mean rdma-nic?"},
 		"nodes of a copy":          {[]string{"generate", "-f", examples + "nodes.yaml", "--nodes", "3"}, 2, "--nodes is for a TARGET, or a file of templates"},
 		"scale nothing":            {[]string{"scale", "--nodes", "3"}, 2, "TARGET is missing"},

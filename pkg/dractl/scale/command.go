@@ -2,6 +2,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ if no ResourceClaim, no ResourceClaimTemplate and no other fleet uses them.`,
   # All of it removed
   kwok-dractl scale nvidia-h100 --nodes 0`,
 		Args:              oneTarget,
-		ValidArgsFunction: completeProfiles,
+		ValidArgsFunction: target.Complete,
 		RunE:              func(command *cobra.Command, arguments []string) error { return c.scale(command, arguments[0]) },
 	}
 	made.Flags().IntVar(&c.nodes, "nodes", 0, "number of nodes; 0 removes all that was made for the target")
@@ -96,7 +97,7 @@ Kubernetes deletes the Pods of deleted nodes within about a minute.`,
 			}
 			return oneTarget(command, arguments)
 		},
-		ValidArgsFunction: completeProfiles,
+		ValidArgsFunction: target.Complete,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.delete(command.Context(), strings.Join(arguments, ""))
 		},
@@ -110,14 +111,6 @@ func oneTarget(command *cobra.Command, arguments []string) error {
 		return fmt.Errorf("unexpected argument %q: join targets of one node by commas: %s", arguments[1], strings.Join(arguments, ","))
 	}
 	return cli.OneArgument("TARGET")(command, arguments)
-}
-
-func completeProfiles(_ *cobra.Command, arguments []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(arguments) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names, _ := target.ProfileNames()
-	return names, cobra.ShellCompDirectiveDefault // a file is a target, too
 }
 
 func (c *command) scale(command *cobra.Command, name string) error {
@@ -146,6 +139,9 @@ func (c *command) scale(command *cobra.Command, name string) error {
 		return err
 	}
 	plan := target.New(of, c.nodes, seen)
+	if c.nodes == 0 {
+		plan = target.Delete(of, seen)
+	}
 	if err := w.checkCarrier(plan, name); err != nil {
 		return err
 	}
@@ -189,19 +185,14 @@ func (c *command) delete(ctx context.Context, name string) error {
 		return err
 	}
 	a := &applier{world: w, streams: c.streams, seen: seen}
-	switch {
-	case c.all:
-		a.plan, name = target.Delete("", seen), "any target"
-	case known.Uses[name] != nil:
-		a.plan = target.Delete(name, seen)
-	default:
-		of, err := target.Read(c.streams, []string{name}, known)
-		if err != nil {
+	of := &target.Target{Name: name}
+	if !c.all && known.Uses[name] == nil {
+		if of, err = target.Read(c.streams, []string{name}, known); err != nil {
 			return errors.Join(err, noFleet(name, known))
 		}
-		a.plan, name = target.New(of, 0, seen), of.Name
 	}
-	return a.remove(ctx, name)
+	a.plan = target.Delete(of, seen)
+	return a.remove(ctx, cmp.Or(of.Name, "any target"))
 }
 
 // noFleet names the fleet that may be meant, if there is one.

@@ -50,11 +50,6 @@ type Plan struct {
 func New(t *Target, want int, seen *Observed) *Plan {
 	p := &Plan{}
 	own, taken := nodesOf(t.Name, seen)
-	if want == 0 {
-		p.RemoveNodes = own
-		p.removeObjects(append(usesOfAll(own), t.uses...), seen)
-		return p
-	}
 	p.planObjects(t, seen)
 	if len(own) > want {
 		slices.SortStableFunc(own, func(a, b metav1.PartialObjectMetadata) int {
@@ -77,13 +72,13 @@ func New(t *Target, want int, seen *Observed) *Plan {
 	return p
 }
 
-// Delete plans to remove all of a target, or, with an empty name, of all targets.
-func Delete(name string, seen *Observed) *Plan {
+// Delete plans to remove all of a target, of which the name is enough, or, without a name, of
+// all targets.
+func Delete(t *Target, seen *Observed) *Plan {
 	p := &Plan{}
-	own, _ := nodesOf(name, seen)
-	p.RemoveNodes = own
-	uses := usesOfAll(own)
-	if name == "" {
+	p.RemoveNodes, _ = nodesOf(t.Name, seen)
+	uses := append(usesOfAll(p.RemoveNodes), t.uses...)
+	if t.Name == "" {
 		for _, object := range seen.Objects {
 			uses = append(uses, keyOf(object))
 		}

@@ -77,6 +77,9 @@ func TestNew(t *testing.T) {
 			of, err := Read(cli.Streams{}, []string{"nvidia-t4"}, &Known{})
 			require.NoError(t, err)
 			p := New(of, test.want, &test.seen)
+			if test.want == 0 {
+				p = Delete(of, &test.seen)
+			}
 			var made, removed []string
 			for _, node := range p.Nodes {
 				made = append(made, node.Name)
