@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -67,16 +68,13 @@ func newWorld(reach *cluster.Flags) (*world, error) {
 
 // observe reads what a plan needs, and what a target may name.
 func (w *world) observe(ctx context.Context, streams cli.Streams) (*target.Observed, *target.Known, error) {
-	seen := &target.Observed{InForce: map[string]bool{}}
+	seen := &target.Observed{}
 	known := &target.Known{Uses: map[string][]string{}}
 	set, err := (&fleet.Templates{}).SetInCluster(ctx, streams, w.client, w.objects)
 	if err != nil {
 		return nil, nil, err
 	}
-	known.Templates = set.Templates
-	for _, template := range set.Templates {
-		seen.InForce[template.Name] = true
-	}
+	known.Templates, seen.Templates = set.Templates, set.Templates
 	nodes, err := w.metadata.Resource(nodeResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list nodes: %w", err)
@@ -109,23 +107,37 @@ func (w *world) listObjects(ctx context.Context) (objects []*unstructured.Unstru
 	return objects, nil
 }
 
-// observeUsers reads what removing nodes and objects would harm: Pods on nodes, and claims
-// and claim templates that name DeviceClasses.
+// observeUsers reads what removing nodes and objects would harm: Pods on nodes, and what asks
+// for devices of DeviceClasses.
 func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
 	pods, err := w.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
-		FieldSelector: fields.AndSelectors(fields.OneTermNotEqualSelector("spec.nodeName", ""),
-			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String(),
+		FieldSelector: fields.AndSelectors(fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String(),
 	})
 	if err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	seen.Pods = map[string]int{}
+	seen.Pods, seen.Users = map[string]int{}, map[string]string{}
+	resources := map[corev1.ResourceName]string{}
 	for i := range pods.Items {
-		if owner := metav1.GetControllerOf(&pods.Items[i]); owner == nil || owner.Kind != "DaemonSet" {
-			seen.Pods[pods.Items[i].Spec.NodeName]++
+		pod := &pods.Items[i]
+		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "DaemonSet" {
+			seen.Pods[pod.Spec.NodeName]++
+		}
+		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for j := range containers {
+				for resource := range containers[j].Resources.Requests {
+					resources[resource] = fmt.Sprintf("Pod %s/%s", pod.Namespace, pod.Name)
+				}
+			}
 		}
 	}
-	seen.Users = map[string]string{}
+	for _, object := range seen.Objects {
+		implicit := resources[corev1.ResourceName(resourcev1.ResourceDeviceClassPrefix+object.GetName())]
+		extended, _, _ := unstructured.NestedString(object.Object, "spec", "extendedResourceName")
+		if user := cmp.Or(implicit, resources[corev1.ResourceName(extended)]); user != "" && object.GetKind() == "DeviceClass" {
+			seen.Users[object.GetName()] = user
+		}
+	}
 	claims, err := w.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list ResourceClaims: %w", err)
