@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -232,10 +233,18 @@ func TestUsers(t *testing.T) {
 	asks := func(name corev1.ResourceName) []corev1.Container {
 		return []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse("1")}}}}
 	}
+	owned := func(pod string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ml", Name: "of-" + pod, OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: pod, UID: types.UID(pod), Controller: new(true)}}}
+	}
+	generated := func(class string) resourcev1.ResourceClaimSpec {
+		return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class}}}}}
+	}
 	client := fake.NewClientset(
+		&resourcev1.ResourceClaim{ObjectMeta: owned("x"), Spec: generated("generated")},
+		&resourcev1.ResourceClaim{ObjectMeta: owned("gone"), Spec: generated("unused")},
 		&resourcev1.ResourceClaim{ObjectMeta: of, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests[:1]}}},
 		&resourcev1.ResourceClaimTemplate{ObjectMeta: of, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests[1:]}}}},
-		&corev1.Pod{ObjectMeta: of, Spec: corev1.PodSpec{NodeName: "n", Containers: asks("example.com/gpu"), InitContainers: asks("deviceclass.resource.kubernetes.io/implicit")}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "x", UID: "x"}, Spec: corev1.PodSpec{NodeName: "n", Containers: asks("example.com/gpu"), InitContainers: asks("deviceclass.resource.kubernetes.io/implicit")}},
 	)
 	seen := &target.Observed{}
 	for name, extended := range map[string]string{"claimed": "", "alternative": "", "extended": "example.com/gpu", "implicit": "", "unused": "example.com/other"} {
@@ -245,6 +254,6 @@ func TestUsers(t *testing.T) {
 	require.NoError(t, (&world{client: client}).observeUsers(t.Context(), seen))
 	require.Equal(t, map[string]int{"n": 1}, seen.Pods)
 	require.Equal(t, map[string]string{
-		"claimed": "ResourceClaim ml/x", "alternative": "ResourceClaimTemplate ml/x", "extended": "Pod ml/x", "implicit": "Pod ml/x",
+		"claimed": "ResourceClaim ml/x", "alternative": "ResourceClaimTemplate ml/x", "extended": "Pod ml/x", "implicit": "Pod ml/x", "generated": "Pod ml/x",
 	}, seen.Users)
 }

@@ -144,8 +144,8 @@ func isOwned(object *unstructured.Unstructured) bool {
 	return has
 }
 
-func usesOf(node *metav1.PartialObjectMetadata) []string {
-	return strings.Split(node.Annotations[v1alpha1.ScaleUsesAnnotation], ",")
+func usesOf(object metav1.Object) []string {
+	return strings.Split(object.GetAnnotations()[v1alpha1.ScaleUsesAnnotation], ",")
 }
 
 // usesOfAll is what any of the nodes uses.

@@ -43,7 +43,10 @@ func TestNew(t *testing.T) {
 	const t4, l4 = "DeviceClass/gpu.nvidia.com,ResourcePoolTemplate/nvidia-t4", "DeviceClass/gpu.nvidia.com,ResourcePoolTemplate/nvidia-l4"
 	mine := nodes("nvidia-t4", t4, "nvidia-t4-0", "nvidia-t4-1", "nvidia-t4-10")
 	class, template := live(classKind, "gpu.nvidia.com", true), live(v1alpha1.ResourcePoolTemplateKind, "nvidia-t4", true)
-	require.NoError(t, unstructured.SetNestedSlice(class.Object, []any{map[string]any{"cel": map[string]any{"expression": `device.driver == "gpu.nvidia.com"`}}}, "spec", "selectors"))
+	alone := live(v1alpha1.ResourcePoolTemplateKind, "nvidia-l4", true)
+	for _, made := range []*unstructured.Unstructured{template, alone} {
+		made.SetAnnotations(map[string]string{v1alpha1.ScaleUsesAnnotation: "DeviceClass/gpu.nvidia.com"})
+	}
 	inForce := append(templatesOf(t, "nvidia-t4"), templatesOf(t, "rdma-nic")...)
 	edited := *inForce[0]
 	edited.ResourcePoolTemplateSpec = edited.DeepCopy()
@@ -86,7 +89,7 @@ func TestNew(t *testing.T) {
 			kept: []string{"DeviceClass gpu.nvidia.com stays: used by ResourcePoolTemplate nvidia-t4", "ResourcePoolTemplate nvidia-t4 stays: used by Node mine"},
 		},
 		"a class of a template that stays": {
-			seen: Observed{Templates: append(templatesOf(t, "nvidia-l4"), inForce...), Objects: []*unstructured.Unstructured{class, template}}, removesLast: []string{"ResourcePoolTemplate/nvidia-t4"},
+			seen: Observed{Objects: []*unstructured.Unstructured{class, alone, template}}, removesLast: []string{"ResourcePoolTemplate/nvidia-t4"},
 			kept: []string{"DeviceClass gpu.nvidia.com stays: used by ResourcePoolTemplate nvidia-l4"},
 		},
 		"a class of another fleet": {

@@ -1,17 +1,13 @@
 package target
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -22,18 +18,19 @@ func (p *Plan) removeObjects(uses []string, seen *Observed) {
 	for _, kind := range []string{v1alpha1.ResourcePoolTemplateKind, classKind} {
 		for _, object := range seen.Objects {
 			key := keyOf(object)
-			if object.GetKind() != kind || !isOwned(object) || !slices.Contains(uses, key) {
+			isUsed := slices.Contains(uses, key)
+			switch {
+			case object.GetKind() != kind || !isOwned(object):
 				continue
-			}
-			user := users[key]
-			if kind == classKind {
-				user = cmp.Or(user, p.templateFor(object, seen.Templates))
-			}
-			if user != "" {
-				p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", kind, object.GetName(), user))
+			case isUsed && users[key] == "":
+				p.Remove = append(p.Remove, object)
 				continue
+			case isUsed:
+				p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", kind, object.GetName(), users[key]))
 			}
-			p.Remove = append(p.Remove, object)
+			for _, used := range usesOf(object) {
+				users[used] = kind + " " + object.GetName()
+			}
 		}
 	}
 	slices.Sort(p.Kept)
@@ -68,26 +65,4 @@ func (p *Plan) usersOf(seen *Observed) map[string]string {
 		}
 	}
 	return users
-}
-
-// templateFor names a template that stays and whose devices the DeviceClass is for, as far as
-// its selectors show.
-func (p *Plan) templateFor(class *unstructured.Unstructured, templates []*devices.Template) string {
-	for _, template := range templates {
-		key := v1alpha1.ResourcePoolTemplateKind + "/" + template.Name
-		isRemoved := slices.ContainsFunc(p.Remove, func(object *unstructured.Unstructured) bool { return keyOf(object) == key })
-		if !isRemoved && mayNameDriver(class, template.Driver) {
-			return v1alpha1.ResourcePoolTemplateKind + " " + template.Name
-		}
-	}
-	return ""
-}
-
-// mayNameDriver reports whether a DeviceClass has the driver in a selector, or no selectors.
-func mayNameDriver(class *unstructured.Unstructured, driver string) bool {
-	selectors, _, _ := unstructured.NestedSlice(class.Object, "spec", "selectors")
-	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(selector any) bool {
-		expression, _, _ := unstructured.NestedString(selector.(map[string]any), "cel", "expression")
-		return strings.Contains(expression, `"`+driver+`"`) || strings.Contains(expression, "'"+driver+"'")
-	})
 }

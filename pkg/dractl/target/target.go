@@ -159,18 +159,25 @@ func (t *Target) addDocuments(streams cli.Streams, source string, all []document
 	if err != nil {
 		return "", err
 	}
-	var names []string
+	var names, classes []string
 	others := map[string]int{}
+	first := len(t.Objects)
 	for _, object := range objects {
 		switch object.GetKind() {
 		case v1alpha1.ResourcePoolTemplateKind:
 			names = append(names, object.GetName())
 		case classKind:
+			classes = append(classes, keyOf(object))
 		default:
 			others[object.GetKind()]++
 			continue
 		}
 		t.Objects = append(t.Objects, object.Unstructured)
+	}
+	for _, object := range t.Objects[first:] {
+		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind && len(classes) > 0 {
+			_ = unstructured.SetNestedField(object.Object, strings.Join(classes, ","), "metadata", "annotations", v1alpha1.ScaleUsesAnnotation) // metadata has been checked
+		}
 	}
 	if len(others) > 0 {
 		streams.Tell("%s: left out %s: only ResourcePoolTemplates and DeviceClasses make a target\n", source, check.Counted(others))
