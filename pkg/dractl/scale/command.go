@@ -49,7 +49,7 @@ All that it makes has the label dra.kwok.x-k8s.io/scale. Nothing else is changed
 deleted: numbers of nodes that others have made are left out, and templates and
 DeviceClasses of others are used as they are. If a template of others differs from the
 one of the same name that the target has, or if others have changed what scale has
-made, it says so and changes nothing.
+made, it says so and makes no nodes.
 
 Fewer nodes are deleted: first those without Pods, of these the highest numbers.
 Kubernetes deletes the Pods of deleted nodes within about a minute, and their

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,7 +30,7 @@ func (p *Plan) removeObjects(uses []string, seen *Observed) {
 				p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", kind, object.GetName(), users[key]))
 			}
 			for _, used := range usesOf(object) {
-				users[used] = kind + " " + object.GetName()
+				users[used] = cmp.Or(users[used], kind+" "+object.GetName())
 			}
 		}
 	}

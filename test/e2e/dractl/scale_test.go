@@ -54,12 +54,12 @@ func (s *shell) keepsOthers() {
 	const class = "---\n{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: npu}, spec: {extendedResourceName: example.com/npu}}\n"
 	refuses := func(line, want string) {
 		s.Helper()
-		before := s.must("kubectl get resourcepooltemplate npu -o yaml")
+		before := s.must("kubectl get resourcepooltemplate npu -o jsonpath='{.metadata.labels} {.spec}'")
 		r := s.run(line)
 		require.Equal(s, cli.ExitFailed, r.code, r)
 		require.Contains(s, r.errOut, want)
 		require.Empty(s, s.must("kubectl get nodes -l dra.kwok.x-k8s.io/scale=npu -o name"))
-		require.Equal(s, before, s.must("kubectl get resourcepooltemplate npu -o yaml"))
+		require.Equal(s, before, s.must("kubectl get resourcepooltemplate npu -o jsonpath='{.metadata.labels} {.spec}'"))
 	}
 	s.write("npu.yaml", fmt.Sprintf(template, "npu.example.com")+class)
 	s.write("others.yaml", fmt.Sprintf(template, "others.example.com"))
