@@ -1,10 +1,12 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -54,7 +56,10 @@ func TestNew(t *testing.T) {
 	fake := nodes("", "", "mine")
 	fake[0].Labels = map[string]string{v1alpha1.ProfileLabel: "nvidia-t4"}
 	fake[0].Annotations = map[string]string{lifecycle.NodeAnnotation: lifecycle.FakeValue}
+	typed, mig := nodes("", "", "h100-0"), live(v1alpha1.ResourcePoolTemplateKind, "nvidia-h100-mig", true)
+	typed[0].Labels, typed[0].Annotations = map[string]string{corev1.LabelInstanceTypeStable: "p5.48xlarge"}, fake[0].Annotations
 	for name, test := range map[string]struct {
+		of                 string
 		want               int
 		seen               Observed
 		made, removed      []string
@@ -88,6 +93,10 @@ func TestNew(t *testing.T) {
 			seen: Observed{Nodes: append(fake, mine...), Templates: inForce, Objects: []*unstructured.Unstructured{class, template}}, removed: []string{"nvidia-t4-0", "nvidia-t4-1", "nvidia-t4-10"},
 			kept: []string{"DeviceClass gpu.nvidia.com stays: used by ResourcePoolTemplate nvidia-t4", "ResourcePoolTemplate nvidia-t4 stays: used by Node mine"},
 		},
+		"a template with a lower priority on a node of others": {
+			of: "nvidia-h100-mig", seen: Observed{Nodes: typed, Templates: append(templatesOf(t, "nvidia-h100-mig"), templatesOf(t, "nvidia-h100")...), Objects: []*unstructured.Unstructured{mig}},
+			removesLast: []string{"ResourcePoolTemplate/nvidia-h100-mig"},
+		},
 		"a class of a template that stays": {
 			seen: Observed{Objects: []*unstructured.Unstructured{class, alone, template}}, removesLast: []string{"ResourcePoolTemplate/nvidia-t4"},
 			kept: []string{"DeviceClass gpu.nvidia.com stays: used by ResourcePoolTemplate nvidia-l4"},
@@ -99,7 +108,7 @@ func TestNew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			of, err := Read(cli.Streams{}, []string{"nvidia-t4"}, &Known{})
+			of, err := Read(cli.Streams{}, []string{cmp.Or(test.of, "nvidia-t4")}, &Known{})
 			require.NoError(t, err)
 			p := New(of, test.want, &test.seen)
 			if test.want == 0 {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
@@ -38,7 +39,7 @@ func (p *Plan) removeObjects(uses []string, seen *Observed) {
 }
 
 // usersOf names a user of each object that something else uses: claims and Pods of
-// DeviceClasses, nodes of other targets, and fake nodes of others that a template selects.
+// DeviceClasses, nodes of other targets, and fake nodes of others that have the devices of a template.
 func (p *Plan) usersOf(seen *Observed) map[string]string {
 	users, removed := map[string]string{}, map[string]bool{}
 	for class, user := range seen.Users {
@@ -58,8 +59,8 @@ func (p *Plan) usersOf(seen *Observed) map[string]string {
 			}
 		case node.Annotations[lifecycle.NodeAnnotation] == lifecycle.FakeValue:
 			whole := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
-			for _, template := range seen.Templates {
-				if template.Selects(whole) {
+			for _, chosen := range devices.ForDriver(seen.Templates, whole) {
+				for _, template := range chosen {
 					users[v1alpha1.ResourcePoolTemplateKind+"/"+template.Name] = "Node " + node.Name
 				}
 			}

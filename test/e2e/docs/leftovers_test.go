@@ -109,11 +109,14 @@ func requireAsBefore(t *testing.T, c *cluster.Cluster, before []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var left, missing []string
 	for {
 		after, err := listObjects(ctx, c)
-		left, missing := difference(before, after)
-		if err == nil && len(left)+len(missing) == 0 {
-			return
+		if err == nil {
+			left, missing = difference(before, after)
+			if len(left)+len(missing) == 0 {
+				return
+			}
 		}
 		select {
 		case <-ctx.Done():
