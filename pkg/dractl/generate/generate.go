@@ -105,13 +105,10 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
 
 func (c *command) run(command *cobra.Command, arguments []string) error {
 	ctx, targets := command.Context(), slices.Concat(c.profiles, arguments)
-	isTable := c.output.Format == output.Table || c.output.Format == output.Wide
-	switch {
-	case c.listProfiles && !command.Flags().Changed("output"):
-		return c.printProfiles(output.Table)
-	case c.listProfiles:
-		return c.printProfiles(c.output.Format)
-	case isTable:
+	if c.listProfiles {
+		return c.printProfiles(command.Flags().Changed("output"))
+	}
+	if slices.Contains([]output.Format{output.Table, output.Wide}, c.output.Format) {
 		return fmt.Errorf("-o %s is for --list-profiles: nodes and templates are printed as yaml, json or name", c.output.Format)
 	}
 	if len(targets) > 0 {

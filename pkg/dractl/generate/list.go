@@ -24,8 +24,12 @@ type profile struct {
 	Driver  string `json:"driver,omitempty"`
 }
 
-// printProfiles prints the catalogue.
-func (c *command) printProfiles(format output.Format) error {
+// printProfiles prints the catalogue, as a table unless the user has chosen a format.
+func (c *command) printProfiles(isChosen bool) error {
+	format := c.output.Format
+	if !isChosen {
+		format = output.Table
+	}
 	names, err := target.ProfileNames()
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (w *world) listObjects(ctx context.Context) (objects []*unstructured.Unstru
 // observeUsers reads what removing nodes and objects would harm: Pods on nodes, and what asks
 // for devices of DeviceClasses.
 func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
-	seen.Pods, seen.Users = map[string]int{}, map[string]string{}
+	seen.Users = map[string]string{}
 	// Claims are listed before the Pods that they are made for, which so are not missed.
 	claims, err := w.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -132,19 +132,7 @@ func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
 	for i := range templates.Items {
 		addUser(seen.Users, nameOf("ResourceClaimTemplate", &templates.Items[i]), &templates.Items[i].Spec.Spec)
 	}
-	running, resources := map[types.UID]bool{}, map[string]string{}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		running[pod.UID] = true
-		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "DaemonSet" {
-			seen.Pods[pod.Spec.NodeName]++
-		}
-		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-			for resource := range container.Resources.Requests {
-				resources[string(resource)] = nameOf("Pod", pod)
-			}
-		}
-	}
+	running, resources := observePods(pods.Items, seen)
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		owner := metav1.GetControllerOf(claim)
@@ -163,6 +151,25 @@ func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
 		}
 	}
 	return nil
+}
+
+// observePods counts the Pods on nodes, and returns which there are and which of them ask for
+// a resource.
+func observePods(pods []corev1.Pod, seen *target.Observed) (running map[types.UID]bool, resources map[string]string) {
+	seen.Pods, running, resources = map[string]int{}, map[types.UID]bool{}, map[string]string{}
+	for i := range pods {
+		pod := &pods[i]
+		running[pod.UID] = true
+		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "DaemonSet" {
+			seen.Pods[pod.Spec.NodeName]++
+		}
+		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			for resource := range container.Resources.Requests {
+				resources[string(resource)] = nameOf("Pod", pod)
+			}
+		}
+	}
+	return running, resources
 }
 
 func nameOf(kind string, object metav1.Object) string {

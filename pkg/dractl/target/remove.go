@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,10 +60,8 @@ func (p *Plan) usersOf(seen *Observed) map[string]string {
 			}
 		case node.Annotations[lifecycle.NodeAnnotation] == lifecycle.FakeValue:
 			whole := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
-			for _, chosen := range devices.ForDriver(seen.Templates, whole) {
-				for _, template := range chosen {
-					users[v1alpha1.ResourcePoolTemplateKind+"/"+template.Name] = "Node " + node.Name
-				}
+			for _, template := range slices.Concat(slices.Collect(maps.Values(devices.ForDriver(seen.Templates, whole)))...) {
+				users[v1alpha1.ResourcePoolTemplateKind+"/"+template.Name] = "Node " + node.Name
 			}
 		}
 	}
