@@ -79,29 +79,19 @@ func compare(ctx context.Context, nodes, rounds int) (err error) {
 		command := exec.CommandContext(ctx, filepath.Join(programs, "kwok-dractl"), "--kubeconfig", c.Kubeconfig(), "scale", profile, "--timeout", "0", "--nodes", fmt.Sprint(count))
 		command.Stderr = os.Stderr
 		used, err := measure(command.Run)
-		if err != nil {
-			return usage{}, err
-		}
 		used.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-		return used, nil
+		return used, err
 	}
 	if _, err := scale(1); err != nil { // makes the template and the classes
 		return err
 	}
 	var ofRaw, ofScale usage
 	for range rounds {
-		rawNow, err := raw()
-		if err == nil {
-			err = client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		}
-		if err != nil {
-			return err
-		}
-		scaleNow, err := scale(nodes)
-		if err == nil {
-			_, err = scale(0)
-		}
-		if err != nil {
+		rawNow, rawErr := raw()
+		clearErr := client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		scaleNow, scaleErr := scale(nodes)
+		_, removeErr := scale(0)
+		if err := errors.Join(rawErr, clearErr, scaleErr, removeErr); err != nil {
 			return err
 		}
 		fmt.Printf("%d nodes: a raw writer %s, kwok-dractl scale %s, ratio %.2f\n", nodes, rawNow, scaleNow, scaleNow.took.Seconds()/rawNow.took.Seconds())
