@@ -132,13 +132,19 @@ func TestStoppedDeletion(t *testing.T) {
 	})
 }
 
-// TestStalled: a fleet that makes no progress ends with what to look at, and one that is slow
+// TestStalled: without a wait nodes are only made. A fleet that makes no progress ends with what to look at, and one that is slow
 // does not.
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		a, of := newApplier(t, client, 3)
+		a, of := newApplier(t, client, 2)
+		var out bytes.Buffer
+		a.streams.Out, a.timeout = &out, 0
+		require.NoError(t, a.reach(t.Context(), of, 2))
+		require.Equal(t, "nvidia-t4: 2 of 2 nodes made\n", out.String())
+
+		a, of = newApplier(t, client, 3)
 		began := time.Now()
 		err := a.reach(t.Context(), of, 3)
 		require.ErrorContains(t, err, "0 of 3 nodes are Ready, and no other for 1m0s: is kwok running")

@@ -79,8 +79,11 @@ func compare(ctx context.Context, nodes, rounds int) (err error) {
 		command := exec.CommandContext(ctx, filepath.Join(programs, "kwok-dractl"), "--kubeconfig", c.Kubeconfig(), "scale", profile, "--timeout", "0", "--nodes", fmt.Sprint(count))
 		command.Stderr = os.Stderr
 		used, err := measure(command.Run)
+		if err != nil {
+			return usage{}, err
+		}
 		used.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-		return used, err
+		return used, nil
 	}
 	if _, err := scale(1); err != nil { // makes the template and the classes
 		return err
