@@ -67,6 +67,9 @@ func TestComplete(t *testing.T) {
 		"Pods that wait":          {[]string{"why", "tr"}, "training-9 training-10"},
 		"namespaces":              {[]string{"status", "-n", ""}, "default team"},
 		"contexts":                {[]string{"status", "--context", "p"}, "prod"},
+		"targets":                 {[]string{"scale", "nvidia-h100"}, "nvidia-h100 nvidia-h100-mig"},
+		"targets of one node":     {[]string{"generate", "amd-mi300x,rd"}, "amd-mi300x,rdma-nic"},
+		"profiles":                {[]string{"generate", "--profile", "nvidia-l"}, "nvidia-l4"},
 		"formats":                 {[]string{"version", "-o", ""}, "table json yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

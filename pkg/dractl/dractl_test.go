@@ -76,58 +76,61 @@ func TestExitCodes(t *testing.T) {
 		code      int
 		told      string
 	}{
-		"valid":                   {[]string{"validate", "-f", examples + "templates.yaml"}, 0, "2 valid"},
-		"directory":               {[]string{"validate", "-f", examples + "profile"}, 0, "1 valid"},
-		"invalid":                 {[]string{"validate", "-f", examples + "invalid.yaml"}, 1, ""},
-		"nothing":                 {[]string{"validate"}, 2, "give -f FILE"},
-		"no such file":            {[]string{"validate", "-f", "none.yaml"}, 2, "none.yaml"},
-		"URL":                     {[]string{"validate", "-f", "https://example.com/a.yaml"}, 2, "URLs are not supported"},
-		"empty directory":         {[]string{"validate", "-f", "."}, 2, "use -R to read the directories below it"},
-		"nothing of ours":         {[]string{"validate", "-f", examples + "nodes.yaml"}, 2, "nothing here is for kwok-dra"},
-		"unknown flag":            {[]string{"validate", "--file", "a"}, 2, "unknown flag"},
-		"argument":                {[]string{"validate", "gpus.yaml"}, 2, `unexpected argument "gpus.yaml": use -f gpus.yaml`},
-		"no number":               {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "abc"}, 2, `parse --nodes "abc": must be a whole number`},
-		"part of a profile":       {[]string{"generate", "--profile", "h100"}, 2, "did you mean nvidia-h100?"},
-		"unknown subcommand":      {[]string{"status", "nodes"}, 2, "did you mean status node?"},
-		"unknown command":         {[]string{"valdate"}, 2, "did you mean validate?"},
-		"unknown format":          {[]string{"validate", "-o", "xml"}, 2, "must be table, json, yaml or name"},
-		"render":                  {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml"}, 0, ""},
-		"render what is invalid":  {[]string{"render", "-f", examples + "invalid.yaml", "--nodes", examples + "nodes.yaml"}, 1, "invalid.yaml:10: "},
-		"render no nodes":         {[]string{"render", "-f", examples + "templates.yaml"}, 2, "give --nodes FILE or --from-cluster"},
-		"render without nodes":    {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "templates.yaml"}, 2, "there is no Node in it, only 2 ResourcePoolTemplate: give a file of Nodes"},
-		"render no templates":     {[]string{"render", "--nodes", examples + "nodes.yaml"}, 2, "give -f FILE"},
-		"render for none":         {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--manage-nodes-with-label-selector", "a=b"}, 2, "of 3 nodes none is fake"},
-		"render for the old":      {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--server-version", "1.30"}, 2, "must be 1.34 to 1.37"},
-		"render an unknown gate":  {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml", "--feature-gates", "A=true"}, 2, "must be one that devices depend on"},
-		"diff without a cluster":  {[]string{"diff", "-f", examples + "templates.yaml", "--kubeconfig", "none"}, 2, "find the API server"},
-		"no kubeconfig":           {[]string{"status", "--kubeconfig", examples + "nothing.yaml"}, 2, "nothing.yaml has no cluster: set KUBECONFIG or give --kubeconfig FILE"},
-		"render an empty file":    {[]string{"render", "-f", examples + "nothing.yaml", "--nodes", examples + "nodes.yaml"}, 2, "there is no ResourcePoolTemplate in " + examples + "nothing.yaml"},
-		"profile as an argument":  {[]string{"generate", "nvidia-h100"}, 0, ""},
-		"fewer than no nodes":     {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "-3"}, 2, "parse --nodes -3: must not be negative"},
-		"no prefix of nodes":      {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "1", "--prefix", "Foo_Bar"}, 2, `parse --prefix "Foo_Bar": must begin the names of nodes`},
-		"driver of a profile":     {[]string{"generate", "--profile", "nvidia-h100", "--driver", "gpu.nvidia.com"}, 2, "give it with --from-cluster or -f, not with a target"},
-		"no such template":        {[]string{"schedule", "-f", examples + "templates.yaml", "--nodes", "h100=2", "-f", examples + "pods.yaml"}, 2, "did you mean example-h100?"},
-		"check no driver":         {[]string{"check-driver"}, 2, "COMMAND is missing: kwok-dractl check-driver [flags] -- COMMAND [ARG...]"},
-		"check what is not there": {[]string{"check-driver", "--", "./none"}, 2, "find COMMAND"},
-		"check a nameless driver": {[]string{"check-driver", "--", "true", "{driver}"}, 2, "give --driver NAME"},
-		"check in two clusters":   {[]string{"check-driver", "--control-plane", "bin", "--context", "a", "--", "true"}, 2, "exclude each other: give one of them"},
-		"check without time":      {[]string{"check-driver", "--timeout", "0s", "--", "true"}, 2, "parse --timeout 0s: must be positive"},
-		"check an empty cluster":  {[]string{"check-driver", "--control-plane", examples, "--", "true"}, 2, "give a directory that has etcd and kube-apiserver"},
-		"unknown statement":       {[]string{"check-driver", "--only", "^none$", "--", "true"}, 2, `parse --only "^none$": matches none of registers, publishes`},
-		"a Pod of all namespaces": {[]string{"why", "p", "-A"}, 2, "-A lists the Pods of all namespaces: give a POD, with its namespace as -n, or -A"},
-		"two Pods":                {[]string{"why", "p", "q"}, 2, `unexpected argument "q": give one POD`},
-		"no such profile":         {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
-		"generate nothing":        {[]string{"generate"}, 2, "give a TARGET, --from-cluster or -f FILE"},
-		"profile and copy":        {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},
-		"target and copy":         {[]string{"generate", "nvidia-h100", "--from-cluster"}, 2, "a target (nvidia-h100) excludes --from-cluster and -f"},
-		"one target of two":       {[]string{"generate", "amd-mi300x,rdma-nix"}, 2, "did you mean rdma-nic?"},
-		"nodes of a copy":         {[]string{"generate", "-f", examples + "nodes.yaml", "--nodes", "3"}, 2, "--nodes is for a TARGET, or a file of templates"},
-		"scale nothing":           {[]string{"scale", "--nodes", "3"}, 2, "TARGET is missing"},
-		"scale to no number":      {[]string{"scale", "nvidia-h100"}, 2, "--nodes is missing"},
-		"scale below nothing":     {[]string{"scale", "nvidia-h100", "--nodes", "-1"}, 2, "parse --nodes -1: must not be negative"},
-		"scale two targets":       {[]string{"scale", "nvidia-h100", "rdma-nic", "--nodes", "1"}, 2, "join targets of one node by commas: nvidia-h100,rdma-nic"},
-		"delete nothing":          {[]string{"delete"}, 2, "TARGET is missing"},
-		"delete one and all":      {[]string{"delete", "nvidia-h100", "--all"}, 2, "--all deletes all fleets: give it or nvidia-h100"},
+		"valid":                    {[]string{"validate", "-f", examples + "templates.yaml"}, 0, "2 valid"},
+		"directory":                {[]string{"validate", "-f", examples + "profile"}, 0, "1 valid"},
+		"invalid":                  {[]string{"validate", "-f", examples + "invalid.yaml"}, 1, ""},
+		"nothing":                  {[]string{"validate"}, 2, "give -f FILE"},
+		"no such file":             {[]string{"validate", "-f", "none.yaml"}, 2, "none.yaml"},
+		"URL":                      {[]string{"validate", "-f", "https://example.com/a.yaml"}, 2, "URLs are not supported"},
+		"empty directory":          {[]string{"validate", "-f", "."}, 2, "use -R to read the directories below it"},
+		"nothing of ours":          {[]string{"validate", "-f", examples + "nodes.yaml"}, 2, "nothing here is for kwok-dra"},
+		"unknown flag":             {[]string{"validate", "--file", "a"}, 2, "unknown flag"},
+		"argument":                 {[]string{"validate", "gpus.yaml"}, 2, `unexpected argument "gpus.yaml": use -f gpus.yaml`},
+		"no number":                {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "abc"}, 2, `parse --nodes "abc": must be a whole number`},
+		"part of a profile":        {[]string{"generate", "--profile", "h100"}, 2, "did you mean nvidia-h100?"},
+		"unknown subcommand":       {[]string{"status", "nodes"}, 2, "did you mean status node?"},
+		"unknown command":          {[]string{"valdate"}, 2, "did you mean validate?"},
+		"unknown format":           {[]string{"validate", "-o", "xml"}, 2, "must be table, json, yaml or name"},
+		"render":                   {[]string{"render", "-f", examples + "templates.yaml", "-f", examples + "nodes.yaml"}, 0, ""},
+		"render what is invalid":   {[]string{"render", "-f", examples + "invalid.yaml", "-f", examples + "nodes.yaml"}, 1, "invalid.yaml:10: "},
+		"render no nodes":          {[]string{"render", "-f", examples + "templates.yaml"}, 2, "give --nodes COUNT, Nodes with -f, or --from-cluster"},
+		"render nodes to make":     {[]string{"render", "-f", examples + "templates.yaml", "--nodes", "example-h100=2"}, 0, ""},
+		"render --nodes of files":  {[]string{"render", "-f", examples + "templates.yaml", "--nodes", examples + "nodes.yaml"}, 2, "must be a number of nodes to make, or TEMPLATE=NUMBER; give files of nodes with -f"},
+		"record --nodes of labels": {[]string{"record", "--node", "a", "--nodes", "type=recorded"}, 2, `parse --nodes "type=recorded": it is a number of nodes elsewhere: give the labels as --node-selector`},
+		"render no templates":      {[]string{"render", "--nodes", "1"}, 2, "give -f FILE"},
+		"render for none":          {[]string{"render", "-f", examples + "templates.yaml", "-f", examples + "nodes.yaml", "--manage-nodes-with-label-selector", "a=b"}, 2, "of 3 nodes none is fake"},
+		"render for the old":       {[]string{"render", "-f", examples + "templates.yaml", "-f", examples + "nodes.yaml", "--server-version", "1.30"}, 2, "must be 1.34 to 1.37"},
+		"render an unknown gate":   {[]string{"render", "-f", examples + "templates.yaml", "-f", examples + "nodes.yaml", "--feature-gates", "A=true"}, 2, "must be one that devices depend on"},
+		"diff without a cluster":   {[]string{"diff", "-f", examples + "templates.yaml", "--kubeconfig", "none"}, 2, "find the API server"},
+		"no kubeconfig":            {[]string{"status", "--kubeconfig", examples + "nothing.yaml"}, 2, "nothing.yaml has no cluster: set KUBECONFIG or give --kubeconfig FILE"},
+		"render an empty file":     {[]string{"render", "-f", examples + "nothing.yaml", "-f", examples + "nodes.yaml"}, 2, "there is no ResourcePoolTemplate in " + examples + "nothing.yaml"},
+		"profile as an argument":   {[]string{"generate", "nvidia-h100"}, 0, ""},
+		"fewer than no nodes":      {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "-3"}, 2, "parse --nodes -3: must not be negative"},
+		"no prefix of nodes":       {[]string{"generate", "--profile", "nvidia-h100", "--nodes", "1", "--prefix", "Foo_Bar"}, 2, `parse --prefix "Foo_Bar": must begin the names of nodes`},
+		"driver of a profile":      {[]string{"generate", "--profile", "nvidia-h100", "--driver", "gpu.nvidia.com"}, 2, "give it with --from-cluster or -f, not with a target"},
+		"no such template":         {[]string{"schedule", "-f", examples + "templates.yaml", "--nodes", "h100=2", "-f", examples + "pods.yaml"}, 2, "did you mean example-h100?"},
+		"check no driver":          {[]string{"check-driver"}, 2, "COMMAND is missing: kwok-dractl check-driver [flags] -- COMMAND [ARG...]"},
+		"check what is not there":  {[]string{"check-driver", "--", "./none"}, 2, "find COMMAND"},
+		"check a nameless driver":  {[]string{"check-driver", "--", "true", "{driver}"}, 2, "give --driver NAME"},
+		"check in two clusters":    {[]string{"check-driver", "--control-plane", "bin", "--context", "a", "--", "true"}, 2, "exclude each other: give one of them"},
+		"check without time":       {[]string{"check-driver", "--timeout", "0s", "--", "true"}, 2, "parse --timeout 0s: must be positive"},
+		"check an empty cluster":   {[]string{"check-driver", "--control-plane", examples, "--", "true"}, 2, "give a directory that has etcd and kube-apiserver"},
+		"unknown statement":        {[]string{"check-driver", "--only", "^none$", "--", "true"}, 2, `parse --only "^none$": matches none of registers, publishes`},
+		"a Pod of all namespaces":  {[]string{"why", "p", "-A"}, 2, "-A lists the Pods of all namespaces: give a POD, with its namespace as -n, or -A"},
+		"two Pods":                 {[]string{"why", "p", "q"}, 2, `unexpected argument "q": give one POD`},
+		"no such profile":          {[]string{"generate", "--profile", "nvidia-h10"}, 2, "did you mean nvidia-h100?"},
+		"generate nothing":         {[]string{"generate"}, 2, "give a TARGET, --from-cluster or -f FILE"},
+		"profile and copy":         {[]string{"generate", "--profile", "nvidia-h100", "--from-cluster"}, 2, "--profile and --from-cluster exclude each other: give one of them"},
+		"target and copy":          {[]string{"generate", "nvidia-h100", "--from-cluster"}, 2, "a target (nvidia-h100) excludes --from-cluster and -f"},
+		"a table of nodes":         {[]string{"generate", "nvidia-h100", "-o", "wide"}, 2, "-o wide is for --list-profiles"},
+		"one target of two":        {[]string{"generate", "amd-mi300x,rdma-nix"}, 2, "did you mean rdma-nic?"},
+		"nodes of a copy":          {[]string{"generate", "-f", examples + "nodes.yaml", "--nodes", "3"}, 2, "--nodes is for a TARGET, or a file of templates"},
+		"scale nothing":            {[]string{"scale", "--nodes", "3"}, 2, "TARGET is missing"},
+		"scale to no number":       {[]string{"scale", "nvidia-h100"}, 2, "--nodes is missing"},
+		"scale below nothing":      {[]string{"scale", "nvidia-h100", "--nodes", "-1"}, 2, "parse --nodes -1: must not be negative"},
+		"scale two targets":        {[]string{"scale", "nvidia-h100", "rdma-nic", "--nodes", "1"}, 2, "join targets of one node by commas: nvidia-h100,rdma-nic"},
+		"delete nothing":           {[]string{"delete"}, 2, "TARGET is missing"},
+		"delete one and all":       {[]string{"delete", "nvidia-h100", "--all"}, 2, "--all deletes all fleets: give it or nvidia-h100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +165,7 @@ func TestWrongObjects(t *testing.T) {
 func TestUnselected(t *testing.T) {
 	t.Parallel()
 	nodes := "{apiVersion: v1, kind: Node, metadata: {name: node-0, labels: {example: h10}, annotations: {kwok.x-k8s.io/node: fake}}}"
-	out, told, code := run(t, nodes, "render", "-f", examples+"templates.yaml", "--nodes", "-")
+	out, told, code := run(t, nodes, "render", "-f", examples+"templates.yaml", "-f", "-")
 	require.Zero(t, code)
 	require.Empty(t, out)
 	require.Equal(t, "template example-h100 selects 0 of 1 nodes: example is h10, must be h100 (node node-0)\n"+
@@ -189,7 +192,7 @@ func TestFormats(t *testing.T) {
 		"yaml": "kind: ResourceSlice\n", "json": `"kind": "ResourceSlice"`, "name": "resourceslice.resource.k8s.io/00000-gpu.nvidia.com-h100-0-",
 		"table": "NAME  ", "wide": "COUNTERS\n",
 	} {
-		out, told, code := run(t, "", "render", "-f", examples+"templates.yaml", "--nodes", examples+"nodes.yaml", "-o", format)
+		out, told, code := run(t, "", "render", "-f", examples+"templates.yaml", "-f", examples+"nodes.yaml", "-o", format)
 		require.Zero(t, code, told)
 		require.Contains(t, out, want, format)
 	}
@@ -212,7 +215,7 @@ func TestGenerated(t *testing.T) {
 			require.Zero(t, code, told)
 			file := filepath.Join(t.TempDir(), "generated.yaml")
 			require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
-			names, told, code := run(t, "", "render", "-f", file, "--nodes", file, "-o", "name")
+			names, told, code := run(t, "", "render", "-f", file, "-o", "name")
 			require.Zero(t, code, told)
 			want := 2
 			if strings.Contains(out, "driverPod:") {

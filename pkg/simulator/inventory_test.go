@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
@@ -187,13 +186,9 @@ func rendered(t *testing.T, path string, count int) *World {
 	all := documents.Split(path, append(text, exampleDriver...))
 	objects, err := documents.Objects(all)
 	require.NoError(t, err)
-	var templates []*v1alpha1.ResourcePoolTemplate
 	var drivers fleet.DriverPods
 	for _, object := range objects {
 		require.NoError(t, drivers.Add(object))
-		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
-			templates = appendAs(t, templates, object)
-		}
 	}
 	var decoded []*config.Documents
 	for _, document := range all[:len(all)-1] { // the last one is the DaemonSet
@@ -203,7 +198,7 @@ func rendered(t *testing.T, path string, count int) *World {
 	}
 	set, err := config.NewSet(decoded...)
 	require.NoError(t, err)
-	nodes, err := (&fleet.Counts{"": count}).Nodes(templates)
+	nodes, err := (&fleet.Counts{"": count}).Nodes(set.Templates)
 	require.NoError(t, err)
 	var server fleet.Server
 	server.AddTo(&cobra.Command{})

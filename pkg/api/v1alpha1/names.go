@@ -22,8 +22,8 @@ const (
 	// Nodes is the target; DeviceClasses and templates, which targets share, have an empty one.
 	ScaleLabel = GroupName + "/scale"
 
-	// ScaleUsesAnnotation is an annotation of Nodes with the label `scale`. It names the
-	// templates and DeviceClasses that the Node uses, which are kept while it is there.
+	// ScaleUsesAnnotation is an annotation of Nodes and templates with the label `scale`. It
+	// names the templates and DeviceClasses that these use, which are kept while they are there.
 	ScaleUsesAnnotation = GroupName + "/scale-uses"
 
 	// DeviceTaintsAnnotation is an annotation of Nodes. It taints devices:

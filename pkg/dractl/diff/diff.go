@@ -65,7 +65,7 @@ something would, or if a mistake keeps a pool from being updated.`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
-	c.templates.AddTo(made)
+	c.templates.AddTo(made, "")
 	fleet.AddManaged(made, &c.managed)
 	made.Flags().StringVar(&c.installation, "installation", "",
 		"name of the installation of kwok-dra, as its log and the annotation "+v1alpha1.InstallationAnnotation+" have it; pools and slices of others are left alone; default: the one that has made the slices of these nodes, or whose name says that it selects them")

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -23,6 +23,11 @@ import (
 // Counts are how many nodes to make for templates, by their names; under "" for
 // those that are not named.
 type Counts map[string]int
+
+// AddTo adds the flag.
+func (c *Counts) AddTo(command *cobra.Command) {
+	command.Flags().Var(c, "nodes", "number of nodes to make for each template, or TEMPLATE=NUMBER,...")
+}
 
 // Set implements pflag.Value: "4", or "h100=4,l4=2".
 func (c *Counts) Set(text string) error {
@@ -36,7 +41,7 @@ func (c *Counts) Set(text string) error {
 		}
 		count, err := strconv.Atoi(number)
 		if err != nil || count < 0 || named && name == "" {
-			return fmt.Errorf("%q: must be a number of nodes, or TEMPLATE=NUMBER", part)
+			return fmt.Errorf("%q: must be a number of nodes to make, or TEMPLATE=NUMBER; give files of nodes with -f", part)
 		}
 		(*c)[name] = count
 	}
@@ -56,7 +61,7 @@ func (c *Counts) String() string {
 func (c *Counts) Type() string { return "counts" }
 
 // Nodes makes nodes that templates select, as many as are asked for.
-func (c *Counts) Nodes(templates []*v1alpha1.ResourcePoolTemplate) ([]*corev1.Node, error) {
+func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 	var nodes []*corev1.Node
 	known := map[string]bool{"": true}
 	for _, template := range templates {
@@ -82,7 +87,7 @@ func (c *Counts) Nodes(templates []*v1alpha1.ResourcePoolTemplate) ([]*corev1.No
 }
 
 // hint is what may be meant by the name of a template that does not exist.
-func hint(name string, templates []*v1alpha1.ResourcePoolTemplate) string {
+func hint(name string, templates []*devices.Template) string {
 	var names []string
 	for _, template := range templates {
 		names = append(names, template.Name)
@@ -95,7 +100,7 @@ func hint(name string, templates []*v1alpha1.ResourcePoolTemplate) string {
 
 // nodeFor makes a node that the template selects, with the labels of all terms of
 // its selector, so that Pods find it by each of them.
-func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, error) {
+func nodeFor(template *devices.Template, index int) (*corev1.Node, error) {
 	name := template.Name + "-" + strconv.Itoa(index)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -105,17 +110,13 @@ func nodeFor(template *v1alpha1.ResourcePoolTemplate, index int) (*corev1.Node, 
 		},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
-	if template.Spec.NodeSelector == nil {
+	if template.NodeSelector == nil {
 		return node, nil
 	}
-	for i := range template.Spec.NodeSelector.NodeSelectorTerms {
-		label(node, &template.Spec.NodeSelector.NodeSelectorTerms[i])
+	for i := range template.NodeSelector.NodeSelectorTerms {
+		label(node, &template.NodeSelector.NodeSelectorTerms[i])
 	}
-	selector, err := nodeaffinity.NewNodeSelector(template.Spec.NodeSelector)
-	if err != nil {
-		return nil, fmt.Errorf("template %s: nodeSelector: %w", template.Name, err)
-	}
-	if !selector.Match(node) {
+	if !template.Selects(node) {
 		return nil, fmt.Errorf("template %s: nodeSelector: no node can be made for it: give Nodes with -f", template.Name)
 	}
 	return node, nil

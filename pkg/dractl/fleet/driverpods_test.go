@@ -12,7 +12,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
-	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
 const chart = `---
@@ -61,9 +60,7 @@ metadata: {name: b, annotations: {kwok.x-k8s.io/node: fake}}
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var managed lifecycle.ManagedNodes
-			require.NoError(t, managed.Complete())
-			read, pods, err := FromFiles(&documents.Files{Paths: []string{documents.Stdin}}, cli.Streams{In: strings.NewReader(nodes + test.file)}, &managed)
+			read, pods, err := FromDocuments(documents.Split("nodes.yaml", []byte(nodes+test.file)))
 			require.NoError(t, err)
 			set := configtest.SetOf(t, chart)
 			var on []string

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/check"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
@@ -30,24 +28,18 @@ func AddManaged(command *cobra.Command, managed *lifecycle.ManagedNodes) {
 	flags.StringVar(&managed.Single, "manage-single-node", "", "the node of this name is fake")
 }
 
-// FromFiles reads the fake nodes in files, and the Pods that may be of drivers. A node
+// FromDocuments reads the nodes in documents, and the Pods that may be of drivers. A node
 // without a uid gets one made from its name.
-func FromFiles(files *documents.Files, streams cli.Streams, managed *lifecycle.ManagedNodes) ([]*corev1.Node, DriverPods, error) {
-	all, err := files.Read(streams)
-	if err != nil {
-		return nil, nil, err
-	}
+func FromDocuments(all []documents.Document) ([]*corev1.Node, DriverPods, error) {
 	objects, err := documents.Objects(all)
 	if err != nil {
 		return nil, nil, err
 	}
 	var nodes []*corev1.Node
 	var pods DriverPods
-	others := map[string]int{}
 	once := documents.Once{}
 	for _, object := range objects {
 		if object.GetKind() != "Node" {
-			others[object.GetKind()]++
 			if err := pods.Add(object); err != nil {
 				return nil, nil, err
 			}
@@ -59,11 +51,7 @@ func FromFiles(files *documents.Files, streams cli.Streams, managed *lifecycle.M
 		}
 		nodes = append(nodes, node)
 	}
-	if len(nodes) == 0 {
-		return nil, nil, noNodes(files.Paths, others)
-	}
-	nodes, err = Fake(nodes, managed)
-	return nodes, pods, err
+	return nodes, pods, nil
 }
 
 func nodeOf(object documents.Object) (*corev1.Node, error) {
@@ -75,16 +63,6 @@ func nodeOf(object documents.Object) (*corev1.Node, error) {
 		node.UID = UID(node.Name)
 	}
 	return node, nil
-}
-
-// noNodes is the error for files without nodes.
-func noNodes(paths []string, others map[string]int) error {
-	only := ""
-	if len(others) > 0 {
-		only = ", only " + check.Counted(others)
-	}
-	return fmt.Errorf("read nodes from %s: there is no Node in it%s: give a file of Nodes; generate --profile NAME --nodes N makes some",
-		strings.Join(paths, ", "), only)
 }
 
 // TellUnselected says which templates select no node, and by what they miss.

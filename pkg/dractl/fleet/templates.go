@@ -28,20 +28,25 @@ type Templates struct {
 	ConfigMap string
 }
 
-// AddTo adds the flags.
-func (t *Templates) AddTo(command *cobra.Command) {
-	t.Files.AddTo(command, "templates and configuration")
+// AddTo adds the flags. Files have templates and configuration, and what else the command reads.
+func (t *Templates) AddTo(command *cobra.Command, besides string) {
+	t.Files.AddTo(command, "templates and configuration"+besides)
 	command.Flags().StringVar(&t.ConfigMap, "config-map", "", "ConfigMap in the cluster that carries templates and configuration, as NAMESPACE/NAME")
 }
 
 // Set reads the configuration, and prints its mistakes.
 func (t *Templates) Set(ctx context.Context, streams cli.Streams, client kubernetes.Interface) (*config.Set, error) {
-	if len(t.Files.Paths) == 0 && t.ConfigMap == "" {
-		return nil, errors.New("there are no templates: give -f FILE or --config-map NAMESPACE/NAME")
-	}
 	all, err := t.Files.Read(streams)
 	if err != nil {
 		return nil, err
+	}
+	return t.SetOf(ctx, streams, client, all)
+}
+
+// SetOf is the configuration of documents, which are those of the files, and of the ConfigMap.
+func (t *Templates) SetOf(ctx context.Context, streams cli.Streams, client kubernetes.Interface, all []documents.Document) (*config.Set, error) {
+	if len(t.Files.Paths) == 0 && t.ConfigMap == "" {
+		return nil, errors.New("there are no templates: give -f FILE or --config-map NAMESPACE/NAME")
 	}
 	if t.ConfigMap != "" {
 		carried, err := t.readConfigMap(ctx, client)

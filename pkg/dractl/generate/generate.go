@@ -83,12 +83,13 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
   # Copy real nodes into a test
   kwok-dractl generate --from-cluster > fleet.yaml
   kubectl get nodes,resourceslices -o yaml | kwok-dractl generate -f - --driver gpu.nvidia.com`,
-		Args: cobra.ArbitraryArgs,
-		RunE: c.run,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: target.Complete,
+		RunE:              c.run,
 	}
 	flags := made.Flags()
 	flags.StringSliceVar(&c.profiles, "profile", nil, "name of a profile of the catalogue, as a TARGET; of several, each node has all")
-	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the profiles and nothing else; with -o name their names alone")
+	flags.BoolVar(&c.listProfiles, "list-profiles", false, "print the profiles and nothing else; -o wide is for the drivers on a narrow terminal")
 	flags.IntVar(&c.nodes, "nodes", 0, "number of nodes; 0: only the templates and the DeviceClasses")
 	flags.IntVar(&c.first, "first", 0, "number of the first node")
 	flags.StringVar(&c.prefix, "prefix", "", "nodes are named PREFIX-0, PREFIX-1, and so on; default: the name of the target")
@@ -96,21 +97,19 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
 	flags.BoolVar(&c.fromCluster, "from-cluster", false, "copy the nodes and slices of the cluster")
 	c.files.AddTo(made, "Nodes and ResourceSlices to copy, or templates to make nodes for")
 	flags.StringSliceVar(&c.drivers, "driver", nil, "copy the slices of these drivers only")
-	c.output.AddTo(made, output.YAML, output.JSON, output.Name)
+	c.output.AddTo(made, output.YAML, output.JSON, output.Name, output.Table, output.Wide)
 	cli.Exclusive(made, "profile", "list-profiles", "from-cluster", "filename")
-	_ = made.RegisterFlagCompletionFunc("profile", completeProfiles) // it fails only for a flag that does not exist
+	_ = made.RegisterFlagCompletionFunc("profile", target.Complete) // it fails only for a flag that does not exist
 	return made
-}
-
-func completeProfiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	names, _ := target.ProfileNames()
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (c *command) run(command *cobra.Command, arguments []string) error {
 	ctx, targets := command.Context(), slices.Concat(c.profiles, arguments)
 	if c.listProfiles {
-		return c.printProfiles()
+		return c.printProfiles(command.Flags().Changed("output"))
+	}
+	if slices.Contains([]output.Format{output.Table, output.Wide}, c.output.Format) {
+		return fmt.Errorf("-o %s is for --list-profiles: nodes and templates are printed as yaml, json or name", c.output.Format)
 	}
 	if len(targets) > 0 {
 		if c.fromCluster || len(c.files.Paths) > 0 {

@@ -15,42 +15,63 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// printProfiles prints the catalogue: the devices that a node has.
-func (c *command) printProfiles() error {
+// profile describes the devices that a node of a profile has.
+type profile struct {
+	Name    string `json:"name"`
+	Product string `json:"product,omitempty"`
+	Number  int    `json:"number,omitempty"`
+	Memory  string `json:"memory,omitempty"`
+	Driver  string `json:"driver,omitempty"`
+}
+
+// printProfiles prints the catalogue, as a table unless the user has chosen a format.
+func (c *command) printProfiles(isChosen bool) error {
+	format := c.output.Format
+	if !isChosen {
+		format = output.Table
+	}
 	names, err := target.ProfileNames()
 	if err != nil {
 		return err
 	}
-	if c.output.Format == output.Name {
+	if format == output.Name {
 		_, err := fmt.Fprintln(c.streams.Out, strings.Join(names, "\n"))
 		return err
 	}
-	table := output.Rows{Columns: []output.Column{{Name: "profile"}, {Name: "product"}, {Name: "number"}, {Name: "memory"}, {Name: "driver"}}}
-	for _, name := range names {
+	all := make([]profile, len(names))
+	for i, name := range names {
 		of, err := target.Read(c.streams, []string{name}, &target.Known{})
 		if err != nil {
 			return err
 		}
-		table.Add(describeProfile(of)...)
+		all[i] = describeProfile(of)
 	}
-	return table.Print(c.streams.Out, c.output.Format)
+	if format == output.JSON || format == output.YAML {
+		return output.Value(c.streams.Out, format, all)
+	}
+	table := output.Rows{Columns: []output.Column{{Name: "profile"}, {Name: "product"}, {Name: "number"}, {Name: "memory", Spare: 1}, {Name: "driver", Spare: 2}}}
+	for i := range all {
+		p := &all[i]
+		number, driver := strconv.Itoa(p.Number), p.Driver
+		if driver == "" {
+			number, driver = output.None, "of its chart"
+		}
+		table.Add(p.Name, cmp.Or(p.Product, output.None), number, cmp.Or(p.Memory, output.None), driver)
+	}
+	return table.Print(c.streams.Out, format)
 }
 
-// describeProfile describes the pool of a profile with memory, or else the first one.
-func describeProfile(of *target.Target) []string {
-	if len(of.Pools) == 0 {
-		return []string{of.Name, output.None, output.None, output.None, "of its chart"}
-	}
-	var chosen *devices.Pool
-	var product, memory string
-	var number int
+// describeProfile describes the pool of a profile with memory, or else the first one. There is
+// none where a driver's chart says how many devices there are.
+func describeProfile(of *target.Target) profile {
+	chosen := profile{Name: of.Name}
 	for i := range of.Pools {
-		name, count, size := mainDevices(&of.Pools[i])
-		if chosen == nil || memory == "" && size != "" {
-			chosen, product, number, memory = &of.Pools[i], name, count, size
+		product, number, memory := mainDevices(&of.Pools[i])
+		if chosen.Driver == "" || chosen.Memory == "" && memory != "" {
+			chosen = profile{of.Name, product, number, gibibytes(memory), of.Pools[i].Driver}
 		}
 	}
-	return []string{of.Name, cmp.Or(product, output.None), strconv.Itoa(number), gibibytes(memory), chosen.Driver}
+	return chosen
 }
 
 // mainDevices describes the first device of a pool that has a product, and counts those that
@@ -72,7 +93,7 @@ func mainDevices(pool *devices.Pool) (product string, number int, memory string)
 func gibibytes(memory string) string {
 	size, err := resource.ParseQuantity(memory)
 	if err != nil {
-		return output.None
+		return ""
 	}
 	return fmt.Sprintf("%.0fGi", math.Round(size.AsApproximateFloat64()/(1<<30)))
 }

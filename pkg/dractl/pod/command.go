@@ -60,7 +60,7 @@ what is in the image, are not.`,
 
 		RunE: func(made *cobra.Command, arguments []string) error { return c.run(made.Context(), arguments[0]) },
 	}
-	c.templates.AddTo(made)
+	c.templates.AddTo(made, "")
 	fleet.AddManaged(made, &c.managed)
 	made.Flags().StringVar(&c.pluginsDir, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, for what real drivers have returned to the kubelet")
 	made.Flags().StringVar(&c.cdiFolder, "cdi", "", "folder of CDI specs of real drivers; default: cdi, or run/cdi, in the folder of the node in --plugins-dir")

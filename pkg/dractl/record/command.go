@@ -19,7 +19,7 @@ import (
 type command struct {
 	streams                           cli.Streams
 	reach                             *cluster.Flags
-	node, driver, nodes               string
+	node, driver, nodeSelector        string
 	pluginsDir, cdiFolder, metricsURL string
 }
 
@@ -46,17 +46,21 @@ printed as a comment, and on standard error.`,
   kwok-dractl record --node h100-0 > recorded.yaml
 
   # With what they return to the kubelet of the fake node, and how long they take
-  kwok-dractl record --node h100-0 --plugins-dir /var/lib/kwok-dra --metrics http://127.0.0.1:10246/metrics --nodes type=recorded`,
+  kwok-dractl record --node h100-0 --plugins-dir /var/lib/kwok-dra --metrics http://127.0.0.1:10246/metrics --node-selector type=recorded`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
 	flags := made.Flags()
 	flags.StringVar(&c.node, "node", "", "node with the real drivers")
 	flags.StringVar(&c.driver, "driver", "", "record this driver only")
-	flags.StringVar(&c.nodes, "nodes", "", "label selector of the nodes that the templates are for; default: the label copy.dra.kwok.x-k8s.io/DRIVER=0")
+	flags.StringVar(&c.nodeSelector, "node-selector", "", "label selector of the nodes that the templates are for; default: the label copy.dra.kwok.x-k8s.io/DRIVER=0")
 	flags.StringVar(&c.pluginsDir, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, for what drivers have returned to the kubelet")
 	flags.StringVar(&c.cdiFolder, "cdi", "", "folder of CDI specs, to print what the CDI devices do to a container; needs --plugins-dir")
 	flags.StringVar(&c.metricsURL, "metrics", "", "URL of kwok-dra's /metrics, for how long the drivers take")
+	flags.Func("nodes", "", func(string) error {
+		return errors.New("it is a number of nodes elsewhere: give the labels as --node-selector")
+	})
+	_ = flags.MarkHidden("nodes")
 	// It fails only for a flag that does not exist.
 	_ = made.RegisterFlagCompletionFunc("node", reach.CompleteNodes)
 	return made
@@ -107,12 +111,12 @@ func (c *command) selector() (*corev1.NodeSelector, error) {
 	if c.cdiFolder != "" && c.pluginsDir == "" {
 		return nil, errors.New("--cdi is for what is in --plugins-dir: give it as well")
 	}
-	if c.nodes == "" {
+	if c.nodeSelector == "" {
 		return nil, nil
 	}
-	parsed, err := metav1.ParseToLabelSelector(c.nodes)
+	parsed, err := metav1.ParseToLabelSelector(c.nodeSelector)
 	if err != nil {
-		return nil, fmt.Errorf("parse --nodes %q: %w: use =, !=, in, notin, or a label alone", c.nodes, err)
+		return nil, fmt.Errorf("parse --node-selector %q: %w: use =, !=, in, notin, or a label alone", c.nodeSelector, err)
 	}
 	term := corev1.NodeSelectorTerm{}
 	for _, key := range slices.Sorted(maps.Keys(parsed.MatchLabels)) {

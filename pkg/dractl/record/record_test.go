@@ -147,7 +147,7 @@ func TestRecord(t *testing.T) {
 	defer server.Close()
 	took, err := readLatencies(t.Context(), server.URL)
 	require.NoError(t, err)
-	nodes, err := (&command{node: "real", nodes: "type=recorded,spare"}).selector()
+	nodes, err := (&command{node: "real", nodeSelector: "type=recorded,spare"}).selector()
 	require.NoError(t, err)
 	text, notes, err := record(t.Context(), w, nodes, took)
 	require.NoError(t, err)
@@ -231,10 +231,10 @@ func TestCDIDevices(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	for want, arguments := range map[string][]string{
-		"--node is missing: give the node with the real drivers":                                               nil,
-		"--cdi is for what is in --plugins-dir: give it as well":                                               {"--node", "real", "--cdi", "/var/run/cdi"},
-		`parse --nodes "a>1": "gt" isn't supported in label selectors: use =, !=, in, notin, or a label alone`: {"--node", "real", "--nodes", "a>1"},
-		`unexpected argument "real": record takes none`:                                                        {"real"},
+		"--node is missing: give the node with the real drivers":                                                       nil,
+		"--cdi is for what is in --plugins-dir: give it as well":                                                       {"--node", "real", "--cdi", "/var/run/cdi"},
+		`parse --node-selector "a>1": "gt" isn't supported in label selectors: use =, !=, in, notin, or a label alone`: {"--node", "real", "--node-selector", "a>1"},
+		`unexpected argument "real": record takes none`:                                                                {"real"},
 	} {
 		command := New(cli.Streams{}, &cluster.Flags{})
 		command.SilenceErrors, command.SilenceUsage = true, true

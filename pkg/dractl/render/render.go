@@ -24,7 +24,7 @@ type command struct {
 	streams     cli.Streams
 	reach       *cluster.Flags
 	templates   fleet.Templates
-	nodes       documents.Files
+	nodes       fleet.Counts
 	fromCluster bool
 	managed     lifecycle.ManagedNodes
 	server      fleet.Server
@@ -35,15 +35,16 @@ type command struct {
 func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
-		Use:   "render -f TEMPLATES (--nodes FILE | --from-cluster)",
+		Use:   "render -f FILE... [--nodes COUNT | --from-cluster]",
 		Short: "Print the ResourceSlices that kwok-dra would publish.",
 		Long: `Print the ResourceSlices that kwok-dra would publish, at generation 1 of their
 pools. The code of kwok-dra itself makes them. Nothing is written to the cluster.
 
-Nodes from files get their slices even if publishWhen does not match. Nodes of the
-cluster get them only if it does. A node without a uid gets one that is derived
-from its name. In a cluster the node has another uid, so slices have other names
-there, and devices have other UUIDs.
+The nodes are those of --nodes COUNT, which makes that many for each template, and
+those in the files, or with --from-cluster those of the cluster. Nodes of the cluster
+get their slices only if publishWhen matches, all others even if it does not. A node
+without a uid gets one that is derived from its name. In a cluster the node has
+another uid, so slices have other names there, and devices have other UUIDs.
 
 A template with driverPod gets slices on the nodes that have such a Pod: in files,
 each Pod beside the nodes counts as Ready, and a DaemonSet, or a Pod without
@@ -52,23 +53,26 @@ nodeName, stands for one on each node that it may run on.
 Fields that the release of Kubernetes drops by default are left out; standard
 error lists them. With --from-cluster, dry runs find out what the API server drops.
 Templates that select no node are listed on standard error too.`,
-		Example: `  # For nodes in a file
-  kwok-dractl render -f templates.yaml --nodes nodes.yaml
+		Example: `  # For one node of each kind
+  kwok-dractl render -f templates.yaml --nodes 1
+
+  # For nodes in a file
+  kwok-dractl render -f templates.yaml -f nodes.yaml
 
   # As Kubernetes 1.35 keeps them, and with a feature gate turned on
-  kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35
-  kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.35 --feature-gates DRAPartitionableDevices=true
+  kwok-dractl render -f templates.yaml -f nodes.yaml --server-version 1.35
+  kwok-dractl render -f templates.yaml -f nodes.yaml --server-version 1.35 --feature-gates DRAPartitionableDevices=true
 
   # With the DaemonSets of the cluster, for templates with driverPod
-  kubectl get daemonsets --all-namespaces -o yaml | kwok-dractl render -f templates.yaml --nodes nodes.yaml --nodes -
+  kubectl get daemonsets --all-namespaces -o yaml | kwok-dractl render -f templates.yaml -f nodes.yaml -f -
 
   # For the fake nodes of the cluster, one line for each slice
   kwok-dractl render -f templates.yaml --from-cluster -o wide`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
 	}
-	c.templates.AddTo(made)
-	made.Flags().StringArrayVar(&c.nodes.Paths, "nodes", nil, "nodes, and Pods and DaemonSets of drivers: a file, a directory, or - for standard input; may be given several times")
+	c.templates.AddTo(made, ", nodes, and Pods and DaemonSets of drivers")
+	c.nodes.AddTo(made)
 	made.Flags().BoolVar(&c.fromCluster, "from-cluster", false, "use the nodes of the cluster")
 	cli.Exclusive(made, "nodes", "from-cluster")
 	c.server.AddTo(made)
@@ -81,9 +85,6 @@ func (c *command) run(ctx context.Context) error {
 	if err := c.managed.Complete(); err != nil {
 		return err
 	}
-	if len(c.nodes.Paths) == 0 && !c.fromCluster {
-		return errors.New("there are no nodes: give --nodes FILE or --from-cluster")
-	}
 	var client kubernetes.Interface
 	if c.fromCluster {
 		var err error
@@ -91,11 +92,15 @@ func (c *command) run(ctx context.Context) error {
 			return err
 		}
 	}
-	set, err := c.templates.Set(ctx, c.streams, client)
+	all, err := c.templates.Files.Read(c.streams)
 	if err != nil {
 		return err
 	}
-	previewed, err := c.preview(ctx, client, set)
+	set, err := c.templates.SetOf(ctx, c.streams, client, all)
+	if err != nil {
+		return err
+	}
+	previewed, err := c.preview(ctx, client, set, all)
 	if err != nil {
 		return err
 	}
@@ -111,8 +116,8 @@ func (c *command) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set) (*preview.Preview, error) {
-	state, err := c.read(ctx, client, set)
+func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set, all []documents.Document) (*preview.Preview, error) {
+	state, err := c.read(ctx, client, set, all)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +127,21 @@ func (c *command) preview(ctx context.Context, client kubernetes.Interface, set 
 	return c.server.Preview(ctx, c.streams, client, *state)
 }
 
-// read reads the nodes, and the driver Pods there, from the cluster or from files.
-func (c *command) read(ctx context.Context, client kubernetes.Interface, set *config.Set) (*preview.Cluster, error) {
+// read reads the nodes, and the driver Pods there, from the cluster or from documents.
+func (c *command) read(ctx context.Context, client kubernetes.Interface, set *config.Set, all []documents.Document) (*preview.Cluster, error) {
 	if !c.fromCluster {
-		nodes, pods, err := fleet.FromFiles(&c.nodes, c.streams, &c.managed)
-		return &preview.Cluster{Config: set.Published(), Nodes: nodes, Pods: pods.On}, err
+		nodes, pods, err := fleet.FromDocuments(all)
+		if err == nil {
+			nodes, err = fleet.Fake(nodes, &c.managed)
+		}
+		if err != nil {
+			return nil, err
+		}
+		made, err := c.nodes.Nodes(set.Templates)
+		if err == nil && len(nodes)+len(made) == 0 {
+			err = errors.New("there are no nodes: give --nodes COUNT, Nodes with -f, or --from-cluster")
+		}
+		return &preview.Cluster{Config: set.Published(), Nodes: append(nodes, made...), Pods: pods.On}, err
 	}
 	nodes, err := fleet.FromCluster(ctx, client, &c.managed)
 	if err != nil {

@@ -2,8 +2,10 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
 )
 
@@ -28,16 +31,26 @@ type applier struct {
 	*world
 
 	streams cli.Streams
+	// terminal is nil where standard error is none.
+	terminal *screen.Screen
+	// typed is the target as the user has typed it.
+	typed   string
 	plan    *target.Plan
 	seen    *target.Observed
 	timeout time.Duration
+	// made counts the nodes that are made now.
+	made atomic.Int64
 }
 
 // reach makes or removes nodes until there are so many.
 func (a *applier) reach(ctx context.Context, of *target.Target, want int) error {
 	for _, object := range a.plan.Make {
-		_, err := a.objects.Resource(resourceOf(object)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-		if err != nil {
+		_, err := a.objects.Resource(resourceOf(object)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})
+		switch {
+		case apierrors.IsConflict(err):
+			return fmt.Errorf("%s %s was changed by others, and stays as it is (%w): to undo their changes, "+
+				"kwok-dractl generate %s --nodes 0 | kubectl apply --server-side --force-conflicts -f -", object.GetKind(), object.GetName(), err, a.typed)
+		case err != nil:
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -49,31 +62,37 @@ func (a *applier) reach(ctx context.Context, of *target.Target, want int) error 
 		drivers[of.Pools[i].Driver] = true
 	}
 	pools := want * len(of.Pools)
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	watched, err := startWatch(watching, a.client, of.Name)
-	if err != nil {
-		return err
+	// Without a wait, nothing needs a watch, which costs as much as a third of the writing.
+	count := func() counts { return counts{nodes: len(a.plan.Have) + int(a.made.Load())} }
+	line := func() string { return fmt.Sprintf("%d of %d nodes made", count().nodes, want) }
+	share := func() float64 { return float64(count().nodes) / float64(want) }
+	if a.timeout > 0 {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		watched, err := startWatch(watching, a.client, of.Name)
+		if err != nil {
+			return err
+		}
+		count = func() counts { return watched.count(drivers) }
+		line = func() string { return progressLine(count(), want, pools) }
+		share = func() float64 {
+			c := count()
+			return float64(c.nodes+c.ready+c.pools) / float64(2*want+pools)
+		}
 	}
-	p := startProgress(a.streams, func() string {
-		c := watched.count(drivers)
-		return progressLine(c, want, pools)
-	}, func() float64 {
-		c := watched.count(drivers)
-		return float64(c.nodes+c.ready+c.pools) / float64(2*want+pools)
-	})
-	err = a.makeNodes(ctx)
+	p := a.startProgress(line, share)
+	err := a.makeNodes(ctx)
 	if err == nil && a.timeout > 0 {
-		err = a.await(ctx, func() counts { return watched.count(drivers) }, want, pools)
+		err = a.await(ctx, count, want, pools)
 	}
 	p.stop()
 	if ctx.Err() != nil {
-		return fmt.Errorf("stopped: %d of %d nodes are made: the same command goes on from there", watched.count(drivers).nodes, want)
+		return fmt.Errorf("stopped: %d of %d nodes are made: the same command goes on from there", len(a.plan.Have)+int(a.made.Load()), want)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.streams.Out, "%s: %s\n", of.Name, progressLine(watched.count(drivers), want, pools))
+	_, err = fmt.Fprintf(a.streams.Out, "%s: %s\n", of.Name, line())
 	return err
 }
 
@@ -87,6 +106,7 @@ func (a *applier) makeNodes(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("make node %s: %w", node.Name, err)
 		}
+		a.made.Add(1)
 		return nil
 	})
 }
@@ -129,7 +149,11 @@ func (a *applier) remove(ctx context.Context, name string) error {
 		return err
 	}
 	for _, object := range a.plan.Remove {
-		if err := a.removeObject(ctx, object); err != nil {
+		err := a.removeObject(ctx, object)
+		if ctx.Err() != nil {
+			return errors.New("stopped: all nodes are deleted: the same command goes on from there")
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -176,26 +200,15 @@ func (a *applier) removeNodes(ctx context.Context) error {
 	if pods > 0 {
 		a.streams.Tell("%d of the %d nodes to delete have Pods: Kubernetes deletes these %d Pods within about a minute\n", with, len(nodes), pods)
 	}
-	var mutex sync.Mutex
-	done := 0
-	line := func() string {
-		mutex.Lock()
-		defer mutex.Unlock()
-		return fmt.Sprintf("%d of %d nodes deleted", done, len(nodes))
-	}
-	p := startProgress(a.streams, line, func() float64 {
-		mutex.Lock()
-		defer mutex.Unlock()
-		return float64(done) / float64(len(nodes))
-	})
+	var done atomic.Int64
+	line := func() string { return fmt.Sprintf("%d of %d nodes deleted", done.Load(), len(nodes)) }
+	p := a.startProgress(line, func() float64 { return float64(done.Load()) / float64(len(nodes)) })
 	err := inParallel(ctx, len(nodes), func(i int) error {
 		err := a.client.CoreV1().Nodes().Delete(ctx, nodes[i].Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &nodes[i].UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete node %s: %w", nodes[i].Name, err)
 		}
-		mutex.Lock()
-		defer mutex.Unlock()
-		done++
+		done.Add(1)
 		return nil
 	})
 	p.stop()

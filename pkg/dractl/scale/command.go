@@ -2,6 +2,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/target"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
@@ -45,12 +47,14 @@ same command goes on where it was.
 
 All that it makes has the label dra.kwok.x-k8s.io/scale. Nothing else is changed or
 deleted: numbers of nodes that others have made are left out, and templates and
-DeviceClasses of others are used as they are.
+DeviceClasses of others are used as they are. If a template of others differs from the
+one of the same name that the target has, or if others have changed what scale has
+made, it says so and makes no nodes.
 
 Fewer nodes are deleted: first those without Pods, of these the highest numbers.
 Kubernetes deletes the Pods of deleted nodes within about a minute, and their
 controllers make new ones. With --nodes 0 the templates and DeviceClasses go as well,
-if no ResourceClaim, no ResourceClaimTemplate and no other fleet uses them.`,
+if no claim, claim template, Pod, other fleet or other template uses them.`,
 		Example: `  # A hundred nodes with eight H100 each
   kwok-dractl scale nvidia-h100 --nodes 100
 
@@ -63,7 +67,7 @@ if no ResourceClaim, no ResourceClaimTemplate and no other fleet uses them.`,
   # All of it removed
   kwok-dractl scale nvidia-h100 --nodes 0`,
 		Args:              oneTarget,
-		ValidArgsFunction: completeProfiles,
+		ValidArgsFunction: target.Complete,
 		RunE:              func(command *cobra.Command, arguments []string) error { return c.scale(command, arguments[0]) },
 	}
 	made.Flags().IntVar(&c.nodes, "nodes", 0, "number of nodes; 0 removes all that was made for the target")
@@ -78,8 +82,8 @@ func NewDelete(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Use:   "delete (TARGET | --all)",
 		Short: "Delete a fleet that scale or generate made.",
 		Long: `Delete the fake nodes that kwok-dractl scale or generate made for a target, then its
-templates and DeviceClasses, if no ResourceClaim, no ResourceClaimTemplate and no
-other fleet uses them. What others made is left alone.
+templates and DeviceClasses, if no claim, claim template, Pod, other fleet or other
+template uses them. What others made is left alone.
 
 Kubernetes deletes the Pods of deleted nodes within about a minute.`,
 		Example: `  # One fleet
@@ -96,7 +100,7 @@ Kubernetes deletes the Pods of deleted nodes within about a minute.`,
 			}
 			return oneTarget(command, arguments)
 		},
-		ValidArgsFunction: completeProfiles,
+		ValidArgsFunction: target.Complete,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.delete(command.Context(), strings.Join(arguments, ""))
 		},
@@ -110,14 +114,6 @@ func oneTarget(command *cobra.Command, arguments []string) error {
 		return fmt.Errorf("unexpected argument %q: join targets of one node by commas: %s", arguments[1], strings.Join(arguments, ","))
 	}
 	return cli.OneArgument("TARGET")(command, arguments)
-}
-
-func completeProfiles(_ *cobra.Command, arguments []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(arguments) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names, _ := target.ProfileNames()
-	return names, cobra.ShellCompDirectiveDefault // a file is a target, too
 }
 
 func (c *command) scale(command *cobra.Command, name string) error {
@@ -146,16 +142,22 @@ func (c *command) scale(command *cobra.Command, name string) error {
 		return err
 	}
 	plan := target.New(of, c.nodes, seen)
+	if c.nodes == 0 {
+		plan = target.Delete(of, seen)
+	}
 	if err := w.checkCarrier(plan, name); err != nil {
 		return err
 	}
 	if len(plan.Foreign) > 0 {
 		c.streams.Tell("left alone: nodes of others with names of this fleet: %s\n", firstFew(plan.Foreign))
 	}
-	if len(plan.Unowned) > 0 {
-		c.streams.Tell("used as they are in the cluster: templates %s\n", firstFew(plan.Unowned))
+	if plan.Different != "" {
+		return fmt.Errorf("ResourcePoolTemplate %s in the cluster is of others, and differs from that of %s: rename or delete one of them", plan.Different, name)
 	}
-	a := &applier{world: w, streams: c.streams, plan: plan, seen: seen, timeout: c.timeout}
+	if len(plan.Unowned) > 0 {
+		c.streams.Tell("used as they are in the cluster: %s\n", firstFew(plan.Unowned))
+	}
+	a := &applier{world: w, streams: c.streams, terminal: screen.Of(c.streams.ErrOut), typed: name, plan: plan, seen: seen, timeout: c.timeout}
 	if c.nodes == 0 {
 		return a.remove(ctx, of.Name)
 	}
@@ -188,20 +190,15 @@ func (c *command) delete(ctx context.Context, name string) error {
 	if err := w.observeUsers(ctx, seen); err != nil {
 		return err
 	}
-	a := &applier{world: w, streams: c.streams, seen: seen}
-	switch {
-	case c.all:
-		a.plan, name = target.Delete("", seen), "any target"
-	case known.Uses[name] != nil:
-		a.plan = target.Delete(name, seen)
-	default:
-		of, err := target.Read(c.streams, []string{name}, known)
-		if err != nil {
+	a := &applier{world: w, streams: c.streams, terminal: screen.Of(c.streams.ErrOut), seen: seen}
+	of := &target.Target{Name: name}
+	if !c.all && known.Uses[name] == nil {
+		if of, err = target.Read(c.streams, []string{name}, known); err != nil {
 			return errors.Join(err, noFleet(name, known))
 		}
-		a.plan, name = target.New(of, 0, seen), of.Name
 	}
-	return a.remove(ctx, name)
+	a.plan = target.Delete(of, seen)
+	return a.remove(ctx, cmp.Or(of.Name, "any target"))
 }
 
 // noFleet names the fleet that may be meant, if there is one.

@@ -1,8 +1,10 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -67,16 +70,13 @@ func newWorld(reach *cluster.Flags) (*world, error) {
 
 // observe reads what a plan needs, and what a target may name.
 func (w *world) observe(ctx context.Context, streams cli.Streams) (*target.Observed, *target.Known, error) {
-	seen := &target.Observed{InForce: map[string]bool{}}
+	seen := &target.Observed{}
 	known := &target.Known{Uses: map[string][]string{}}
 	set, err := (&fleet.Templates{}).SetInCluster(ctx, streams, w.client, w.objects)
 	if err != nil {
 		return nil, nil, err
 	}
-	known.Templates = set.Templates
-	for _, template := range set.Templates {
-		seen.InForce[template.Name] = true
-	}
+	known.Templates, seen.Templates = set.Templates, set.Templates
 	nodes, err := w.metadata.Resource(nodeResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list nodes: %w", err)
@@ -109,43 +109,75 @@ func (w *world) listObjects(ctx context.Context) (objects []*unstructured.Unstru
 	return objects, nil
 }
 
-// observeUsers reads what removing nodes and objects would harm: Pods on nodes, and claims
-// and claim templates that name DeviceClasses.
+// observeUsers reads what removing nodes and objects would harm: Pods on nodes, and what asks
+// for devices of DeviceClasses.
 func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
-	pods, err := w.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
-		FieldSelector: fields.AndSelectors(fields.OneTermNotEqualSelector("spec.nodeName", ""),
-			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String(),
-	})
-	if err != nil {
-		return fmt.Errorf("list Pods: %w", err)
-	}
-	seen.Pods = map[string]int{}
-	for i := range pods.Items {
-		if owner := metav1.GetControllerOf(&pods.Items[i]); owner == nil || owner.Kind != "DaemonSet" {
-			seen.Pods[pods.Items[i].Spec.NodeName]++
-		}
-	}
 	seen.Users = map[string]string{}
+	// Claims are listed before the Pods that they are made for, which so are not missed.
 	claims, err := w.client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list ResourceClaims: %w", err)
 	}
-	for i := range claims.Items {
-		addUsers(seen.Users, "ResourceClaim", &claims.Items[i].ObjectMeta, &claims.Items[i].Spec)
+	pods, err := w.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.AndSelectors(fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String(),
+	})
+	if err != nil {
+		return fmt.Errorf("list Pods: %w", err)
 	}
 	templates, err := w.client.ResourceV1().ResourceClaimTemplates("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list ResourceClaimTemplates: %w", err)
 	}
 	for i := range templates.Items {
-		addUsers(seen.Users, "ResourceClaimTemplate", &templates.Items[i].ObjectMeta, &templates.Items[i].Spec.Spec)
+		addUser(seen.Users, nameOf("ResourceClaimTemplate", &templates.Items[i]), &templates.Items[i].Spec.Spec)
+	}
+	running, resources := observePods(pods.Items, seen)
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		owner := metav1.GetControllerOf(claim)
+		switch {
+		case owner == nil || owner.Kind != "Pod":
+			addUser(seen.Users, nameOf("ResourceClaim", claim), &claim.Spec)
+		case running[owner.UID]: // otherwise the claim goes after its Pod
+			addUser(seen.Users, "Pod "+claim.Namespace+"/"+owner.Name, &claim.Spec)
+		}
+	}
+	for _, object := range seen.Objects {
+		extended, _, _ := unstructured.NestedString(object.Object, "spec", "extendedResourceName")
+		user := cmp.Or(resources[extended], resources[resourcev1.ResourceDeviceClassPrefix+object.GetName()])
+		if resourceOf(object) == classResource && user != "" {
+			seen.Users[object.GetName()] = user
+		}
 	}
 	return nil
 }
 
-// addUsers records which DeviceClasses a claim names.
-func addUsers(users map[string]string, kind string, of *metav1.ObjectMeta, spec *resourcev1.ResourceClaimSpec) {
-	name := fmt.Sprintf("%s %s/%s", kind, of.Namespace, of.Name)
+// observePods counts the Pods on nodes, and returns which there are and which of them ask for
+// a resource.
+func observePods(pods []corev1.Pod, seen *target.Observed) (running map[types.UID]bool, resources map[string]string) {
+	seen.Pods, running, resources = map[string]int{}, map[types.UID]bool{}, map[string]string{}
+	for i := range pods {
+		pod := &pods[i]
+		running[pod.UID] = true
+		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "DaemonSet" {
+			seen.Pods[pod.Spec.NodeName]++
+		}
+		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			for resource := range container.Resources.Requests {
+				resources[string(resource)] = nameOf("Pod", pod)
+			}
+		}
+	}
+	return running, resources
+}
+
+func nameOf(kind string, object metav1.Object) string {
+	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// addUser records which DeviceClasses a claim names.
+func addUser(users map[string]string, name string, spec *resourcev1.ResourceClaimSpec) {
 	for i := range spec.Devices.Requests {
 		if exactly := spec.Devices.Requests[i].Exactly; exactly != nil {
 			users[exactly.DeviceClassName] = name

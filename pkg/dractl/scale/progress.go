@@ -6,9 +6,6 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
 
 const (
@@ -23,8 +20,8 @@ type progress struct {
 }
 
 // startProgress shows the line, and the share that is done, until it is stopped.
-func startProgress(streams cli.Streams, line func() string, share func() float64) *progress {
-	terminal, began := screen.Of(streams.ErrOut), time.Now()
+func (a *applier) startProgress(line func() string, share func() float64) *progress {
+	streams, terminal, began := a.streams, a.terminal, time.Now()
 	show, interval := func() { streams.Tell("%s, %.0f s\n", line(), time.Since(began).Seconds()) }, lineInterval
 	if terminal != nil {
 		interval = pollInterval

@@ -105,7 +105,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	flags := made.Flags()
 	flags.StringArrayVar(&c.slices, "slices", nil, "file with ResourceSlices and Nodes; may be given several times")
 	flags.BoolVar(&c.fromCluster, "from-cluster", false, "use nodes, slices, classes, claims and Pods of the cluster")
-	flags.Var(&c.nodes, "nodes", "make nodes for the templates: a number for each, or TEMPLATE=NUMBER,...")
+	c.nodes.AddTo(made)
 	c.server.AddTo(made)
 	flags.BoolVar(&c.howMany, "how-many", false, "count how many Pods like each of these fit in all, one kind at a time")
 	cli.Exclusive(made, "slices", "from-cluster")
@@ -206,7 +206,11 @@ func (in *input) check(live bool) error {
 
 // render makes the slices of the templates on the nodes of the files.
 func (c *command) render(ctx context.Context, in *input) error {
-	made, err := c.nodes.Nodes(in.templates)
+	set, err := config.NewSet(in.configuration...)
+	if err != nil {
+		return err
+	}
+	made, err := c.nodes.Nodes(set.Templates)
 	if err != nil {
 		return err
 	}
@@ -218,10 +222,6 @@ func (c *command) render(ctx context.Context, in *input) error {
 	}
 	if len(in.configuration) == 0 {
 		return nil
-	}
-	set, err := config.NewSet(in.configuration...)
-	if err != nil {
-		return err
 	}
 	if len(c.nodes) == 0 {
 		fleet.TellUnselected(c.streams, set.Templates, in.Nodes)

@@ -120,7 +120,7 @@ func TestCommandRefuses(t *testing.T) {
 		"there are no Pods that wait for a node in the files: give some with -f":                      files("classes.yaml"),
 		"there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster":                 files("classes.yaml", "pods.yaml"),
 		`there is no ResourcePoolTemplate "x" in the files: give its file with -f`:                    append(files("templates.yaml"), "--nodes", "x=1"),
-		"must be a number of nodes, or TEMPLATE=NUMBER":                                               {"--nodes", "x"},
+		"must be a number of nodes to make, or TEMPLATE=NUMBER":                                       {"--nodes", "x"},
 		`DeviceClass "c": apiVersion: resource.k8s.io/v1alpha3 is not read: write it as resource.k8s`: {"-f", old},
 		"exclude each other: give one of them":                                                        {"--slices", "x", "--from-cluster"},
 	} {

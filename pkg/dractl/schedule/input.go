@@ -31,7 +31,6 @@ type input struct {
 	workloads []*workload
 	// configuration are the documents of kwok-dra.
 	configuration []*config.Documents
-	templates     []*v1alpha1.ResourcePoolTemplate
 	// drivers are DaemonSets and bound Pods, which may be of drivers.
 	drivers fleet.DriverPods
 	// skipped are kinds that have no bearing on devices.
@@ -176,7 +175,7 @@ func (in *input) configure(object documents.Object, document *documents.Document
 	if object.GetKind() != v1alpha1.ResourcePoolTemplateKind {
 		return nil
 	}
-	return appendAs(in, &in.templates, object, new(v1alpha1.ResourcePoolTemplate), "")
+	return in.once.Add(object, "")
 }
 
 // typed is a typed object.

@@ -2,15 +2,16 @@ package target
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
@@ -22,9 +23,9 @@ type Observed struct {
 	Pods map[string]int
 	// Objects are the templates and DeviceClasses of the cluster.
 	Objects []*unstructured.Unstructured
-	// InForce has the names of templates that a ConfigMap carries.
-	InForce map[string]bool
-	// Users has for DeviceClasses a claim or a claim template that names them.
+	// Templates are in force: those of the objects, and those of a ConfigMap.
+	Templates []*devices.Template
+	// Users has for DeviceClasses a claim, a claim template or a Pod that asks for their devices.
 	Users map[string]string
 }
 
@@ -40,8 +41,10 @@ type Plan struct {
 	Kept []string
 	// Foreign are nodes of others that have names of the target.
 	Foreign []string
-	// Unowned are templates of others that are used as they are.
+	// Unowned are templates and DeviceClasses of others that are used as they are.
 	Unowned []string
+	// Different is a template of others that has the name of another one of the target.
+	Different string
 	// Have are the names of the target's nodes that are there and stay.
 	Have []string
 }
@@ -50,11 +53,6 @@ type Plan struct {
 func New(t *Target, want int, seen *Observed) *Plan {
 	p := &Plan{}
 	own, taken := nodesOf(t.Name, seen)
-	if want == 0 {
-		p.RemoveNodes = own
-		p.removeObjects(append(usesOfAll(own), t.uses...), seen)
-		return p
-	}
 	p.planObjects(t, seen)
 	if len(own) > want {
 		slices.SortStableFunc(own, func(a, b metav1.PartialObjectMetadata) int {
@@ -77,13 +75,13 @@ func New(t *Target, want int, seen *Observed) *Plan {
 	return p
 }
 
-// Delete plans to remove all of a target, or, with an empty name, of all targets.
-func Delete(name string, seen *Observed) *Plan {
+// Delete plans to remove all of a target, of which the name is enough, or, without a name, of
+// all targets.
+func Delete(t *Target, seen *Observed) *Plan {
 	p := &Plan{}
-	own, _ := nodesOf(name, seen)
-	p.RemoveNodes = own
-	uses := usesOfAll(own)
-	if name == "" {
+	p.RemoveNodes, _ = nodesOf(t.Name, seen)
+	uses := append(usesOfAll(p.RemoveNodes), t.uses...)
+	if t.Name == "" {
 		for _, object := range seen.Objects {
 			uses = append(uses, keyOf(object))
 		}
@@ -109,7 +107,7 @@ func nodesOf(name string, seen *Observed) (own []metav1.PartialObjectMetadata, t
 }
 
 // planObjects makes the objects that are not there, and brings those up to date that scale
-// has made. What others made stays as it is.
+// has made. What others made stays as it is, and a template of theirs must be the same.
 func (p *Plan) planObjects(t *Target, seen *Observed) {
 	live := map[string]*unstructured.Unstructured{}
 	for _, object := range seen.Objects {
@@ -117,14 +115,28 @@ func (p *Plan) planObjects(t *Target, seen *Observed) {
 	}
 	for _, object := range t.Objects {
 		found := live[keyOf(object)]
-		isTemplate := object.GetKind() == v1alpha1.ResourcePoolTemplateKind
+		var carried *devices.Template
+		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
+			carried = templateOf(seen.Templates, object.GetName())
+		}
 		switch {
-		case found != nil && isOwned(found), found == nil && (!isTemplate || !seen.InForce[object.GetName()]):
+		case found != nil && isOwned(found), found == nil && carried == nil:
 			p.Make = append(p.Make, object)
-		case isTemplate:
-			p.Unowned = append(p.Unowned, object.GetName())
+			continue
+		case carried != nil && !equality.Semantic.DeepEqual(carried.ResourcePoolTemplateSpec, templateOf(t.Templates, object.GetName()).ResourcePoolTemplateSpec):
+			p.Different = object.GetName()
+		}
+		p.Unowned = append(p.Unowned, object.GetKind()+" "+object.GetName())
+	}
+}
+
+func templateOf(templates []*devices.Template, name string) *devices.Template {
+	for _, template := range templates {
+		if template.Name == name {
+			return template
 		}
 	}
+	return nil
 }
 
 func isOwned(object *unstructured.Unstructured) bool {
@@ -132,8 +144,8 @@ func isOwned(object *unstructured.Unstructured) bool {
 	return has
 }
 
-func usesOf(node *metav1.PartialObjectMetadata) []string {
-	return strings.Split(node.Annotations[v1alpha1.ScaleUsesAnnotation], ",")
+func usesOf(object metav1.Object) []string {
+	return strings.Split(object.GetAnnotations()[v1alpha1.ScaleUsesAnnotation], ",")
 }
 
 // usesOfAll is what any of the nodes uses.
@@ -148,40 +160,4 @@ func usesOfAll(nodes []metav1.PartialObjectMetadata) []string {
 		}
 	}
 	return all
-}
-
-// removeObjects removes those of the objects that scale has made and nothing else uses,
-// DeviceClasses last.
-func (p *Plan) removeObjects(uses []string, seen *Observed) {
-	removed := map[string]bool{}
-	for i := range p.RemoveNodes {
-		removed[p.RemoveNodes[i].Name] = true
-	}
-	users := map[string]string{}
-	for class, user := range seen.Users {
-		users[classKind+"/"+class] = user
-	}
-	for i := range seen.Nodes {
-		node := &seen.Nodes[i]
-		if name, has := node.Labels[v1alpha1.ScaleLabel]; has && !removed[node.Name] && node.DeletionTimestamp == nil {
-			for _, key := range usesOf(node) {
-				users[key] = "the nodes of " + name
-			}
-		}
-	}
-	for _, object := range seen.Objects {
-		key := keyOf(object)
-		if !isOwned(object) || !slices.Contains(uses, key) {
-			continue
-		}
-		if user := users[key]; user != "" {
-			p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", object.GetKind(), object.GetName(), user))
-			continue
-		}
-		p.Remove = append(p.Remove, object)
-	}
-	slices.SortStableFunc(p.Remove, func(a, b *unstructured.Unstructured) int {
-		return cmp.Or(-cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
-	})
-	slices.Sort(p.Kept)
 }

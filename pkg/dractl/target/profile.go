@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/kustomize"
@@ -20,32 +23,45 @@ const (
 	classFile    = "deviceclass.yaml"
 )
 
-// ProfileNames lists the catalogue. A profile within a profile has both names.
-func ProfileNames() ([]string, error) {
-	var names []string
+// profiles has for the names of the catalogue their directories. A profile within a profile
+// has both names.
+var profiles = sync.OnceValues(func() (map[string]string, error) {
+	dirs := map[string]string{}
 	err := fs.WalkDir(kustomize.Profiles, profilesDir, func(file string, _ fs.DirEntry, err error) error {
 		if err == nil && path.Base(file) == templateFile {
-			dir := strings.TrimPrefix(path.Dir(file), profilesDir+"/")
-			names = append(names, strings.ReplaceAll(dir, "/", "-"))
+			dir := path.Dir(file)
+			dirs[strings.ReplaceAll(strings.TrimPrefix(dir, profilesDir+"/"), "/", "-")] = dir
 		}
 		return err
 	})
-	slices.Sort(names)
-	return names, err
+	return dirs, err
+})
+
+// ProfileNames lists the catalogue.
+func ProfileNames() ([]string, error) {
+	dirs, err := profiles()
+	return slices.Sorted(maps.Keys(dirs)), err
 }
 
-// readProfile reads the DeviceClasses and the templates of a profile of the catalogue.
-func readProfile(name string) ([]documents.Document, error) {
-	names, err := ProfileNames()
-	if err != nil {
-		return nil, err
+// Complete completes the last part of a target with the names of the catalogue. A file is a
+// target, too.
+func Complete(_ *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(arguments) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	dir := path.Join(profilesDir, name)
-	for _, outer := range names {
-		if inner, ok := strings.CutPrefix(name, outer+"-"); ok && !exists(path.Join(dir, templateFile)) {
-			dir = path.Join(profilesDir, outer, inner)
+	names, _ := ProfileNames() // a failure shows when the target is read
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var found []cobra.Completion
+	for _, name := range names {
+		if strings.HasPrefix(before+name, typed) {
+			found = append(found, before+name)
 		}
 	}
+	return found, cobra.ShellCompDirectiveDefault
+}
+
+// readProfile reads the DeviceClasses and the templates of a directory of the catalogue.
+func readProfile(name, dir string) ([]documents.Document, error) {
 	templates, err := kustomize.Profiles.ReadFile(path.Join(dir, templateFile))
 	if err != nil {
 		return nil, err

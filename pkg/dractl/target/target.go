@@ -70,12 +70,12 @@ func Read(streams cli.Streams, names []string, known *Known) (*Target, error) {
 
 // add adds one part of a target, and returns its name.
 func (t *Target) add(streams cli.Streams, part string, known *Known) (string, error) {
-	profiles, err := ProfileNames()
+	catalogue, err := profiles()
 	if err != nil {
 		return "", err
 	}
-	if slices.Contains(profiles, part) {
-		all, err := readProfile(part)
+	if dir, isProfile := catalogue[part]; isProfile {
+		all, err := readProfile(part, dir)
 		if err != nil {
 			return "", err
 		}
@@ -87,7 +87,7 @@ func (t *Target) add(streams cli.Streams, part string, known *Known) (string, er
 		return part, nil
 	}
 	if !isPath(part) {
-		names := slices.Clone(profiles)
+		names := slices.Collect(maps.Keys(catalogue))
 		for _, template := range known.Templates {
 			names = append(names, template.Name)
 		}
@@ -107,9 +107,9 @@ func (t *Target) add(streams cli.Streams, part string, known *Known) (string, er
 
 // mayBeInCluster reports whether one of the targets is neither a profile nor a file.
 func mayBeInCluster(names []string) bool {
-	profiles, _ := ProfileNames() // a failure shows when the target is read
+	catalogue, _ := profiles() // a failure shows when the target is read
 	return slices.ContainsFunc(strings.Split(strings.Join(names, ","), ","), func(part string) bool {
-		return !slices.Contains(profiles, part) && !isPath(part)
+		return catalogue[part] == "" && !isPath(part)
 	})
 }
 
@@ -159,18 +159,25 @@ func (t *Target) addDocuments(streams cli.Streams, source string, all []document
 	if err != nil {
 		return "", err
 	}
-	var names []string
+	var names, classes []string
 	others := map[string]int{}
+	first := len(t.Objects)
 	for _, object := range objects {
 		switch object.GetKind() {
 		case v1alpha1.ResourcePoolTemplateKind:
 			names = append(names, object.GetName())
 		case classKind:
+			classes = append(classes, keyOf(object))
 		default:
 			others[object.GetKind()]++
 			continue
 		}
 		t.Objects = append(t.Objects, object.Unstructured)
+	}
+	for _, object := range t.Objects[first:] {
+		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind && len(classes) > 0 {
+			_ = unstructured.SetNestedField(object.Object, strings.Join(classes, ","), "metadata", "annotations", v1alpha1.ScaleUsesAnnotation) // metadata has been checked
+		}
 	}
 	if len(others) > 0 {
 		streams.Tell("%s: left out %s: only ResourcePoolTemplates and DeviceClasses make a target\n", source, check.Counted(others))

@@ -83,7 +83,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 			return c.run(made.Context(), strings.TrimPrefix(strings.Join(arguments, ""), "pod/"))
 		},
 	}
-	c.templates.AddTo(made)
+	c.templates.AddTo(made, "")
 	fleet.AddManaged(made, &c.managed)
 	made.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "list the Pods that wait in all namespaces")
 	made.Flags().StringVar(&c.plugins, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, to say which real drivers are registered")

@@ -53,7 +53,7 @@ func TestRender(t *testing.T) {
 	rendered := slicesIn(t, s.must("kwok-dractl render --from-cluster"+configMap))
 	require.Equal(t, textsOf(t, live), textsOf(t, rendered))
 	s.must("kubectl get nodes -o yaml > nodes.yaml && for file in templates/*.yaml; do echo ---; cat $file; done > templates.yaml")
-	offline := slicesIn(t, s.must(fmt.Sprintf("kwok-dractl render -f templates.yaml --nodes nodes.yaml --server-version 1.%d", harness.KubernetesMinor())))
+	offline := slicesIn(t, s.must(fmt.Sprintf("kwok-dractl render -f templates.yaml -f nodes.yaml --server-version 1.%d", harness.KubernetesMinor())))
 	require.Equal(t, textsOf(t, live), textsOf(t, offline))
 
 	s.differences(live)
@@ -152,7 +152,7 @@ func (s *shell) copies(live []resourcev1.ResourceSlice) {
 	r := s.run("kwok-dractl generate --from-cluster > copy.yaml")
 	require.Zero(s, r.code, r)
 	require.Empty(s, r.errOut)
-	made := slicesIn(s.T, s.must("kwok-dractl render -f copy.yaml --nodes copy.yaml --server-version 1."+fmt.Sprint(harness.KubernetesMinor())))
+	made := slicesIn(s.T, s.must("kwok-dractl render -f copy.yaml --server-version 1."+fmt.Sprint(harness.KubernetesMinor())))
 	require.Equal(s, specsOf(s.T, live), specsOf(s.T, made))
 }
 

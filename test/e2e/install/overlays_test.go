@@ -59,7 +59,7 @@ func TestKarpenter(t *testing.T) {
 	u.defineStages("v0.6.0") // as make install-kwok does
 	u.does("Karpenter")
 	u.fakeNode("other", map[string]string{"dra.kwok.x-k8s.io/profile": "nvidia-h100", "kwok.x-k8s.io/node": "fake", "kwok-partition": "b"})
-	u.does("Devices", "--nodes 2 |", `--nodes 2 | sed 's|type: kwok|kwok.x-k8s.io/node: fake\n    kwok-partition: a|' |`)
+	u.does("Devices", "scale nvidia-h100 --nodes 2", `generate nvidia-h100 --nodes 2 | sed 's|type: kwok|kwok.x-k8s.io/node: fake\n    kwok-partition: a|' | kubectl apply --server-side -f -`)
 	u.requirePrepared(h100)
 	require.Empty(t, u.slicesOf("other"))
 }

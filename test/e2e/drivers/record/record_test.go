@@ -51,7 +51,7 @@ func TestRecord(t *testing.T) {
 	}
 
 	recorded, told := dractlRecord(h, "--node", "real", "--plugins-dir", plugins, "--cdi", cdi,
-		"--metrics", sidecar.URL+"/metrics", "--nodes", "kind=recorded")
+		"--metrics", sidecar.URL+"/metrics", "--node-selector", "kind=recorded")
 	t.Log(recorded)
 	require.Empty(h, told)
 	require.Contains(h, recorded, "pod-prepare.stage.kwok.x-k8s.io/delay: ")

@@ -84,9 +84,9 @@ func start(ctx context.Context, o cluster.Options) (*cluster.Cluster, error) {
 }
 
 // clusterOptions are those of a cluster whose kwok reads its Stages from the
-// cluster and shows containers, and whose devices can be tainted.
+// cluster, keeps up with thousands of nodes and shows containers, and whose devices can be tainted.
 func clusterOptions() (cluster.Options, error) {
-	o := cluster.Options{EnableCRDs: []string{"Stage"}}
+	o := cluster.Options{EnableCRDs: []string{"Stage"}, Config: []string{filepath.Join(sidecar.Root(), "test/tools/demo/world/kwok.yaml")}}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {
 		return o, err
