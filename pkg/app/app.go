@@ -29,6 +29,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory/live"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
 	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -118,7 +119,9 @@ type sidecar struct {
 	kubelet   *kubeletmetrics.Metrics
 	// taintRules are those that the page and the metrics show.
 	taintRules *taintrules.Watcher
-	parts      []part
+	// source is the source of the page and of the metrics of devices.
+	source *inventory.Source
+	parts  []part
 }
 
 // part is one of the things that run beside each other.
@@ -146,6 +149,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.kubelet = kubeletmetrics.New()
 	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
 	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletMetrics: s.kubelet})
+	s.source = live.NewSource(live.Options{Config: s.store, Caches: caches, Preparer: s.claims, Kubelets: s.kubelets, TaintRules: s.taintRules})
 	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
 	if s.options.MetricsDevices {
 		devicemetrics.TellMistakes(caches, s.owner, recorder)
@@ -213,24 +217,13 @@ func Collectors() []prometheus.Collector {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source())}
-}
-
-// source is the source of the page and of the metrics of devices.
-func (s *sidecar) source() *inventory.Source {
-	return &inventory.Source{
-		Nodes:       s.publisher.Nodes,
-		Slices:      s.publisher.Slices,
-		Allocations: s.claims.Allocations,
-		TaintRules:  s.taintRules.Rules,
-		Changes:     func() uint64 { return s.publisher.Changes() + s.claims.Changes() + s.taintRules.Changes() },
-	}
+	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source)}
 }
 
 // page is what the page is made from.
 func (s *sidecar) page() page.Options {
 	return page.Options{
-		Source: s.source(),
+		Source: s.source,
 		Labels: s.caches.Nodes.Labels,
 		Slice: func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
 			return s.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
 
@@ -46,7 +46,7 @@ func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if pod := &list.Items[i]; plan.UsesClaims(pod) && pod.DeletionTimestamp == nil {
+		if pod := &list.Items[i]; facts.UsesClaims(pod) && pod.DeletionTimestamp == nil {
 			pods = append(pods, pod)
 		}
 	}
@@ -57,7 +57,7 @@ func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
 func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
 	waits := waitingPod(pod, pod.CreationTimestamp.Time)
 	waits.Reason = "no scheduler has tried it yet"
-	if condition := plan.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionFalse {
+	if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionFalse {
 		waits.Reason = cmp.Or(condition.Message, condition.Reason)
 	}
 	return waits
@@ -83,7 +83,7 @@ func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
 
 // scheduledAt is when a Pod was bound to its node.
 func scheduledAt(pod *corev1.Pod) time.Time {
-	if condition := plan.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
+	if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
 		return condition.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time

@@ -12,6 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // claimReconciler keeps the entries of claims up to date with the Pods that use them.
@@ -37,7 +38,7 @@ func (r *claimReconciler) sync(ctx context.Context, key types.NamespacedName) er
 	state := o.states.claim(claim.UID)
 	state.Lock()
 	defer state.Unlock()
-	node := plan.NodeOf(claim)
+	node := facts.NodeOf(claim)
 	fake := o.Caches.Nodes.Has(node)
 	if fake {
 		state.memory.Node = node

@@ -3,20 +3,17 @@ package claims
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -93,97 +90,17 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	running.Wait()
 }
 
-// Allocations are the devices that claims have, by what the cache says.
-func (c *Controller) Allocations() []inventory.Allocation {
-	var all []inventory.Allocation
-	covers := c.coverageOfSlices()
-	for observed := range c.observer.Caches.Claims.All() {
-		claim := observed.Decode()
-		if claim.Status.Allocation == nil {
-			continue
-		}
-		used, ours, pods := len(c.observer.states.usersOf(claim.UID)) > 0, plan.ManagedBy(claim, plan.Manager), c.podNames(claim)
-		failure := c.observer.states.failureOf(claim.Status.ReservedFor)
-		node := plan.NodeOf(claim)
-		for i := range claim.Status.Allocation.Devices.Results {
-			result := &claim.Status.Allocation.Devices.Results[i]
-			allocation := inventory.AllocationOf(claim, result)
-			has, written := &allocation.Claim, ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
-			has.Pods, has.Prepared = pods, used || written
-			allocation.Node, allocation.Covered = node, covers(node, result, written)
-			if !has.Prepared && has.Failure == "" {
-				has.Failure = failure
-			}
-			all = append(all, allocation)
-		}
-	}
-	return all
+// IsPrepared reports whether a claim is prepared for any Pod.
+func (c *Controller) IsPrepared(claim types.UID) bool {
+	return len(c.observer.states.usersOf(claim)) > 0
 }
 
-// coverageOfSlices returns whether the cache of slices would have an allocated device if it were
-// published: kwok-dra has prepared it, or a template is to publish it. The cache has no
-// slices of real drivers, and none of the others before it is complete.
-func (c *Controller) coverageOfSlices() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
-	set := c.observer.Config.Current()
-	if !isDone(c.observer.Caches.Slices.Synced()) {
-		return func(string, *resourcev1.DeviceRequestAllocationResult, bool) bool { return false }
-	}
-	realDrivers := map[string]plan.Driver{}
-	return func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
-		switch {
-		case written:
-			return true
-		case set == nil || !set.HasDriver(result.Driver):
-			return false
-		case node == "":
-			return set.SharedPool(result.Driver, result.Pool) != nil
-		}
-		if c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
-			return c.observer.Caches.Nodes.Has(node)
-		}
-		if _, known := realDrivers[node]; !known {
-			realDrivers[node] = nil
-			if fake := c.observer.Caches.Nodes.Get(node); fake != nil {
-				realDrivers[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
-			}
-		}
-		return realDrivers[node] != nil && !realDrivers[node].Has(result.Driver)
-	}
+// FailureOf is why preparing fails for one of the consumers of a claim, or is empty.
+func (c *Controller) FailureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
+	return c.observer.states.failureOf(consumers)
 }
 
-func isDone(checkers []cache.DoneChecker) bool {
-	return !slices.ContainsFunc(checkers, func(checker cache.DoneChecker) bool {
-		select {
-		case <-checker.Done():
-			return false
-		default:
-			return true
-		}
-	})
-}
-
-// Changes counts what changes Allocations.
+// Changes counts what changes the Pods, the claims, and what is known of both.
 func (c *Controller) Changes() uint64 {
 	return c.observer.states.changes.Load()
-}
-
-// podNames are the names of the Pods that a claim is reserved for. Of a group of
-// Pods, those that use the claim and are bound are known.
-func (c *Controller) podNames(claim *resourcev1.ResourceClaim) []string {
-	var pods []*corev1.Pod
-	var names []string
-	for _, consumer := range claim.Status.ReservedFor {
-		if plan.IsPod(consumer) {
-			names = append(names, consumer.Name)
-		} else if pods == nil {
-			pods = c.observer.Caches.Pods.Consumers(claim)
-		}
-	}
-	for _, pod := range pods {
-		if c.observer.Caches.Nodes.Has(pod.Spec.NodeName) {
-			names = append(names, pod.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // kubeletOperation is what the kubelet measures of a Pod, and since when it is due.
@@ -23,9 +24,9 @@ type kubeletOperation struct {
 func (r *podReconciler) begin(s *podSync) {
 	name, began := kubeletmetrics.PrepareResources, time.Now()
 	switch pod := s.view.Pod; {
-	case plan.Ending(pod):
+	case facts.IsEnding(pod):
 		name = kubeletmetrics.UnprepareResources
-	case plan.ReadyToStart(pod) == corev1.ConditionTrue:
+	case facts.ReadyToStart(pod) == corev1.ConditionTrue:
 		name = ""
 	default:
 		if bound, known := r.observer.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {

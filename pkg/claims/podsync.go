@@ -27,6 +27,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
@@ -102,7 +103,7 @@ func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Po
 		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
 		o.states.noteRestore()
 	}
-	plan.KeepClaimNames(live, pod)
+	facts.KeepClaimNames(live, pod)
 	return o.states.noteAnswer(state, live), nil
 }
 
@@ -119,7 +120,7 @@ func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
 // driverOf answers for the drivers of a view, by the driver Pods.
 func (o *observer) driverOf(ctx context.Context, v *plan.PodView, pods devices.Pods) plan.Driver {
 	return o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
-		if published := o.Caches.Slices.OfDriver(v.Set, v.Node, driver); published || v.Claims.Live == nil {
+		if published := o.published(v.Set, v.Node, driver); published || v.Claims.Live == nil {
 			return published, nil
 		}
 		return o.publishedLive(ctx, v.Set, v.Node, driver)
@@ -169,7 +170,7 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 // waits reports whether the Pod waits for its claims, and for this replica.
 func (s *podSync) waits() bool {
 	pod := s.view.Pod
-	return !s.state.standby && !plan.Ending(pod) && plan.ReadyToStart(pod) != corev1.ConditionTrue
+	return !s.state.standby && !facts.IsEnding(pod) && facts.ReadyToStart(pod) != corev1.ConditionTrue
 }
 
 // mark keeps the account of what is prepared, and of what waits for that.
@@ -187,7 +188,7 @@ func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 			r.ended(s, asked, nil)
 		}
 		if !next.Standby {
-			s.state.memory.Ended = plan.Terminal(s.view.Pod)
+			s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // DriverPods are the Pods that the templates in force select by driverPod. Each selection
@@ -44,8 +44,8 @@ type DriverPods struct {
 
 func newDriverPods(client kubernetes.Interface, published *Slices) *DriverPods {
 	d := &DriverPods{client: client, changed: make(chan struct{}, 1), watches: map[devices.PodSelector]*podWatch{}}
-	published.Handle(cache.TypedResourceEventHandlerFuncs[*plan.Observed]{
-		AddFunc: func(slice *plan.Observed) { d.drivers.LoadOrStore(slice.Driver, true) },
+	published.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
+		AddFunc: func(slice *facts.Slice) { d.drivers.LoadOrStore(slice.Driver, true) },
 	})
 	return d
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 )
 
@@ -59,7 +60,7 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now string, ca
 	switch {
 	case err != nil:
 		return err.Error(), nil
-	case plan.ReadyToStart(pod) == "" && set.Faithful:
+	case facts.ReadyToStart(pod) == "" && set.Faithful:
 		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", nil
 	case !prepare && !fail:
 		return held(pod), nil
@@ -70,7 +71,7 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now string, ca
 // held says that no Stage lets kwok-dra prepare the claims.
 func held(pod *corev1.Pod) string {
 	text := "prepareWhen of the KwokDRAConfiguration does not select the Pod yet"
-	if plan.PodCondition(pod, v1alpha1.PrepareResources).Status != "" {
+	if facts.PodCondition(pod, v1alpha1.PrepareResources).Status != "" {
 		return text
 	}
 	text += fmt.Sprintf(": it has no condition %s, which the Stage %s writes", v1alpha1.PrepareResources, prepareStage)
@@ -135,7 +136,7 @@ func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing str
 // view is what kwok-dra sees of a Pod.
 func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 	known := map[string]*resourcev1.ResourceClaim{}
-	for _, key := range plan.ClaimKeys(pod) {
+	for _, key := range facts.ClaimKeys(pod) {
 		if claim := c.Claims[key]; claim != nil {
 			known[key.Name] = claim
 		}

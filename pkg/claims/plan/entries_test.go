@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 func shared(share types.UID, result resourcev1.DeviceRequestAllocationResult) resourcev1.DeviceRequestAllocationResult {
@@ -19,7 +20,7 @@ func shared(share types.UID, result resourcev1.DeviceRequestAllocationResult) re
 
 func TestShown(t *testing.T) {
 	t.Parallel()
-	ours := []metav1.ManagedFieldsEntry{{Manager: Manager, Subresource: "status"}}
+	ours := []metav1.ManagedFieldsEntry{{Manager: facts.Manager, Subresource: "status"}}
 	entry := func(name, data string) resourcev1.AllocatedDeviceStatus {
 		entry := resourcev1.AllocatedDeviceStatus{Driver: "d", Pool: "n", Device: name}
 		if data != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // PodView is what is known of a Pod and of what it needs.
@@ -80,13 +81,13 @@ type PodPlan struct {
 // look at the API server has failed.
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
 	known := slices.Collect(maps.Values(v.Claims.Known))
-	ready := ReadyToStart(v.Pod) == corev1.ConditionTrue
+	ready := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue
 	switch {
-	case v.Standby(known) && ready && !Terminal(v.Pod):
+	case v.Standby(known) && ready && !facts.IsTerminal(v.Pod):
 		return PodPlan{Standby: true, Prepared: known}, nil
 	case v.Standby(known):
 		return PodPlan{Standby: true, Unprepared: true}, nil
-	case Ending(v.Pod):
+	case facts.IsEnding(v.Pod):
 		plan, err = v.unprepare(ctx, now)
 		if ready && (v.Set.Faithful || !v.Memory.Ended) {
 			plan.Prepared = known
@@ -168,7 +169,7 @@ func (v *PodView) selected(ctx context.Context) (prepare, fail bool, err error) 
 // prepared.
 func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
-	for _, podClaim := range podClaims(v.Pod) {
+	for _, podClaim := range facts.PodClaims(v.Pod) {
 		name, mustCheckOwner, err := resourceclaim.Name(v.Pod, &podClaim)
 		if err != nil {
 			return nil, &Failure{ReasonNoClaim, err}
@@ -274,8 +275,8 @@ const unprepareAgain = 10 * time.Second
 // unprepare unprepares the claims of a Pod that ends. It writes nothing to the claims, as a
 // driver; the kubelet reports it in the Pod's status, once all drivers have answered.
 func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	tell := ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
-	matched := tell || v.Set.Faithful || Terminal(v.Pod)
+	tell := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
+	matched := tell || v.Set.Faithful || facts.IsTerminal(v.Pod)
 	if tell {
 		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
@@ -306,7 +307,7 @@ func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, e
 
 // lastUsed are the claims that are prepared for the Pod and for no other Pod on its node: of these the kubelet asks the drivers.
 func (v *PodView) lastUsed() []*resourcev1.ResourceClaim {
-	if ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
+	if facts.ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
 		return nil
 	}
 	var last []*resourcev1.ResourceClaim
@@ -323,7 +324,7 @@ func (v *PodView) lastUsed() []*resourcev1.ResourceClaim {
 // waitingPatch gives a Pod the status of one that waits, unless it has it, or its
 // containers run without having waited.
 func (v *PodView) waitingPatch(now time.Time) *Patch {
-	if phase := v.Pod.Status.Phase; ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
+	if phase := v.Pod.Status.Phase; facts.ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
 		return nil
 	}
 	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now))

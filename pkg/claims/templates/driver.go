@@ -21,6 +21,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Driver answers for the drivers of one node that have templates. It is for one worker.
@@ -134,9 +135,9 @@ func (d *Driver) unsettled(result *resourcev1.DeviceRequestAllocationResult) err
 // the template says, and nothing of others, or of those that are not asked to prepare.
 func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
 	want := &plan.Entries{Claim: claim}
-	seen := sets.New[plan.DeviceID]()
+	seen := sets.New[facts.DeviceID]()
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		id := plan.ResultID(&result)
+		id := facts.ResultID(&result)
 		if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) || seen.Has(id) {
 			continue
 		}
@@ -166,7 +167,7 @@ func cannotRender(claim *resourcev1.ResourceClaim, err error) error {
 }
 
 func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
-	entry := plan.EntryFor(result)
+	entry := facts.EntryFor(result)
 	entry.Data, entry.NetworkData = report.Data, report.NetworkData
 	if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
 		entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}

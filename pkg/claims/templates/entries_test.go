@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // driverOf is the driver of the node n.
@@ -27,34 +27,34 @@ func shared(share types.UID, result resourcev1.DeviceRequestAllocationResult) re
 	return result
 }
 
-func idsOf(entries []resourcev1.AllocatedDeviceStatus) []plan.DeviceID {
-	var ids []plan.DeviceID
+func idsOf(entries []resourcev1.AllocatedDeviceStatus) []facts.DeviceID {
+	var ids []facts.DeviceID
 	for i := range entries {
-		ids = append(ids, plan.EntryID(&entries[i]))
+		ids = append(ids, facts.EntryID(&entries[i]))
 	}
 	return ids
 }
 
 func TestEntries(t *testing.T) {
 	t.Parallel()
-	gpu := func(name string) plan.DeviceID { return plan.DeviceID{Driver: "d", Pool: "n", Device: name} }
+	gpu := func(name string) facts.DeviceID { return facts.DeviceID{Driver: "d", Pool: "n", Device: name} }
 	for name, test := range map[string]struct {
 		spec    string
 		results []resourcev1.DeviceRequestAllocationResult
-		want    []plan.DeviceID
+		want    []facts.DeviceID
 	}{
-		"one":             {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
-		"in order":        {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-1"), claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-1"), gpu("gpu-0")}},
-		"twice":           {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0"), claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
+		"one":             {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
+		"in order":        {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-1"), claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-1"), gpu("gpu-0")}},
+		"twice":           {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0"), claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
 		"foreign":         {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "gpu-0")}, nil},
-		"foreign and own": {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "x"), claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
+		"foreign and own": {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "x"), claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
 		"two shares": {
 			"",
 			[]resourcev1.DeviceRequestAllocationResult{shared("s1", claimstest.Device("d", "gpu-0")), shared("s2", claimstest.Device("d", "gpu-0"))},
-			[]plan.DeviceID{{Driver: "d", Pool: "n", Device: "gpu-0", Share: "s1"}, {Driver: "d", Pool: "n", Device: "gpu-0", Share: "s2"}},
+			[]facts.DeviceID{{Driver: "d", Pool: "n", Device: "gpu-0", Share: "s1"}, {Driver: "d", Pool: "n", Device: "gpu-0", Share: "s2"}},
 		},
 		"None":             {"  claimStatus: {mode: None}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, nil},
-		"None, with data":  {"  claimStatus: {mode: None, data: {a: b}}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
+		"None, with data":  {"  claimStatus: {mode: None, data: {a: b}}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
 		"nothing":          {"", nil, nil},
 		"of no known pool": {"  claimStatus: {mode: None}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "gpu-9")}, nil},
 	} {

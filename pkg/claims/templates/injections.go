@@ -11,6 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Injections lists what the drivers with templates have a runtime inject into a
@@ -66,7 +67,7 @@ func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
 	if err := i.once(id, edits.PerRequest, func(c *devices.Container) error { return i.all(c, result.Driver, result.Request) }); err != nil {
 		return err
 	}
-	device := plan.ResultID(result)
+	device := facts.ResultID(result)
 	id += fmt.Sprintf(" %s %s %s", device.Pool, device.Device, device.Share)
 	return i.once(id, edits.PerDevice, func(c *devices.Container) (err error) {
 		c.Result, c.Config = result, configOf(i.claim, result)
