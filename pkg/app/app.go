@@ -148,7 +148,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.publisher = resourceslice.New(publishing)
 	s.kubelet = kubeletmetrics.New()
 	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
-	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletMetrics: s.kubelet})
+	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletRecorder: s.kubelet})
 	s.source = live.NewSource(live.Options{Config: s.store, Caches: caches, Preparer: s.claims, Kubelets: s.kubelets, TaintRules: s.taintRules})
 	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
 	if s.options.MetricsDevices {

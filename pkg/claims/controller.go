@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -31,7 +30,7 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options are what a Controller works with. All but Owner, Kubelets and KubeletMetrics are required.
+// Options are what a Controller works with. All but Owner, Kubelets and KubeletRecorder are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -41,12 +40,15 @@ type Options struct {
 	Events record.EventBroadcaster
 	// Kubelets know the real drivers, if there can be any. They are run by the caller.
 	Kubelets Kubelets
-	// KubeletMetrics are told what a kubelet measures.
-	KubeletMetrics *kubeletmetrics.Metrics
+	// KubeletRecorder records what a kubelet measures.
+	KubeletRecorder KubeletRecorder
 }
 
 // New makes a Controller; Run starts it.
 func New(o Options) *Controller {
+	if o.KubeletRecorder == nil {
+		o.KubeletRecorder = noRecorder{}
+	}
 	observer := &observer{o, newStates()}
 	writer := &writer{observer, observer.states.metrics}
 	c := &Controller{
@@ -54,7 +56,7 @@ func New(o Options) *Controller {
 		pods:     &podReconciler{observer: observer, writer: writer},
 		claims:   &claimReconciler{observer: observer, writer: writer},
 	}
-	o.KubeletMetrics.CountInUse(observer.states.inUse)
+	o.KubeletRecorder.CountInUse(observer.states.inUse)
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", c.claims.reconcile)
 	o.Config.OnChange(c.enqueueAll)

@@ -81,7 +81,11 @@ func (w *world) start() {
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
 	caches.DriverPods.Follow(w.store)
-	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, Kubelets: w.kubelets, KubeletMetrics: w.measures})
+	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, Kubelets: w.kubelets}
+	if w.measures != nil {
+		options.KubeletRecorder = w.measures
+	}
+	controller := New(options)
 	w.controller = controller
 	w.source = live.NewSource(live.Options{Config: w.store, Caches: caches, Preparer: controller, Kubelets: w.kubelets, TaintRules: noRules{}})
 	ctx, cancel := context.WithCancel(quiet(w.t))
