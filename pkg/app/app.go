@@ -27,6 +27,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory/live"
@@ -179,7 +180,7 @@ func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node
 		if s.kubelets.Enabled() {
 			made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
 		}
-		return s.kubelets.View(node, made)
+		return s.kubelets.View(node, &injections.Templates{Driver: made})
 	}
 }
 

@@ -87,7 +87,7 @@ func TestBindingEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := shared("s", test.result)
+			result := claimstest.Share("s", test.result)
 			entry := bindingEntry(&result, test.failure)
 			require.Equal(t, facts.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0", Share: "s"}, facts.EntryID(&entry))
 			require.Equal(t, test.want, entry.Conditions)

@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -26,9 +24,11 @@ import (
 
 // Driver answers for the drivers of one node that have templates. It is for one worker.
 type Driver struct {
+	// Lookup finds the templates and the devices of allocated devices.
+	Lookup *devices.Lookup
+
 	set    *config.Set
 	node   *corev1.Node
-	lookup *devices.Lookup
 	slices Slices
 	bound  devices.Bound
 	// except reports whether a driver that has templates is a real one on this node.
@@ -47,7 +47,7 @@ type Slices struct {
 // there are any.
 func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *Driver {
 	bound := devices.Bind(set.Templates, node, pods)
-	return &Driver{set: set, node: node, lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
+	return &Driver{set: set, node: node, Lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
 }
 
 // NamePods reports whether any template has claims name their Pods.
@@ -125,7 +125,7 @@ func (d *Driver) unsettled(result *resourcev1.DeviceRequestAllocationResult) err
 	if len(d.set.Unsettled) == 0 || !d.slices.Have(d.node.Name, result) {
 		return nil
 	}
-	if _, err := d.lookup.Template(result); err != nil {
+	if _, err := d.Lookup.Template(result); err != nil {
 		return fmt.Errorf("%w, until this is settled: %w", err, utilerrors.NewAggregate(d.set.Unsettled))
 	}
 	return nil
@@ -142,7 +142,7 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 			continue
 		}
 		seen.Insert(id)
-		template, err := d.lookup.Template(&result)
+		template, err := d.Lookup.Template(&result)
 		if err != nil {
 			return nil, cannotRender(claim, err)
 		}
@@ -177,9 +177,9 @@ func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *device
 
 func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
 	allocated := &devices.Allocated{
-		Node:   d.lookup.Node,
+		Node:   d.Lookup.Node,
 		Result: result,
-		Config: configOf(claim, result),
+		Config: ParametersFor(claim, result),
 		Claim:  devices.Object{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
 		Pods:   objectsOf(pods),
 	}
@@ -188,7 +188,7 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 		return nil, fmt.Errorf("render template %s: %w", template.Name, err)
 	}
 	if template.ClaimStatus.UsesDevice {
-		if allocated.Device, err = d.lookup.Device(result); err != nil {
+		if allocated.Device, err = d.Lookup.Device(result); err != nil {
 			return nil, err
 		}
 	}
@@ -197,11 +197,6 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 		return nil, fmt.Errorf("render template %s for device %s: %w", template.Name, result.Device, err)
 	}
 	return report, nil
-}
-
-// configOf lists the opaque parameters for the driver of a result and its request.
-func configOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
-	return parametersOf(resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result), result.Driver)
 }
 
 // objectsOf names Pods for templates, in the order of their names.
@@ -247,7 +242,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	if err := d.unsettled(result); err != nil || !d.Has(result.Driver) {
 		return nil, err
 	}
-	template, err := d.lookup.Template(result)
+	template, err := d.Lookup.Template(result)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +259,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	if !health.Reported || d.plugin(result.Driver) != lifecycle.PluginUp {
 		return health, nil
 	}
-	device, err := d.lookup.Device(result)
+	device, err := d.Lookup.Device(result)
 	if err != nil {
 		return nil, err
 	}
