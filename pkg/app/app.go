@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
@@ -201,7 +202,7 @@ func (s *sidecar) addConfigMaps(recorder record.EventRecorder) {
 		s.parts = append(s.parts, part{run: own.Run})
 	}
 	if name := s.options.draKwokConfigMap; name != nil {
-		adapted := config.NewAdaptedConfigMap(s.client, *name, s.store, s.owner.Recorder(recorder))
+		adapted := config.NewAdaptedConfigMap(s.client, *name, s.store, s.owner.Recorder(recorder), adapters.DRAKwokConfigMap)
 		keeper := classes.New(s.client, s.store, s.owner, recorder)
 		s.parts = append(s.parts, part{run: adapted.Run}, part{run: keeper.Run, synced: keeper.Synced(), check: keeper.CheckHealth})
 	}

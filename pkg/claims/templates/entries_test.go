@@ -130,7 +130,7 @@ func parameters(number string, source resourcev1.AllocationConfigSource, driver 
 	}}
 }
 
-func TestConfigOf(t *testing.T) {
+func TestParametersFor(t *testing.T) {
 	t.Parallel()
 	const class, own = resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim
 	for name, test := range map[string]struct {
