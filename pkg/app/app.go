@@ -30,6 +30,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
+	"github.com/kwok-dra/kwok-dra/pkg/driverpods"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory/live"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
@@ -109,16 +110,17 @@ func tune(c *rest.Config, qps float32) *rest.Config {
 
 // sidecar has the controllers of the program, and what they work with.
 type sidecar struct {
-	options   *Options
-	client    kubernetes.Interface
-	objects   dynamic.Interface
-	store     *config.Store
-	owner     *shard.Owner
-	caches    *observe.Caches
-	publisher *resourceslice.Publisher
-	kubelets  *kubelet.Kubelets
-	claims    *claims.Controller
-	kubelet   *kubeletmetrics.Metrics
+	options    *Options
+	client     kubernetes.Interface
+	objects    dynamic.Interface
+	store      *config.Store
+	owner      *shard.Owner
+	caches     *observe.Caches
+	driverPods *driverpods.Pods
+	publisher  *resourceslice.Publisher
+	kubelets   *kubelet.Kubelets
+	claims     *claims.Controller
+	kubelet    *kubeletmetrics.Metrics
 	// taintRules are those that the page and the metrics show.
 	taintRules *taintrules.Watcher
 	// source is the source of the page and of the metrics of devices.
@@ -138,9 +140,8 @@ type part struct {
 func (s *sidecar) build(events record.EventBroadcaster) {
 	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
 	caches := observe.New(s.client, &s.options.Managed)
-	caches.DriverPods.Follow(s.store)
-	s.caches, s.taintRules = caches, taintrules.NewWatcher(s.client)
-	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
+	s.caches, s.driverPods, s.taintRules = caches, driverpods.New(s.client, s.store, caches.Slices), taintrules.NewWatcher(s.client)
+	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder, DriverPods: s.driverPods}
 	report := func(map[string]string) {}
 	if len(s.options.kinds) > 0 {
 		writer := s.addCustomResources(recorder)
@@ -150,7 +151,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.publisher = resourceslice.New(publishing)
 	s.kubelet = kubeletmetrics.New()
 	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
-	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletRecorder: s.kubelet})
+	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, DriverPods: s.driverPods, Kubelets: s.kubelets, KubeletRecorder: s.kubelet})
 	s.source = live.NewSource(live.Options{Config: s.store, Caches: caches, Preparer: s.claims, Kubelets: s.kubelets, TaintRules: s.taintRules})
 	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
 	if s.options.MetricsDevices {
@@ -166,6 +167,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 	s.parts = append(s.parts,
 		part{run: s.owner.Run, synced: s.owner.Synced()},
 		part{run: caches.Run, synced: caches.Synced()},
+		part{run: s.driverPods.Run},
 		part{run: unselected.Run},
 		part{run: func(ctx context.Context) { s.publisher.Run(ctx, s.options.Workers) }, check: s.publisher.CheckHealth},
 		part{run: func(ctx context.Context) { s.kubelets.Run(ctx, s.options.Workers) }, check: s.kubelets.CheckHealth},
@@ -177,7 +179,7 @@ func (s *sidecar) build(events record.EventBroadcaster) {
 // drivers are those of a node.
 func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node) containerview.Drivers {
 	return func(set *config.Set, node *corev1.Node) containerview.Drivers {
-		made := templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
+		made := templates.New(set, node, templates.Slices{}, s.driverPods.On(node.Name))
 		if s.kubelets.Enabled() {
 			made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
 		}
@@ -219,7 +221,7 @@ func Collectors() []prometheus.Collector {
 }
 
 func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source)}
+	return []prometheus.Collector{s.store, s.owner, s.driverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source)}
 }
 
 // page is what the page is made from.

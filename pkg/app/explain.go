@@ -57,7 +57,7 @@ func (s *sidecar) whole(ctx context.Context) (*why.Cluster, error) {
 	}
 	known.Now = time.Now()
 	if set := s.store.Current(); set != nil {
-		known.Configure(set, &s.options.Managed, func(node *corev1.Node) devices.Pods { return s.caches.DriverPods.On(node.Name) })
+		known.Configure(set, &s.options.Managed, func(node *corev1.Node) devices.Pods { return s.driverPods.On(node.Name) })
 		if s.kubelets.Enabled() {
 			known.Sidecar.Registered = func(_ context.Context, node *corev1.Node, driver string) (bool, error) {
 				return s.kubelets.Driver(nil, node, set.HasDriver).Registered(driver)

@@ -77,7 +77,7 @@ func (o *observer) claimView(set *config.Set, claim *resourcev1.ResourceClaim, m
 	}
 	if len(v.Users) > 0 && templates.NamePods(set) {
 		if node := o.Caches.Nodes.Get(v.Users[0].Spec.NodeName); node != nil {
-			v.Driver = o.driver(nil, node, set, templates.Slices{}, o.Caches.DriverPods.On(node.Name))
+			v.Driver = o.driver(nil, node, set, templates.Slices{}, o.DriverPods.On(node.Name))
 		}
 	}
 	return v

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -30,7 +31,7 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options are what a Controller works with. All but Owner, Kubelets and KubeletRecorder are required.
+// Options are what a Controller works with. All but Owner, DriverPods, Kubelets and KubeletRecorder are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -38,6 +39,8 @@ type Options struct {
 	Caches *observe.Caches
 	Owner  *shard.Owner
 	Events record.EventBroadcaster
+	// DriverPods are run by the caller. Without them none are known.
+	DriverPods devices.Presence
 	// Kubelets know the real drivers, if there can be any. They are run by the caller.
 	Kubelets Kubelets
 	// KubeletRecorder records what a kubelet measures.
@@ -48,6 +51,9 @@ type Options struct {
 func New(o Options) *Controller {
 	if o.KubeletRecorder == nil {
 		o.KubeletRecorder = noRecorder{}
+	}
+	if o.DriverPods == nil {
+		o.DriverPods = devices.UnknownPresence{}
 	}
 	observer := &observer{o, newStates()}
 	writer := &writer{observer, observer.states.metrics}

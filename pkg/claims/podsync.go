@@ -113,7 +113,7 @@ func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
 	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
-	v.Driver = o.driverOf(ctx, v, o.Caches.DriverPods.On(v.Node.Name))
+	v.Driver = o.driverOf(ctx, v, o.DriverPods.On(v.Node.Name))
 	return v
 }
 
@@ -133,7 +133,7 @@ func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
 	if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
 		return nil
 	}
-	pods, err := o.Caches.DriverPods.Live(ctx, v.Set.Templates, v.Node)
+	pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
 	if err == nil {
 		v.Driver = o.driverOf(ctx, v, pods)
 	}

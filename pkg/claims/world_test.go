@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/driverpods"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory/live"
@@ -80,8 +81,8 @@ func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
-	caches.DriverPods.Follow(w.store)
-	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, Kubelets: w.kubelets}
+	pods := driverpods.New(w.server, w.store, caches.Slices)
+	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets}
 	if w.measures != nil {
 		options.KubeletRecorder = w.measures
 	}
@@ -91,6 +92,7 @@ func (w *world) start() {
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
+	running.Go(func() { pods.Run(ctx) })
 	if w.owner != nil {
 		running.Go(func() { w.owner.Run(ctx) })
 	}

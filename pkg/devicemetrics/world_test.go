@@ -87,7 +87,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	w.Exporter = New(Options{
 		Config: w.store, Caches: caches, Max: MaxDevices,
 		Drivers: func(set *config.Set, node *corev1.Node) containerview.Drivers {
-			return &injections.Templates{Driver: templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))}
+			return &injections.Templates{Driver: templates.New(set, node, templates.Slices{}, nil)}
 		},
 		TaintRules: func() ([]inventory.TaintRule, string) { return w.rules, "" },
 		Now:        func() time.Time { return w.now },

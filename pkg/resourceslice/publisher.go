@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
@@ -41,11 +42,12 @@ type Publisher struct {
 type observer struct {
 	config *config.Store
 	caches *observe.Caches
+	pods   devices.Presence
 	// live is for what a cache that lags does not have.
 	live typedcorev1.NodeInterface
 }
 
-// Options are what a Publisher works with. All but Owner and Outcomes are
+// Options are what a Publisher works with. All but Owner, DriverPods and Outcomes are
 // required.
 type Options struct {
 	Client kubernetes.Interface
@@ -54,6 +56,8 @@ type Options struct {
 	Caches   *observe.Caches
 	Owner    *shard.Owner
 	Recorder record.EventRecorder
+	// DriverPods are run by the caller. Without them none are known.
+	DriverPods devices.Presence
 	// Outcomes gets the state of the templates on a node, or of a pool that
 	// nodes share, each time that it has been looked at.
 	Outcomes func(of string, templates map[string]Outcome)
@@ -61,8 +65,11 @@ type Options struct {
 
 // New makes a Publisher; Run starts it.
 func New(o Options) *Publisher {
+	if o.DriverPods == nil {
+		o.DriverPods = devices.UnknownPresence{}
+	}
 	p := &Publisher{
-		observer: observer{config: o.Config, caches: o.Caches, live: o.Client.CoreV1().Nodes()},
+		observer: observer{config: o.Config, caches: o.Caches, pods: o.DriverPods, live: o.Client.CoreV1().Nodes()},
 		owner:    o.Owner,
 		prober:   NewProber(o.Client),
 	}
@@ -72,7 +79,7 @@ func New(o Options) *Publisher {
 	o.Config.OnChange(p.configChanged)
 	o.Owner.OnChange(func(node string) { p.loop.Add(facts.NodeKey(node)) }, p.enqueueAll)
 	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })
-	o.Caches.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
+	o.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    p.sliceChanged,
 		UpdateFunc: func(_, slice *facts.Slice) { p.sliceChanged(slice) },

@@ -55,7 +55,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 	var desired plan.Desired
 	if node != nil {
 		var err error
-		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.caches.DriverPods.On(node.Name)}
+		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.pods.On(node.Name)}
 		if desired, err = p.desired(ctx, view, t.standby); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (
 		return desired, nil
 	}
 	var err error
-	if view.Pods, err = o.caches.DriverPods.Live(ctx, view.Set.Templates, view.Node); err != nil {
+	if view.Pods, err = o.pods.Live(ctx, view.Set.Templates, view.Node); err != nil {
 		return desired, err
 	}
 	view.Live = true
