@@ -1,4 +1,4 @@
-package app
+package extensions
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
@@ -17,10 +19,10 @@ import (
 // maxUnscheduled bounds how many Pods without a node are read.
 const maxUnscheduled = 500
 
-// waiting are the Pods with claims that wait. Those without a node are in no cache, since
+// waitingPods are the Pods with claims that wait. Those without a node are in no cache, since
 // kwok-dra has nothing to do for them, so the API server is asked.
-func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
-	pods, err := s.unscheduled(ctx)
+func waitingPods(ctx context.Context, client kubernetes.Interface, preparer *claims.Controller) ([]page.WaitingPod, error) {
+	pods, err := unscheduledPods(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
 	for _, pod := range pods {
 		all = append(all, unscheduledPod(pod))
 	}
-	for _, w := range s.claims.Waiting() {
+	for _, w := range preparer.Waiting() {
 		waits := waitingPod(w.Pod, scheduledAt(w.Pod))
 		waits.Node, waits.Reason, waits.Retry = w.Pod.Spec.NodeName, cmp.Or(w.Failure, "its claims are not prepared yet"), w.Retry
 		all = append(all, waits)
@@ -36,9 +38,9 @@ func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
 	return all, nil
 }
 
-// unscheduled are the Pods with claims that have no node.
-func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
-	list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+// unscheduledPods are the Pods with claims that have no node.
+func unscheduledPods(ctx context.Context, client kubernetes.Interface) ([]*corev1.Pod, error) {
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: maxUnscheduled,
 	})
 	if err != nil {
