@@ -216,7 +216,7 @@ func (o *Options) completeSources() error {
 	if o.EnableCRDs {
 		o.AddKinds(config.OwnKinds()...)
 	}
-	hint := "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds"
+	hints := []string{"nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds"}
 	for _, extension := range o.extensions {
 		if extension.Complete != nil {
 			if err := extension.Complete(o); err != nil {
@@ -224,11 +224,11 @@ func (o *Options) completeSources() error {
 			}
 		}
 		if extension.SourceHint != "" {
-			hint += "; " + extension.SourceHint
+			hints = append(hints, extension.SourceHint)
 		}
 	}
 	if len(o.Config)+len(o.configMaps)+len(o.kinds) == 0 && !o.published {
-		return errors.New(hint)
+		return errors.New(strings.Join(hints, "; "))
 	}
 	return nil
 }
