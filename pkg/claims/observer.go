@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -25,16 +26,28 @@ type observer struct {
 	states *states
 }
 
-// liveClaims gets claims from the API server. A failure by the caches is none yet: they may
+// read asks the API server for what a view lacks. A failure by the caches is none yet: they may
 // lag behind.
-func (o *observer) liveClaims(ctx context.Context, namespace string) func(name string) (*resourcev1.ResourceClaim, error) {
-	return func(name string) (*resourcev1.ResourceClaim, error) {
-		claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return observe.SlimClaim(claim), nil
+func (o *observer) read(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
+	if need.Claim == "" {
+		v.Claims.Live.HaveSlices[need.Slices], err = o.publishedLive(ctx, v.Set, v.Node, need.Slices)
+		return err
 	}
+	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("fetch ResourceClaim %s: %w", need.Claim, err)
+	}
+	v.Claims.Live.Claims[need.Claim] = claim
+	return nil
+}
+
+// liveClaim gets a claim from the API server.
+func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return observe.SlimClaim(claim), nil
 }
 
 // published reports whether a driver has slices on a node, or in a pool that the node shares, by the cache.

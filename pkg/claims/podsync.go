@@ -74,7 +74,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
 		return nil
 	}
-	s := &podSync{key, state, o.podView(ctx, &plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
+	s := &podSync{key, state, o.podView(&plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
 	r.begin(s)
 	return r.report(ctx, s, r.sync(ctx, s))
 }
@@ -108,34 +108,38 @@ func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Po
 }
 
 // podView adds what the caches say to a view.
-func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
+func (o *observer) podView(v *plan.PodView) *plan.PodView {
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
 	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
-	v.Driver = o.driverOf(ctx, v, o.DriverPods.On(v.Node.Name))
+	v.Driver = o.driverOf(v, o.DriverPods.On(v.Node.Name))
 	return v
 }
 
 // driverOf answers for the drivers of a view, by the driver Pods.
-func (o *observer) driverOf(ctx context.Context, v *plan.PodView, pods devices.Pods) plan.Driver {
+func (o *observer) driverOf(v *plan.PodView, pods devices.Pods) plan.Driver {
 	return o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
 		if published := o.published(v.Set, v.Node, driver); published || v.Claims.Live == nil {
 			return published, nil
 		}
-		return o.publishedLive(ctx, v.Set, v.Node, driver)
+		published, isRead := v.Claims.Live.HaveSlices[driver]
+		if !isRead {
+			return false, &plan.Need{Slices: driver}
+		}
+		return published, nil
 	}}, pods)
 }
 
 // confirm has a view rest on what the API server has.
 func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
-	v.Claims.Live = o.liveClaims(ctx, v.Pod.Namespace)
+	v.Claims.Live = plan.NewLive()
 	if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
 		return nil
 	}
 	pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
 	if err == nil {
-		v.Driver = o.driverOf(ctx, v, pods)
+		v.Driver = o.driverOf(v, pods)
 	}
 	return err
 }
@@ -146,12 +150,20 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
 		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
 		s.view.HealthDropped = r.healthDropped.Load()
+		if s.view.Claims.Live != nil {
+			s.view.Claims.Live = plan.NewLive() // and so may the API server
+		}
 		next, err := plan.ForPod(ctx, s.view, time.Now())
 		if next.Confirm {
 			if err := r.observer.confirm(ctx, s.view); err != nil {
 				return err
 			}
 			next, err = plan.ForPod(ctx, s.view, time.Now())
+		}
+		for err == nil && next.Need != nil {
+			if err = r.observer.read(ctx, s.view, next.Need); err == nil {
+				next, err = plan.ForPod(ctx, s.view, time.Now())
+			}
 		}
 		r.mark(s, &next)
 		if err != nil {

@@ -287,7 +287,7 @@ func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev
 		w.observer.states.claimWrites.Begin(key)
 		return newer(claim, state.unseen.Answer()), nil
 	}
-	live, err := w.observer.liveClaims(ctx, claim.Namespace)(claim.Name)
+	live, err := w.observer.liveClaim(ctx, claim.Namespace, claim.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
 		return claim, nil // which nobody can write any more

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -135,22 +134,19 @@ func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing str
 
 // view is what kwok-dra sees of a Pod.
 func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
-	known := map[string]*resourcev1.ResourceClaim{}
+	known, live := map[string]*resourcev1.ResourceClaim{}, plan.NewLive()
 	for _, key := range facts.ClaimKeys(pod) {
-		if claim := c.Claims[key]; claim != nil {
+		claim := c.Claims[key]
+		if claim != nil {
 			known[key.Name] = claim
 		}
+		live.Claims[key.Name] = claim // what was read is live
 	}
 	return &plan.PodView{
 		Pod: pod, Node: node, Set: c.Sidecar.Set, Driver: c.Sidecar.driver(node),
 		Claims: plan.PodClaims{
 			Known: known,
-			Live: func(name string) (*resourcev1.ResourceClaim, error) { // what was read is live
-				if claim := known[name]; claim != nil {
-					return claim, nil
-				}
-				return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
-			},
+			Live:  live,
 			Users: func(*resourcev1.ResourceClaim) []*corev1.Pod { return []*corev1.Pod{pod} },
 		},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -36,8 +35,8 @@ type PodView struct {
 type PodClaims struct {
 	// Known are those that the cache has, by name.
 	Known map[string]*resourcev1.ResourceClaim
-	// Live gets one from the API server. It is nil in a view that rests on the caches.
-	Live func(name string) (*resourcev1.ResourceClaim, error)
+	// Live is what the API server has. It is nil in a view that rests on the caches.
+	Live *Live
 	// Users are the Pods that a claim is prepared for, and the Pod itself.
 	Users func(claim *resourcev1.ResourceClaim) []*corev1.Pod
 }
@@ -58,6 +57,8 @@ type PodMemory struct {
 type PodPlan struct {
 	// Confirm says that this rests on caches that may lag: plan again with a live view.
 	Confirm bool
+	// Need is what a live view lacks: plan again with it.
+	Need *Need
 	// Standby says that another replica acts for the Pod.
 	Standby bool
 	// Prepared are claims that are known to be prepared for the Pod.
@@ -77,8 +78,7 @@ type PodPlan struct {
 	Wait time.Duration
 }
 
-// ForPod works out what a Pod and its claims need now. Its error is not the Pod's: a
-// look at the API server has failed.
+// ForPod works out what a Pod and its claims need now. Its error is not the Pod's.
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
 	known := slices.Collect(maps.Values(v.Claims.Known))
 	ready := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue
@@ -97,6 +97,9 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 		plan.Patch = v.healthPatch()
 	default:
 		plan, err = v.prepare(ctx, now)
+	}
+	if need, ok := errors.AsType[*Need](err); ok {
+		return PodPlan{Need: need}, nil
 	}
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		failed := v.Fail(failure, now)
@@ -192,17 +195,14 @@ func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
 // get gets a claim where the kubelet would.
 func (c *PodClaims) get(name string) (*resourcev1.ResourceClaim, error) {
 	claim := c.Known[name]
-	var err error
 	if c.Live != nil {
-		claim, err = c.Live(name)
-	} else if claim == nil {
-		err = apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
+		var isRead bool
+		if claim, isRead = c.Live.Claims[name]; !isRead {
+			return nil, &Need{Claim: name}
+		}
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, err)
-	case err != nil:
-		return nil, fmt.Errorf("fetch ResourceClaim %s: %w", name, err)
+	if claim == nil {
+		return nil, Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name))
 	}
 	return claim, nil
 }

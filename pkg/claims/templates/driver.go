@@ -37,7 +37,7 @@ type Driver struct {
 
 // Slices is what is known of the slices that kwok-dra has published.
 type Slices struct {
-	// Of reports whether a driver has a pool on the node.
+	// Of reports whether a driver has a pool on the node. A *plan.Need says that this is to be read.
 	Of func(driver string) (bool, error)
 	// Have reports whether an allocated device is in one of them.
 	Have func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
