@@ -150,33 +150,42 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
 		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
 		s.view.HealthDropped = r.healthDropped.Load()
-		if s.view.Claims.Live != nil {
-			s.view.Claims.Live = plan.NewLive() // and so may the API server
+		next, err := r.planPod(ctx, s)
+		if next != nil {
+			r.mark(s, next)
 		}
-		next, err := plan.ForPod(ctx, s.view, time.Now())
-		if next.Confirm {
-			if err := r.observer.confirm(ctx, s.view); err != nil {
-				return err
-			}
-			next, err = plan.ForPod(ctx, s.view, time.Now())
-		}
-		for err == nil && next.Need != nil {
-			if err = r.observer.read(ctx, s.view, next.Need); err == nil {
-				next, err = plan.ForPod(ctx, s.view, time.Now())
-			}
-		}
-		r.mark(s, &next)
 		if err != nil {
 			return err
 		}
 		if next.Patch != nil && next.Patch.Operation == last {
 			return nil // what was written is not shown: its event comes
 		}
-		if err := r.apply(ctx, s, &next); err != nil || next.Patch == nil || next.Failure != nil {
+		if err := r.apply(ctx, s, next); err != nil || next.Patch == nil || next.Failure != nil {
 			return err
 		}
 		last = next.Patch.Operation
 	}
+}
+
+// planPod plans, and reads from the API server what the plan needs. The plan is nil where its view could not
+// be confirmed.
+func (r *podReconciler) planPod(ctx context.Context, s *podSync) (*plan.PodPlan, error) {
+	if s.view.Claims.Live != nil {
+		s.view.Claims.Live = plan.NewLive() // what was read for the last plan is out of date
+	}
+	next, err := plan.ForPod(ctx, s.view, time.Now())
+	if next.Confirm {
+		if err := r.observer.confirm(ctx, s.view); err != nil {
+			return nil, err
+		}
+		next, err = plan.ForPod(ctx, s.view, time.Now())
+	}
+	for err == nil && next.Need != nil {
+		if err = r.observer.read(ctx, s.view, next.Need); err == nil {
+			next, err = plan.ForPod(ctx, s.view, time.Now())
+		}
+	}
+	return &next, err
 }
 
 // waits reports whether the Pod waits for its claims, and for this replica.
