@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,6 +161,12 @@ func TestAdaptedConfigMapThatIsAbsent(t *testing.T) {
 		c := watching(t)
 		require.Equal(t, []string{"file"}, inForce(c.store))
 		require.Empty(t, takeEvents(c.recorder))
+		require.NoError(t, testutil.CollectAndCompare(c.store, strings.NewReader(`
+# HELP kwok_dra_config_last_reload_successful 1 if the newest version of the configuration is in force, 0 if it was refused, by carrier.
+# TYPE kwok_dra_config_last_reload_successful gauge
+kwok_dra_config_last_reload_successful{carrier="ConfigMap karpenter/dra-kwok-configmap"} 1
+kwok_dra_config_last_reload_successful{carrier="files"} 1
+`), "kwok_dra_config_last_reload_successful"))
 		configMaps := c.client.CoreV1().ConfigMaps(adaptedName.Namespace)
 		for range 2 {
 			_, err := configMaps.Create(quiet(t), adaptedMap(map[string]string{"config.yaml": mappings}), metav1.CreateOptions{})
