@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/extensions"
 	"github.com/kwok-dra/kwok-dra/pkg/flags"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
@@ -25,7 +26,7 @@ func main() {
 }
 
 func run(arguments []string) error {
-	options := app.NewOptions()
+	options := app.NewOptions(extensions.All()...)
 	given := options.Flags()
 	if err := given.Parse(arguments); errors.Is(err, pflag.ErrHelp) {
 		return nil

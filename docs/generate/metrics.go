@@ -10,6 +10,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
 	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
+	"github.com/kwok-dra/kwok-dra/pkg/extensions"
 )
 
 // description finds the parts of a description, which it tells only as text.
@@ -18,7 +19,7 @@ var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "(.*?)"(?:
 // metrics lists the metrics that the sidecar registers itself.
 func metrics(string) (string, error) {
 	var rows [][]string
-	for _, collector := range app.Collectors() {
+	for _, collector := range app.Collectors(extensions.All()...) {
 		for _, desc := range descriptions(collector) {
 			found := description.FindStringSubmatch(desc)
 			if found == nil {

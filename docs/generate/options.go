@@ -4,11 +4,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/extensions"
 )
 
 // options lists the sidecar's options.
 func options(string) (string, error) {
-	return flagTable(app.NewOptions().Flags()), nil
+	return flagTable(app.NewOptions(extensions.All()...).Flags()), nil
 }
 
 // flagTable lists flags in their order.

@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,6 +28,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
@@ -46,18 +46,6 @@ const (
 
 // exampleDriver is what a driver is to be, for errors.
 const exampleDriver = "the name of the DRA driver, for example gpu.example.com"
-
-// Adapted is what a foreign document becomes.
-type Adapted struct {
-	// Templates are defaulted and valid, in the order of their names, which is that
-	// of their devices where they form one pool.
-	Templates []v1alpha1.ResourcePoolTemplate
-	// Classes are the DeviceClasses that the document's Pods need.
-	Classes []resourcev1.DeviceClass
-	// Changes says, a sentence each, what was published in another form than it was
-	// written, or left out.
-	Changes []string
-}
 
 // adapter collects what a document is turned into.
 type adapter struct {
@@ -148,8 +136,8 @@ func (a *adapter) change(format string, args ...any) {
 }
 
 // finish validates the drafts, and makes templates of them.
-func (a *adapter) finish() (*Adapted, error) {
-	adapted := &Adapted{Changes: a.changes}
+func (a *adapter) finish() (*config.Adapted, error) {
+	adapted := &config.Adapted{Changes: a.changes}
 	for _, d := range a.drafts {
 		a.check(d)
 		adapted.Templates = append(adapted.Templates, d.template)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
 // configMapName is the ConfigMap, with whose name those of its templates begin.
@@ -84,13 +85,13 @@ type configMap struct {
 //
 // The selectors' label kwok.x-k8s.io/node: fake is taken to mean every fake
 // node: KWOK marks them with an annotation of that name, and Karpenter with both.
-func ConfigMap(data string) (*Adapted, error) {
+func ConfigMap(data string) (*config.Adapted, error) {
 	document, problems := parse(data)
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	if document.Value == nil {
-		return &Adapted{}, nil
+		return &config.Adapted{}, nil
 	}
 	var given configMapDocument
 	c := &configMap{adapter: newAdapter()}

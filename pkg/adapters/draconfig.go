@@ -10,10 +10,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// PoolLabel is the label of slices that names their pool of the DRAConfig.
-const PoolLabel = "test.karpenter.sh/pool"
+// poolLabel is the label of slices that names their pool of the DRAConfig.
+const poolLabel = "test.karpenter.sh/pool"
 
 type draConfigSpec struct {
 	Driver string    `json:"driver"`
@@ -46,7 +47,7 @@ type draConfig struct {
 // Kubernetes; it is left out, and a pool without other terms too. Two devices of
 // one name in a pool are refused. In two pools they may be, unless both select a
 // node.
-func DRAConfig(source *unstructured.Unstructured) (*Adapted, error) {
+func DRAConfig(source *unstructured.Unstructured) (*config.Adapted, error) {
 	c := &draConfig{adapter: newAdapter(), name: source.GetName()}
 	var spec draConfigSpec
 	c.decodeSpec(source, &spec)
@@ -73,7 +74,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 	d.template.Spec.SliceLabels = map[string]string{
 		"test.karpenter.sh/managed-by": "dra-kwok-driver",
 		"test.karpenter.sh/node":       defaults.PoolName,
-		PoolLabel:                      given.Name,
+		poolLabel:                      given.Name,
 		"test.karpenter.sh/driver":     c.driver,
 	}
 	c.addTerms(d, given.NodeSelectorTerms, path.Child("nodeSelectorTerms"))

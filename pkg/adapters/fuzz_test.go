@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -69,7 +70,7 @@ func fuzzed(text string) *unstructured.Unstructured {
 
 // requireSound wants templates that pass as those of a user, and that render for
 // a node.
-func requireSound(t *testing.T, adapted *Adapted, err error) {
+func requireSound(t *testing.T, adapted *config.Adapted, err error) {
 	t.Helper()
 	if err != nil {
 		require.Nil(t, adapted)

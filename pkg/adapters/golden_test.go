@@ -10,15 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
 var update = flag.Bool("update", false, "write the outputs in testdata anew")
 
 // adapters are the three by the names that files in testdata begin with.
-var adapters = map[string]func(t testing.TB, text string) (*Adapted, error){
-	"configmap":   func(_ testing.TB, text string) (*Adapted, error) { return ConfigMap(text) },
-	"draconfig":   func(t testing.TB, text string) (*Adapted, error) { return DRAConfig(object(t, text)) },
-	"nodeoverlay": func(t testing.TB, text string) (*Adapted, error) { return NodeOverlay(object(t, text)) },
+var adapters = map[string]func(t testing.TB, text string) (*config.Adapted, error){
+	"configmap":   func(_ testing.TB, text string) (*config.Adapted, error) { return ConfigMap(text) },
+	"draconfig":   func(t testing.TB, text string) (*config.Adapted, error) { return DRAConfig(object(t, text)) },
+	"nodeoverlay": func(t testing.TB, text string) (*config.Adapted, error) { return NodeOverlay(object(t, text)) },
 }
 
 func object(t testing.TB, text string) *unstructured.Unstructured {
@@ -32,7 +34,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 
 // written is all of an Adapted as YAML: the changes as comments, then classes and
 // templates.
-func (a *Adapted) written(t testing.TB) string {
+func written(a *config.Adapted, t testing.TB) string {
 	t.Helper()
 	var text strings.Builder
 	for _, change := range a.Changes {
@@ -75,7 +77,7 @@ func TestAccepted(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				adapted, err := adapt(t, text)
 				require.NoError(t, err)
-				got, file := adapted.written(t), "testdata/accepted/"+name+".output.yaml"
+				got, file := written(adapted, t), "testdata/accepted/"+name+".output.yaml"
 				if *update {
 					require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 				}

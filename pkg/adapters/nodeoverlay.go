@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
 )
 
@@ -41,13 +42,13 @@ type nodeOverlay struct {
 // and bools too, and a "/" in a driver's name becomes "." and a "-" in an
 // attribute's "_". What is each node's own, the pool, the name of the slice and
 // that of the node, is made up for it.
-func NodeOverlay(source *unstructured.Unstructured) (*Adapted, error) {
+func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	o := &nodeOverlay{adapter: newAdapter(), name: source.GetName()}
 	path := field.NewPath("spec")
 	annotation := source.GetAnnotations()[v1alpha1.ResourceSlicesAnnotation]
 	inSpec, _, _ := unstructured.NestedFieldNoCopy(source.Object, "spec", "resourceSlices")
 	if list, isList := inSpec.([]any); annotation == "" && (inSpec == nil || isList && len(list) == 0) {
-		return &Adapted{}, nil
+		return &config.Adapted{}, nil
 	}
 	o.decodeSpec(source, &o.spec)
 	given, at := o.spec.ResourceSlices, path.Child("resourceSlices")

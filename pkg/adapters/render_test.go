@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	apivalidation "github.com/kwok-dra/kwok-dra/pkg/api/validation"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -69,7 +70,7 @@ func slicesOf(t testing.TB, pool devices.Pool) [][]string {
 	return names
 }
 
-func adapted(t testing.TB, adapter, name string) *Adapted {
+func adapted(t testing.TB, adapter, name string) *config.Adapted {
 	t.Helper()
 	made, err := adapters[adapter](t, inputs(t, adapter)[adapter+"-"+name])
 	require.NoError(t, err)
@@ -143,7 +144,7 @@ func TestBounds(t *testing.T) {
 // pool of it, and a name that two of them have is told of there.
 func TestPoolsOfOneDriver(t *testing.T) {
 	t.Parallel()
-	source := func(second string) *Adapted {
+	source := func(second string) *config.Adapted {
 		made, err := DRAConfig(object(t, `{kind: DRAConfig, metadata: {name: c}, spec: {driver: D.example.com, pools: [
 			{name: one, nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}], resourceSlices: [{devices: [{name: gpu-0}]}, {devices: [{name: gpu-1}]}]},
 			{name: two, nodeSelectorTerms: [{matchExpressions: [{key: b, operator: Exists}]}], resourceSlices: [{devices: [{name: `+second+`}]}]}]}}`))

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
@@ -35,7 +36,7 @@ metadata:
 `
 
 // published are the slices of the node from a document in testdata.
-func published(t *testing.T, name string, adapt func(text string) (*adapters.Adapted, error)) []*resourcev1.ResourceSlice {
+func published(t *testing.T, name string, adapt func(text string) (*config.Adapted, error)) []*resourcev1.ResourceSlice {
 	t.Helper()
 	text, err := os.ReadFile("testdata/accepted/" + name + ".input.yaml")
 	require.NoError(t, err)
@@ -72,7 +73,7 @@ func TestSlices(t *testing.T) {
 		return source
 	}
 	for name, test := range map[string]struct {
-		adapt   func(text string) (*adapters.Adapted, error)
+		adapt   func(text string) (*config.Adapted, error)
 		devices [][]string
 		labels  map[string]string
 	}{
@@ -82,12 +83,12 @@ func TestSlices(t *testing.T) {
 			map[string]string{"kwok.x-k8s.io/managed-by": "dra-kwok-driver"},
 		},
 		"nodeoverlay-spec": {
-			func(text string) (*adapters.Adapted, error) { return adapters.NodeOverlay(object(text)) },
+			func(text string) (*config.Adapted, error) { return adapters.NodeOverlay(object(text)) },
 			[][]string{{"nvidia-h100-0", "nvidia-h100-1"}, {"nvidia-h100-2"}},
 			nil,
 		},
 		"draconfig-two": {
-			func(text string) (*adapters.Adapted, error) { return adapters.DRAConfig(object(text)) },
+			func(text string) (*config.Adapted, error) { return adapters.DRAConfig(object(text)) },
 			[][]string{{"a10-0"}, {"h100-0", "h100-1"}, {"h100-2"}},
 			map[string]string{"test.karpenter.sh/managed-by": "dra-kwok-driver", "test.karpenter.sh/driver": "gpu.nvidia.com"},
 		},

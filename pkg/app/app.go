@@ -9,10 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -23,23 +21,13 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
-	"github.com/kwok-dra/kwok-dra/pkg/classes"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/containerview"
-	"github.com/kwok-dra/kwok-dra/pkg/devicemetrics"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/kubelet"
-	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
-	"github.com/kwok-dra/kwok-dra/pkg/page"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 	"github.com/kwok-dra/kwok-dra/pkg/status"
-	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
-	"github.com/kwok-dra/kwok-dra/pkg/view"
 )
 
 // Run runs the sidecar until ctx ends. The options must be completed.
@@ -68,18 +56,15 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s := &sidecar{options: o, client: client, objects: objects, store: store, owner: owner}
-	s.build(events)
+	s := newSidecar(o, client, objects, store, owner, events)
 	return s.run(ctx)
 }
 
 // newStore makes the store with the configuration files in it.
 func newStore(ctx context.Context, o *Options) (*config.Store, error) {
 	carriers := []string{config.FilesCarrier}
-	for _, name := range []*types.NamespacedName{o.configMap, o.draKwokConfigMap} {
-		if name != nil {
-			carriers = append(carriers, config.ConfigMapCarrier(*name))
-		}
+	for _, name := range o.configMaps {
+		carriers = append(carriers, config.ConfigMapCarrier(name))
 	}
 	if len(o.kinds) > 0 {
 		carriers = append(carriers, config.ObjectsCarrier)
@@ -106,169 +91,89 @@ func tune(c *rest.Config, qps float32) *rest.Config {
 
 // sidecar has the controllers of the program, and what they work with.
 type sidecar struct {
+	Core
+
 	options   *Options
-	client    kubernetes.Interface
-	objects   dynamic.Interface
-	store     *config.Store
-	owner     *shard.Owner
-	caches    *observe.Caches
 	publisher *resourceslice.Publisher
-	kubelets  *kubelet.Kubelets
-	claims    *claims.Controller
-	kubelet   *kubeletmetrics.Metrics
-	// taintRules are those that the page and the metrics show.
-	taintRules *taintrules.Watcher
-	parts      []part
 }
 
-// part is one of the things that run beside each other.
-type part struct {
-	run func(ctx context.Context)
-	// synced are done when the sidecar is ready.
-	synced []cache.DoneChecker
-	// check, if there is one, returns an error while a restart may help.
-	check func() error
-}
-
-func (s *sidecar) build(events record.EventBroadcaster) {
-	recorder := events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue})
-	caches := observe.New(s.client, &s.options.Managed)
-	caches.DriverPods.Follow(s.store)
-	s.caches, s.taintRules = caches, taintrules.NewWatcher(s.client)
-	publishing := resourceslice.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder}
+func newSidecar(o *Options, client kubernetes.Interface, objects dynamic.Interface, store *config.Store, owner *shard.Owner, events record.EventBroadcaster) *sidecar {
+	s := &sidecar{options: o, Core: Core{
+		Client: client, Objects: objects, Config: store, Owner: owner, Caches: observe.New(client, &o.Managed), Managed: &o.Managed,
+		Recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: v1alpha1.ManagedByValue}),
+		Workers:  o.Workers, IsServing: o.ServerAddress != "", routes: map[string]http.Handler{},
+	}}
+	for _, extension := range o.extensions {
+		if extension.Provide != nil {
+			extension.Provide(&s.Core)
+		}
+	}
+	publishing := resourceslice.Options{Client: client, Config: store, Caches: s.Caches, Owner: owner, Recorder: s.Recorder, DriverPods: s.DriverPods}
 	report := func(map[string]string) {}
-	if len(s.options.kinds) > 0 {
-		writer := s.addCustomResources(recorder)
+	if len(o.kinds) > 0 {
+		writer := s.addCustomResources()
 		publishing.Outcomes, report = writer.Outcomes, writer.Unselected
 	}
-	s.addConfigMaps(recorder)
+	if name := o.configMap; name != nil {
+		s.Add(Part{Run: config.NewConfigMap(client, *name, store, owner.Recorder(s.Recorder)).Run})
+	}
 	s.publisher = resourceslice.New(publishing)
-	s.kubelet = kubeletmetrics.New()
-	s.kubelets = kubelet.New(kubelet.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Recorder: recorder, Directory: s.options.PluginsDir, WipeDelay: kubelet.WipeDelay, KubeletMetrics: s.kubelet})
-	s.claims = claims.New(claims.Options{Client: s.client, Config: s.store, Caches: caches, Owner: s.owner, Events: events, Kubelets: s.kubelets, KubeletMetrics: s.kubelet})
-	views := view.New(view.Options{Client: s.objects, Config: s.store, Caches: caches, Owner: s.owner, Drivers: s.drivers(caches), Shared: s.kubelets.Shared, Directory: s.options.ContainerView})
-	if s.options.MetricsDevices {
-		devicemetrics.TellMistakes(caches, s.owner, recorder)
-	}
-	if after := s.options.ExplainPodsAfter; after > 0 {
-		s.addExplainer(after, recorder)
-	}
-	if s.options.ServerAddress != "" { // or nobody would see them
-		s.parts = append(s.parts, part{run: s.taintRules.Run})
-	}
-	unselected := selection.NewWatcher(s.store, caches.Nodes, s.owner, report)
-	s.parts = append(s.parts,
-		part{run: s.owner.Run, synced: s.owner.Synced()},
-		part{run: caches.Run, synced: caches.Synced()},
-		part{run: unselected.Run},
-		part{run: func(ctx context.Context) { s.publisher.Run(ctx, s.options.Workers) }, check: s.publisher.CheckHealth},
-		part{run: func(ctx context.Context) { s.kubelets.Run(ctx, s.options.Workers) }, check: s.kubelets.CheckHealth},
-		part{run: func(ctx context.Context) { s.claims.Run(ctx, s.options.Workers) }, check: s.claims.CheckHealth},
-		part{run: func(ctx context.Context) { views.Run(ctx, s.options.Workers) }, check: views.CheckHealth},
+	s.Preparer = claims.New(claims.Options{
+		Client: client, Config: store, Caches: s.Caches, Owner: owner, Events: events,
+		DriverPods: s.DriverPods, Kubelets: s.Kubelets, KubeletRecorder: s.KubeletRecorder,
+	})
+	s.Collect(newBuildInfo(), store, owner, s.publisher.Metrics(), s.Preparer.Metrics())
+	s.Add(
+		Part{Run: owner.Run, Synced: owner.Synced()},
+		Part{Run: selection.NewWatcher(store, s.Caches.Nodes, owner, report).Run},
+		Part{Run: func(ctx context.Context) { s.publisher.Run(ctx, o.Workers) }, Check: s.publisher.CheckHealth},
+		Part{Run: func(ctx context.Context) { s.Preparer.Run(ctx, o.Workers) }, Check: s.Preparer.CheckHealth},
 	)
-}
-
-// drivers are those of a node.
-func (s *sidecar) drivers(caches *observe.Caches) func(*config.Set, *corev1.Node) containerview.Drivers {
-	return func(set *config.Set, node *corev1.Node) containerview.Drivers {
-		made := templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
-		if s.kubelets.Enabled() {
-			made.Except(s.kubelets.Driver(nil, node, set.HasDriver).Has)
+	for _, extension := range o.extensions {
+		if extension.Start != nil {
+			extension.Start(&s.Core)
 		}
-		return s.kubelets.View(node, made)
 	}
+	s.Add(Part{Run: s.Caches.Run, Synced: s.Caches.Synced()}) // all handlers are added
+	return s
 }
 
 // addCustomResources reads templates from the cluster, and writes their status.
-func (s *sidecar) addCustomResources(recorder record.EventRecorder) *status.Writer {
-	writer := status.New(s.objects, s.owner, s.store.Acceptance, func() bool { return s.publisher.Idle() }, s.options.kinds...)
-	objects := config.NewObjects(s.store, s.owner.Recorder(recorder), writer.Changed)
-	watched := config.NewCustomResources(s.objects, s.client.Discovery(), objects, s.options.kinds...)
-	s.parts = append(s.parts, part{run: watched.Run}, part{run: writer.Run, check: writer.CheckHealth})
+func (s *sidecar) addCustomResources() *status.Writer {
+	writer := status.New(s.Objects, s.Owner, s.Config.Acceptance, func() bool { return s.publisher.Idle() }, s.options.kinds...)
+	objects := config.NewObjects(s.Config, s.Owner.Recorder(s.Recorder), writer.Changed)
+	watched := config.NewCustomResources(s.Objects, s.Client.Discovery(), objects, s.options.kinds...)
+	s.Add(Part{Run: watched.Run}, Part{Run: writer.Run, Check: writer.CheckHealth})
 	return writer
 }
 
-// addConfigMaps reads the ConfigMaps that are watched for configuration, and keeps the
-// DeviceClasses that one of them wants.
-func (s *sidecar) addConfigMaps(recorder record.EventRecorder) {
-	if name := s.options.configMap; name != nil {
-		own := config.NewConfigMap(s.client, *name, s.store, s.owner.Recorder(recorder))
-		s.parts = append(s.parts, part{run: own.Run})
-	}
-	if name := s.options.draKwokConfigMap; name != nil {
-		adapted := config.NewAdaptedConfigMap(s.client, *name, s.store, s.owner.Recorder(recorder))
-		keeper := classes.New(s.client, s.store, s.owner, recorder)
-		s.parts = append(s.parts, part{run: adapted.Run}, part{run: keeper.Run, synced: keeper.Synced(), check: keeper.CheckHealth})
-	}
-}
-
-// Collectors returns the collectors that a sidecar registers, of one that never
+// Collectors returns the collectors that a sidecar with extensions registers, of one that never
 // runs: the documentation lists their metrics.
-func Collectors() []prometheus.Collector {
+func Collectors(extensions ...Extension) []prometheus.Collector {
 	client := kubernetes.NewForConfigOrDie(&rest.Config{})
 	owner := shard.New(shard.Options{Mode: shard.Lease, Client: client})
-	s := &sidecar{options: NewOptions(), client: client, store: config.NewStore(config.FilesCarrier), owner: owner}
-	s.build(record.NewBroadcaster())
-	return s.collectors()
-}
-
-func (s *sidecar) collectors() []prometheus.Collector {
-	return []prometheus.Collector{newBuildInfo(), s.store, s.owner, s.caches.DriverPods, s.publisher.Metrics(), s.claims.Metrics(), s.kubelets.Metrics(), s.kubelet, inventory.NewCollector(s.source())}
-}
-
-// source is the source of the page and of the metrics of devices.
-func (s *sidecar) source() *inventory.Source {
-	return &inventory.Source{
-		Nodes:       s.publisher.Nodes,
-		Slices:      s.publisher.Slices,
-		Allocations: s.claims.Allocations,
-		TaintRules:  s.taintRules.Rules,
-		Changes:     func() uint64 { return s.publisher.Changes() + s.claims.Changes() + s.taintRules.Changes() },
-	}
-}
-
-// page is what the page is made from.
-func (s *sidecar) page() page.Options {
-	return page.Options{
-		Source: s.source(),
-		Labels: s.caches.Nodes.Labels,
-		Slice: func(ctx context.Context, name string) (*resourcev1.ResourceSlice, error) {
-			return s.client.ResourceV1().ResourceSlices().Get(ctx, name, metav1.GetOptions{})
-		},
-		Waiting: s.waiting,
-		Why:     s.explain,
-	}
-}
-
-// deviceMetrics serves what devices do, or is nil.
-func (s *sidecar) deviceMetrics() http.Handler {
-	if !s.options.MetricsDevices {
-		return nil
-	}
-	return devicemetrics.New(devicemetrics.Options{
-		Config: s.store, Caches: s.caches, Owner: s.owner, Drivers: s.drivers(s.caches), TaintRules: s.taintRules.Rules, Now: time.Now, Max: devicemetrics.MaxDevices,
-	}).Handler()
+	return newSidecar(NewOptions(extensions...), client, nil, config.NewStore(config.FilesCarrier), owner, record.NewBroadcaster()).collectors
 }
 
 func (s *sidecar) run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.collectors()...)
-	served := page.New(s.page())
-	site := &site{registry: registry, synced: s.store.Synced(), page: served, profiling: s.options.Profiling, devices: s.deviceMetrics()}
+	registry.MustRegister(s.collectors...)
+	site := &site{registry: registry, synced: s.Config.Synced(), routes: s.routes, profiling: s.options.Profiling}
 	for _, part := range s.parts {
-		site.synced = append(site.synced, part.synced...)
-		if part.check != nil {
-			site.checks = append(site.checks, part.check)
+		site.synced = append(site.synced, part.Synced...)
+		if part.Check != nil {
+			site.checks = append(site.checks, part.Check)
 		}
 	}
 	server, err := s.listen(ctx, site)
 	if err != nil {
 		return err
 	}
-	logger.Info("Started", "version", version.Get(), "config", s.options.Config, "configMap", s.options.ConfigMap,
-		"draKwokConfigMap", s.options.DRAKwokConfigMap, "adapters", s.options.Adapters,
-		"workers", s.options.Workers, "shardMode", s.options.ShardMode, "installation", s.owner.Installation(), "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String())
+	logger.Info("Started", append([]any{
+		"version", version.Get(), "config", s.options.Config, "configMap", s.options.ConfigMap, "workers", s.options.Workers, "shardMode", s.options.ShardMode,
+		"installation", s.Owner.Installation(), "kubeAPIQPS", s.options.KubeAPIQPS, "managedNodes", s.options.Managed.String(),
+	}, s.options.startLog...)...)
 	var running sync.WaitGroup
 	running.Go(func() { server.run(ctx) })
 	running.Go(func() { s.tellUnreachable(ctx) })
@@ -276,12 +181,16 @@ func (s *sidecar) run(ctx context.Context) error {
 		if cache.WaitFor(ctx, "", site.synced...) {
 			logger.Info("Ready")
 		}
-		if s.options.ServerAddress != "" {
-			served.Run(ctx)
+		for _, part := range s.parts {
+			if part.WhenReady {
+				running.Go(func() { part.Run(ctx) })
+			}
 		}
 	})
 	for _, part := range s.parts {
-		running.Go(func() { part.run(ctx) })
+		if !part.WhenReady {
+			running.Go(func() { part.Run(ctx) })
+		}
 	}
 	running.Wait()
 	logger.Info("Stopped")
@@ -289,7 +198,7 @@ func (s *sidecar) run(ctx context.Context) error {
 }
 
 func (s *sidecar) listen(ctx context.Context, site *site) (*server, error) {
-	secure, guard, err := s.options.secure(s.client)
+	secure, guard, err := s.options.secure(s.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +214,7 @@ const askAgain = 5 * time.Second
 // connections that are refused.
 func (s *sidecar) tellUnreachable(ctx context.Context) {
 	for more := true; more; more = pause(ctx, askAgain) {
-		_, err := s.client.Discovery().ServerVersionWithContext(ctx)
+		_, err := s.Client.Discovery().ServerVersionWithContext(ctx)
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 			return
 		}

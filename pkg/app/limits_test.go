@@ -98,7 +98,7 @@ func TestServerHangsUpOnSilentClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				client := listen(t, (&site{page: http.NotFoundHandler()}).handler()).dial(t, test.sent)
+				client := listen(t, (&site{}).handler()).dial(t, test.sent)
 				require.LessOrEqual(t, hungUp(t, client), test.limit+time.Second)
 			})
 		})

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,10 +24,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
-	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
-	"github.com/kwok-dra/kwok-dra/pkg/view"
 )
 
 // Options are the sidecar's command line options.
@@ -42,10 +40,6 @@ type Options struct {
 	Managed       lifecycle.ManagedNodes
 	Profiling     bool
 	Version       bool
-	// MetricsDevices serves what devices do as metrics.
-	MetricsDevices bool
-	// ExplainPodsAfter is how long a Pod with claims has no node before an event says why, or 0.
-	ExplainPodsAfter time.Duration
 
 	// ShardMode is how replicas share the work. LeaderNamespace and LeaderName are
 	// those of the Lease that their leader holds.
@@ -63,28 +57,53 @@ type Options struct {
 	SecureServing bool
 	Certificate   access.Certificate
 
-	// DRAKwokConfigMap and Adapters are where other people's configuration is.
-	DRAKwokConfigMap string
-	Adapters         []string
-	PluginsDir       string
-	// ContainerView is the directory that is shared with kwok.
-	ContainerView string
-
-	configMap, draKwokConfigMap *types.NamespacedName
-	// kinds are those of the custom resources to be read.
-	kinds []config.Kind
+	extensions []Extension
+	configMap  *types.NamespacedName
+	sources
 }
 
-// NewOptions returns the defaults.
-func NewOptions() *Options {
+// sources are where configuration is, and what is published.
+type sources struct {
+	// configMaps are all ConfigMaps, and kinds those of the custom resources to be read.
+	configMaps []types.NamespacedName
+	kinds      []config.Kind
+	// published says that an extension publishes.
+	published bool
+	// startLog are keys and values of the log when the sidecar starts.
+	startLog []any
+}
+
+// AddKinds reads kinds of custom resources.
+func (s *sources) AddKinds(kinds ...config.Kind) { s.kinds = append(s.kinds, kinds...) }
+
+// AddConfigMap reads the ConfigMap that a flag names, if it names one.
+func (s *sources) AddConfigMap(flag, text string) (*types.NamespacedName, error) {
+	name, err := parseName(flag, text)
+	if name == nil || err != nil {
+		return nil, err
+	}
+	if slices.Contains(s.configMaps, *name) {
+		return nil, fmt.Errorf("parse --%s %q: --config-map is the same: the two have different formats", flag, text)
+	}
+	s.configMaps = append(s.configMaps, *name)
+	return name, nil
+}
+
+// AddPublished says that an extension has something to publish.
+func (s *sources) AddPublished() { s.published = true }
+
+// LogAtStart logs keys and values when the sidecar starts.
+func (s *sources) LogAtStart(keysAndValues ...any) { s.startLog = append(s.startLog, keysAndValues...) }
+
+// NewOptions returns the defaults of a sidecar with extensions.
+func NewOptions(extensions ...Extension) *Options {
 	return &Options{
 		KubeAPIQPS:    -1,
 		Workers:       16,
 		ServerAddress: ":10246",
 		ShardMode:     shard.None,
 		LeaderName:    v1alpha1.ManagedByValue,
-
-		MetricsDevices: true,
+		extensions:    extensions,
 	}
 }
 
@@ -108,15 +127,11 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.StringArrayVar(&o.Config, "config", o.Config, "file of ResourcePoolTemplates and KwokDRAConfigurations, read once at the start")
 	flags.StringVar(&o.ConfigMap, "config-map", o.ConfigMap, "ConfigMap of ResourcePoolTemplates and KwokDRAConfigurations, as NAMESPACE/NAME, watched live")
 	flags.BoolVar(&o.EnableCRDs, "enable-crds", o.EnableCRDs, "read ResourcePoolTemplates and KwokDRAConfigurations from custom resources too, watched live")
-	flags.StringVar(&o.DRAKwokConfigMap, "dra-kwok-configmap", o.DRAKwokConfigMap, "ConfigMap with the mappings of Karpenter's dra-kwok-driver, usually karpenter/dra-kwok-configmap, as NAMESPACE/NAME, watched live")
-	flags.StringSliceVar(&o.Adapters, "adapters", o.Adapters, "custom resources of Karpenter to read, watched live: DRAConfig, NodeOverlay or both, separated by a comma")
 	flags.BoolVar(&o.Managed.All, "manage-all-nodes", o.Managed.All, "act for all nodes; this and the next three options have the names and the meaning of kwok's own")
 	flags.StringVar(&o.Managed.Annotations, "manage-nodes-with-annotation-selector", o.Managed.Annotations,
 		"act for nodes with these annotations; with the next option too, for nodes that match both; default without any of these four options: "+lifecycle.DefaultAnnotationSelector)
 	flags.StringVar(&o.Managed.Labels, "manage-nodes-with-label-selector", o.Managed.Labels, "act for nodes with these labels")
 	flags.StringVar(&o.Managed.Single, "manage-single-node", o.Managed.Single, "act for the node of this name")
-	flags.StringVar(&o.PluginsDir, "plugins-dir", o.PluginsDir, "directory in which each fake node has a folder for the plugins of real DRA drivers, as below a kubelet's root directory; default: pluginsDir of the configuration, or none")
-	flags.StringVar(&o.ContainerView, "container-view", o.ContainerView, "directory that kwok has under the same path, for what kubectl logs and kubectl exec show of the devices of containers; it takes two writes for each Pod with claims; default: containerView of the configuration, or none")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, "limit of requests to the API server per second; a negative number means no limit")
 	flags.IntVar(&o.Workers, "workers", o.Workers, "number of nodes that are processed at the same time, and of Pods, and of claims")
 	flags.StringVar((*string)(&o.ShardMode), "shard-mode", string(o.ShardMode),
@@ -129,9 +144,6 @@ func (o *Options) Flags() *pflag.FlagSet {
 	flags.BoolVar(&o.SecureServing, "secure-serving", o.SecureServing, "serve over TLS, and require a token that the API server authorizes for all paths but /healthz, /readyz and /version")
 	flags.StringVar(&o.Certificate.CertFile, "tls-cert-file", o.Certificate.CertFile, "certificate for --secure-serving, read again when it changes; default: a self-signed one for localhost")
 	flags.StringVar(&o.Certificate.KeyFile, "tls-private-key-file", o.Certificate.KeyFile, "private key of that certificate")
-	flags.BoolVar(&o.MetricsDevices, "metrics-devices", o.MetricsDevices, "serve what devices do as metrics, at /metrics/devices and /metrics/nodes/NODE/devices; it takes memory and CPU for those who scrape them only")
-	flags.DurationVar(&o.ExplainPodsAfter, "explain-pods-after", o.ExplainPodsAfter,
-		"write an event on Pods with claims that have no node after this time, such as 1m, which says why; it lists the whole cluster for that, of up to 2,000 nodes; 0: no events")
 	flags.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go's profiles at /debug/pprof/")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
@@ -139,26 +151,33 @@ func (o *Options) Flags() *pflag.FlagSet {
 	verbosity.Usage = "verbosity of the log. 0: start, stop and configuration; 2: the slices of each node and the claims of each Pod too"
 	flags.AddFlag(verbosity)
 	flags.BoolVar(&o.Version, "version", o.Version, "print the version and exit")
+	flags = o.addExtensionFlags(flags)
 	flags.Usage = func() { _, _ = fmt.Fprint(flags.Output(), usage, flags.FlagUsages()) }
+	return flags
+}
+
+// addExtensionFlags returns the flags of the core with those of extensions in their places.
+func (o *Options) addExtensionFlags(core *pflag.FlagSet) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("kwok-dra", pflag.ContinueOnError)
+	flags.SortFlags = false
+	core.VisitAll(func(flag *pflag.Flag) {
+		flags.AddFlag(flag)
+		for _, extension := range o.extensions {
+			if extension.AddFlags != nil && extension.FlagsAfter == flag.Name {
+				extension.AddFlags(flags)
+			}
+		}
+	})
 	return flags
 }
 
 // Complete checks the options against each other and fills in the rest.
 func (o *Options) Complete() error {
-	if len(o.Config) == 0 && o.ConfigMap == "" && !o.EnableCRDs && o.DRAKwokConfigMap == "" && len(o.Adapters) == 0 && o.PluginsDir == "" {
-		return errors.New("nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; for Karpenter's, --dra-kwok-configmap or --adapters; for real drivers, --plugins-dir DIR")
-	}
-	if err := o.completeCarriers(); err != nil {
-		return err
-	}
-	if err := o.openDirectories(); err != nil {
+	if err := o.completeSources(); err != nil {
 		return err
 	}
 	if o.Workers < 1 {
 		return fmt.Errorf("parse --workers %d: must be at least 1", o.Workers)
-	}
-	if o.ExplainPodsAfter < 0 {
-		return fmt.Errorf("parse --explain-pods-after %s: must be a time such as 1m, or 0 for no events", o.ExplainPodsAfter)
 	}
 	if o.KubeAPIQPS == 0 {
 		return errors.New("parse --kube-api-qps 0: client-go reads that as its default of 5; give a limit, or a negative number for none")
@@ -178,21 +197,6 @@ func (o *Options) Complete() error {
 	return o.Managed.Complete()
 }
 
-// openDirectories makes the directories that are shared with others.
-func (o *Options) openDirectories() error {
-	if o.PluginsDir != "" {
-		if _, err := root.OpenDirectory(o.PluginsDir); err != nil {
-			return fmt.Errorf("parse --plugins-dir: %w", err)
-		}
-	}
-	if o.ContainerView != "" {
-		if _, err := view.OpenDirectory(o.ContainerView); err != nil {
-			return fmt.Errorf("parse --container-view: %w", err)
-		}
-	}
-	return nil
-}
-
 // secure returns the TLS configuration and the guard of secure serving, or nil.
 func (o *Options) secure(client kubernetes.Interface) (*tls.Config, *access.Guard, error) {
 	if !o.SecureServing {
@@ -202,23 +206,29 @@ func (o *Options) secure(client kubernetes.Interface) (*tls.Config, *access.Guar
 	return secure, access.NewGuard(client), err
 }
 
-// completeCarriers fills in the sources of configuration.
-func (o *Options) completeCarriers() error {
+// completeSources finds the sources of configuration.
+func (o *Options) completeSources() error {
+	o.sources = sources{}
 	var err error
-	if o.configMap, err = parseName("config-map", o.ConfigMap); err != nil {
+	if o.configMap, err = o.AddConfigMap("config-map", o.ConfigMap); err != nil {
 		return err
-	}
-	if o.draKwokConfigMap, err = parseName("dra-kwok-configmap", o.DRAKwokConfigMap); err != nil {
-		return err
-	}
-	if o.configMap != nil && o.draKwokConfigMap != nil && *o.configMap == *o.draKwokConfigMap {
-		return fmt.Errorf("parse --dra-kwok-configmap %q: --config-map is the same: the two have different formats", o.DRAKwokConfigMap)
-	}
-	if o.kinds, err = config.AdaptedKinds(o.Adapters...); err != nil {
-		return fmt.Errorf("parse --adapters: %w", err)
 	}
 	if o.EnableCRDs {
-		o.kinds = append(config.OwnKinds(), o.kinds...)
+		o.AddKinds(config.OwnKinds()...)
+	}
+	hints := []string{"nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds"}
+	for _, extension := range o.extensions {
+		if extension.Complete != nil {
+			if err := extension.Complete(o); err != nil {
+				return err
+			}
+		}
+		if extension.SourceHint != "" {
+			hints = append(hints, extension.SourceHint)
+		}
+	}
+	if len(o.Config)+len(o.configMaps)+len(o.kinds) == 0 && !o.published {
+		return errors.New(strings.Join(hints, "; "))
 	}
 	return nil
 }

@@ -40,21 +40,6 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, "labels a=b", o.Managed.String())
 }
 
-func TestAdapters(t *testing.T) {
-	t.Parallel()
-	o := parsed(t, "--adapters NodeOverlay,DRAConfig --dra-kwok-configmap karpenter/dra-kwok-configmap --enable-crds")
-	require.NoError(t, o.Complete())
-	require.Equal(t, &types.NamespacedName{Namespace: "karpenter", Name: "dra-kwok-configmap"}, o.draKwokConfigMap)
-	var kinds []string
-	for _, kind := range o.kinds {
-		kinds = append(kinds, kind.Name)
-	}
-	require.Equal(t, []string{"ResourcePoolTemplate", "KwokDRAConfiguration", "NodeOverlay", "DRAConfig"}, kinds)
-	only := parsed(t, "--adapters DRAConfig")
-	require.NoError(t, only.Complete())
-	require.Len(t, only.kinds, 1)
-}
-
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	o := parsed(t, "--config a.yaml")
@@ -92,23 +77,17 @@ func TestInstallation(t *testing.T) {
 func TestCompleteRefuses(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                               "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds; for Karpenter's, --dra-kwok-configmap or --adapters; for real drivers, --plugins-dir DIR",
-		"--dra-kwok-configmap karpenter": `parse --dra-kwok-configmap "karpenter": must be NAMESPACE/NAME`,
-		"--dra-kwok-configmap a/b --config-map a/b":                             "parse --dra-kwok-configmap \"a/b\": --config-map is the same",
-		"--adapters DRAConfigs":                                                 `parse --adapters: unknown kind "DRAConfigs": must be DRAConfig or NodeOverlay; did you mean DRAConfig?`,
-		"--adapters DRAConfig,DRAConfig":                                        `parse --adapters: kind "DRAConfig" is there twice: remove one`,
-		"--plugins-dir /a/directory/whose/name/is/long/enough/to/leave/no/room": "parse --plugins-dir: plugins directory /a/directory/whose/name/is/long/enough/to/leave/no/room: is 55 characters long, and the paths of sockets below it would be too long: choose one of at most 36 characters",
-		"--config a.yaml --installation Lab/1":                                  `parse --installation "Lab/1": must be lower case letters, digits, - and ., as the name of an object`,
-		"--config-map kwok-dra":                                                 `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
-		"--config-map /kwok-dra":                                                "must be NAMESPACE/NAME",
-		"--config-map kube-system/":                                             "must be NAMESPACE/NAME",
-		"--config-map a/b/c":                                                    "must be NAMESPACE/NAME",
-		"--config a --workers 0":                                                "parse --workers 0: must be at least 1",
-		"--config a --workers -1":                                               "parse --workers -1: must be at least 1",
-		"--config a --explain-pods-after -1s":                                   "parse --explain-pods-after -1s: must be a time such as 1m, or 0 for no events",
-		"--config a --kube-api-qps 0":                                           "parse --kube-api-qps 0: ",
-		"--config a --server-address 99":                                        `parse --server-address "99": must be HOST:PORT or :PORT, for example :10246`,
-		"--config a --manage-all-nodes --manage-single-node n":                  "choose one of --manage-all-nodes",
+		"":                                     "nothing to publish: give --config FILE, --config-map NAMESPACE/NAME or --enable-crds",
+		"--config a.yaml --installation Lab/1": `parse --installation "Lab/1": must be lower case letters, digits, - and ., as the name of an object`,
+		"--config-map kwok-dra":                `parse --config-map "kwok-dra": must be NAMESPACE/NAME`,
+		"--config-map /kwok-dra":               "must be NAMESPACE/NAME",
+		"--config-map kube-system/":            "must be NAMESPACE/NAME",
+		"--config-map a/b/c":                   "must be NAMESPACE/NAME",
+		"--config a --workers 0":               "parse --workers 0: must be at least 1",
+		"--config a --workers -1":              "parse --workers -1: must be at least 1",
+		"--config a --kube-api-qps 0":          "parse --kube-api-qps 0: ",
+		"--config a --server-address 99":       `parse --server-address "99": must be HOST:PORT or :PORT, for example :10246`,
+		"--config a --manage-all-nodes --manage-single-node n":                                                         "choose one of --manage-all-nodes",
 		"--config a --manage-all-nodes --manage-nodes-with-label-selector a --manage-nodes-with-annotation-selector b": "choose one of --manage-all-nodes",
 		"--config a --manage-nodes-with-label-selector a=b=c":                                                          "parse --manage-nodes-with-label-selector",
 	} {
@@ -125,7 +104,7 @@ func TestFlags(t *testing.T) {
 	}
 	usages := NewOptions().Flags().FlagUsages()
 	for _, flag := range []string{
-		"--kubeconfig", "--config ", "--config-map", "--dra-kwok-configmap", "--adapters", "--manage-all-nodes", "--manage-nodes-with-annotation-selector",
+		"--kubeconfig", "--config ", "--config-map", "--manage-all-nodes", "--manage-nodes-with-annotation-selector",
 		"--manage-nodes-with-label-selector", "--manage-single-node", "--kube-api-qps", "--workers", "--server-address", "-v, --v", "--version",
 	} {
 		require.Contains(t, usages, flag)

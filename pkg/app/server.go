@@ -45,20 +45,22 @@ type server struct {
 	secure *tls.Config
 }
 
-// site is what is served. The page gets all paths that nothing else has.
+// site is what is served.
 type site struct {
 	registry *prometheus.Registry
 	synced   []cache.DoneChecker
 	// checks return errors while a restart may help.
 	checks []func() error
-	page   http.Handler
-	// devices, if there is one, serves what devices do.
-	devices http.Handler
+	// routes are those of extensions, by their patterns.
+	routes map[string]http.Handler
 	// guard, if there is one, guards all but health and version, as the API server does.
 	guard *access.Guard
 	// profiling adds the profiles of Go.
 	profiling bool
 }
+
+// MetricsRoutes are those of more metrics.
+const MetricsRoutes = "GET /metrics/"
 
 func (s *site) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -69,12 +71,12 @@ func (s *site) handler() http.Handler {
 	// Kubernetes' own components.
 	metrics := prometheus.Gatherers{s.registry, legacyregistry.DefaultGatherer}
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
-	devices := http.NotFoundHandler()
-	if s.devices != nil {
-		devices = s.guarded(s.devices)
+	for pattern, handler := range s.routes {
+		mux.Handle(pattern, s.guarded(handler))
 	}
-	mux.Handle("GET /metrics/", devices)
-	mux.Handle("/", s.guarded(s.page))
+	if s.routes[MetricsRoutes] == nil { // which are no routes of a page either
+		mux.Handle(MetricsRoutes, http.NotFoundHandler())
+	}
 	if s.profiling {
 		mux.Handle("/debug/pprof/", s.guarded(http.HandlerFunc(pprof.Index)))
 		mux.Handle("/debug/pprof/profile", s.guarded(http.HandlerFunc(pprof.Profile)))

@@ -51,16 +51,19 @@ func (c checker) Done() <-chan struct{} { return c.done }
 // serving runs a server on a free port and returns a function that gets a path.
 func serving(t *testing.T, checkers ...cache.DoneChecker) func(path string) (int, string) {
 	t.Helper()
-	return servingSite(t, &site{synced: checkers})
+	return servingSite(t, &site{synced: checkers}, nil)
 }
 
-func servingSite(t *testing.T, site *site) func(path string) (int, string) {
+func servingSite(t *testing.T, site *site, devices http.Handler) func(path string) (int, string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
 	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
-	site.registry, site.page = registry, thePage
+	site.registry, site.routes = registry, map[string]http.Handler{"/": thePage}
+	if devices != nil {
+		site.routes[MetricsRoutes] = devices
+	}
 	s, err := serve(ctx, "127.0.0.1:0", site.handler(), nil)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
@@ -99,7 +102,7 @@ func TestHealth(t *testing.T) {
 	checks := []func() error{func() error { return nil }, func() error { return stuck }}
 	answer := func() (int, string) {
 		recorder := httptest.NewRecorder()
-		(&site{checks: checks, page: http.NotFoundHandler()}).handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
+		(&site{checks: checks, routes: map[string]http.Handler{"/": http.NotFoundHandler()}}).handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
 		return recorder.Code, recorder.Body.String()
 	}
 	code, body := answer()
@@ -147,7 +150,7 @@ func TestSecureServing(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
-	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), page: thePage, guard: guard, profiling: true}).handler(), secure)
+	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), routes: map[string]http.Handler{"/": thePage}, guard: guard, profiling: true}).handler(), secure)
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() {
@@ -257,7 +260,7 @@ func TestClientMetrics(t *testing.T) {
 	}
 }
 
-// TestSidecar runs all of it on a fake cluster: files and ConfigMap make one
+// TestSidecar runs the core, without any extension, on a fake cluster: files and ConfigMap make one
 // set, and the end leaves nothing behind.
 func TestSidecar(t *testing.T) {
 	t.Parallel()
@@ -287,8 +290,7 @@ func TestSidecar(t *testing.T) {
 		require.NoError(t, err)
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-		s := &sidecar{options: o, client: client, store: store, owner: owner}
-		s.build(events)
+		s := newSidecar(o, client, nil, store, owner, events)
 
 		ended := make(chan error)
 		go func() { ended <- s.run(ctx) }()
@@ -331,16 +333,14 @@ func TestMetricsOfDevices(t *testing.T) {
 	t.Parallel()
 	devices := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "devices at "+r.URL.Path) })
 	for _, path := range []string{"/metrics/devices", "/metrics/nodes/n/devices"} {
-		code, body := servingSite(t, &site{devices: devices})(path)
+		code, body := servingSite(t, &site{}, devices)(path)
 		require.Equal(t, http.StatusOK, code)
 		require.Equal(t, "devices at "+path, body)
 		code, body = serving(t)(path)
 		require.Equal(t, http.StatusNotFound, code)
 		require.NotContains(t, body, "the page")
 	}
-	code, body := servingSite(t, &site{devices: devices})("/metrics")
+	code, body := servingSite(t, &site{}, devices)("/metrics")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "a_gauge")
-	require.NotNil(t, (&sidecar{options: NewOptions()}).deviceMetrics(), "by default")
-	require.Nil(t, (&sidecar{options: &Options{}}).deviceMetrics())
 }

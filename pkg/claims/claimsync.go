@@ -12,6 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // claimReconciler keeps the entries of claims up to date with the Pods that use them.
@@ -37,7 +38,7 @@ func (r *claimReconciler) sync(ctx context.Context, key types.NamespacedName) er
 	state := o.states.claim(claim.UID)
 	state.Lock()
 	defer state.Unlock()
-	node := plan.NodeOf(claim)
+	node := facts.NodeOf(claim)
 	fake := o.Caches.Nodes.Has(node)
 	if fake {
 		state.memory.Node = node
@@ -76,7 +77,7 @@ func (o *observer) claimView(set *config.Set, claim *resourcev1.ResourceClaim, m
 	}
 	if len(v.Users) > 0 && templates.NamePods(set) {
 		if node := o.Caches.Nodes.Get(v.Users[0].Spec.NodeName); node != nil {
-			v.Driver = o.driver(nil, node, set, templates.Slices{}, o.Caches.DriverPods.On(node.Name))
+			v.Driver = o.driver(nil, node, set, templates.Slices{}, o.DriverPods.On(node.Name))
 		}
 	}
 	return v

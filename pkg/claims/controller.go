@@ -3,21 +3,18 @@ package claims
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -34,7 +31,7 @@ type Controller struct {
 	claims   *claimReconciler
 }
 
-// Options are what a Controller works with. All but Owner, Kubelets and KubeletMetrics are required.
+// Options are what a Controller works with. All but Owner, DriverPods, Kubelets and KubeletRecorder are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
@@ -42,14 +39,22 @@ type Options struct {
 	Caches *observe.Caches
 	Owner  *shard.Owner
 	Events record.EventBroadcaster
+	// DriverPods are run by the caller. Without them none are known.
+	DriverPods devices.Presence
 	// Kubelets know the real drivers, if there can be any. They are run by the caller.
 	Kubelets Kubelets
-	// KubeletMetrics are told what a kubelet measures.
-	KubeletMetrics *kubeletmetrics.Metrics
+	// KubeletRecorder records what a kubelet measures.
+	KubeletRecorder KubeletRecorder
 }
 
 // New makes a Controller; Run starts it.
 func New(o Options) *Controller {
+	if o.KubeletRecorder == nil {
+		o.KubeletRecorder = noRecorder{}
+	}
+	if o.DriverPods == nil {
+		o.DriverPods = devices.UnknownPresence{}
+	}
 	observer := &observer{o, newStates()}
 	writer := &writer{observer, observer.states.metrics}
 	c := &Controller{
@@ -57,7 +62,7 @@ func New(o Options) *Controller {
 		pods:     &podReconciler{observer: observer, writer: writer},
 		claims:   &claimReconciler{observer: observer, writer: writer},
 	}
-	o.KubeletMetrics.CountInUse(observer.states.inUse)
+	o.KubeletRecorder.CountInUse(observer.states.inUse)
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", c.claims.reconcile)
 	o.Config.OnChange(c.enqueueAll)
@@ -93,97 +98,17 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	running.Wait()
 }
 
-// Allocations are the devices that claims have, by what the cache says.
-func (c *Controller) Allocations() []inventory.Allocation {
-	var all []inventory.Allocation
-	covers := c.coverageOfSlices()
-	for observed := range c.observer.Caches.Claims.All() {
-		claim := observed.Decode()
-		if claim.Status.Allocation == nil {
-			continue
-		}
-		used, ours, pods := len(c.observer.states.usersOf(claim.UID)) > 0, plan.ManagedBy(claim, plan.Manager), c.podNames(claim)
-		failure := c.observer.states.failureOf(claim.Status.ReservedFor)
-		node := plan.NodeOf(claim)
-		for i := range claim.Status.Allocation.Devices.Results {
-			result := &claim.Status.Allocation.Devices.Results[i]
-			allocation := inventory.AllocationOf(claim, result)
-			has, written := &allocation.Claim, ours && plan.EntryOf(claim, plan.ResultID(result)) != nil
-			has.Pods, has.Prepared = pods, used || written
-			allocation.Node, allocation.Covered = node, covers(node, result, written)
-			if !has.Prepared && has.Failure == "" {
-				has.Failure = failure
-			}
-			all = append(all, allocation)
-		}
-	}
-	return all
+// IsPrepared reports whether a claim is prepared for any Pod.
+func (c *Controller) IsPrepared(claim types.UID) bool {
+	return len(c.observer.states.usersOf(claim)) > 0
 }
 
-// coverageOfSlices returns whether the cache of slices would have an allocated device if it were
-// published: kwok-dra has prepared it, or a template is to publish it. The cache has no
-// slices of real drivers, and none of the others before it is complete.
-func (c *Controller) coverageOfSlices() func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
-	set := c.observer.Config.Current()
-	if !isDone(c.observer.Caches.Slices.Synced()) {
-		return func(string, *resourcev1.DeviceRequestAllocationResult, bool) bool { return false }
-	}
-	realDrivers := map[string]plan.Driver{}
-	return func(node string, result *resourcev1.DeviceRequestAllocationResult, written bool) bool {
-		switch {
-		case written:
-			return true
-		case set == nil || !set.HasDriver(result.Driver):
-			return false
-		case node == "":
-			return set.SharedPool(result.Driver, result.Pool) != nil
-		}
-		if c.observer.Kubelets == nil || !c.observer.Kubelets.Enabled() {
-			return c.observer.Caches.Nodes.Has(node)
-		}
-		if _, known := realDrivers[node]; !known {
-			realDrivers[node] = nil
-			if fake := c.observer.Caches.Nodes.Get(node); fake != nil {
-				realDrivers[node] = c.observer.Kubelets.Driver(nil, fake, set.HasDriver)
-			}
-		}
-		return realDrivers[node] != nil && !realDrivers[node].Has(result.Driver)
-	}
+// FailureOf is why preparing fails for one of the consumers of a claim, or is empty.
+func (c *Controller) FailureOf(consumers []resourcev1.ResourceClaimConsumerReference) string {
+	return c.observer.states.failureOf(consumers)
 }
 
-func isDone(checkers []cache.DoneChecker) bool {
-	return !slices.ContainsFunc(checkers, func(checker cache.DoneChecker) bool {
-		select {
-		case <-checker.Done():
-			return false
-		default:
-			return true
-		}
-	})
-}
-
-// Changes counts what changes Allocations.
+// Changes counts what changes the Pods, the claims, and what is known of both.
 func (c *Controller) Changes() uint64 {
 	return c.observer.states.changes.Load()
-}
-
-// podNames are the names of the Pods that a claim is reserved for. Of a group of
-// Pods, those that use the claim and are bound are known.
-func (c *Controller) podNames(claim *resourcev1.ResourceClaim) []string {
-	var pods []*corev1.Pod
-	var names []string
-	for _, consumer := range claim.Status.ReservedFor {
-		if plan.IsPod(consumer) {
-			names = append(names, consumer.Name)
-		} else if pods == nil {
-			pods = c.observer.Caches.Pods.Consumers(claim)
-		}
-	}
-	for _, pod := range pods {
-		if c.observer.Caches.Nodes.Has(pod.Spec.NodeName) {
-			names = append(names, pod.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

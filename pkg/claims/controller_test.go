@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 const (
@@ -32,7 +32,7 @@ func TestMinimalTakesTwoWrites(t *testing.T) {
 		w.wrote("prepare c, ready p")
 		w.read("")
 		entry := w.claim("c").Status.Devices[0]
-		require.Equal(t, plan.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0"}, plan.EntryID(&entry))
+		require.Equal(t, facts.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0"}, facts.EntryID(&entry))
 		require.Equal(t, []metav1.Condition{{
 			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared", LastTransitionTime: metav1.Now().Rfc3339Copy(),
 		}}, sameZone(entry.Conditions))

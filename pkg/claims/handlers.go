@@ -16,7 +16,7 @@ import (
 func (c *Controller) addHandlers() {
 	caches := c.observer.Caches
 	caches.Nodes.Handle(c.nodeChanged)
-	caches.DriverPods.Handle(c.enqueueNode, c.enqueueAll)
+	c.observer.DriverPods.Handle(c.enqueueNode, c.enqueueAll)
 	caches.Pods.Handle(cache.TypedResourceEventHandlerDetailedFuncs[*observe.Pod]{
 		AddFunc: func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(old, pod *observe.Pod) {

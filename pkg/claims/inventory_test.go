@@ -21,7 +21,7 @@ import (
 func (w *world) inventory() []string {
 	synctest.Wait()
 	var all []string
-	for _, a := range w.controller.Allocations() {
+	for _, a := range w.source.Allocations() {
 		words := []string{a.Claim.Name, "has", a.Driver + "/" + a.Pool + "/" + a.Device}
 		if a.Claim.ShareID != "" {
 			words = append(words, "share", a.Claim.ShareID)
@@ -49,7 +49,7 @@ func TestInventory(t *testing.T) {
 		idle.Status.Allocation = nil
 		w := newWorld(t, template("d", "")+configuration("{prepareWhen: {matchLabels: {go: now}}}"), newNode("n"), p, q, allocated("c", q, p), idle)
 		require.Equal(t, []string{"c has d/n/gpu-0 p q"}, w.inventory())
-		require.Equal(t, "default", w.controller.Allocations()[0].Claim.Namespace)
+		require.Equal(t, "default", w.source.Allocations()[0].Claim.Namespace)
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"go": "now"} })
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared p q"}, w.inventory())
 
@@ -80,12 +80,12 @@ func TestInventoryOfAFailure(t *testing.T) {
 		require.Contains(t, []string{"p", "q"}, waiting[0].Pod.Name)
 		require.Contains(t, waiting[0].Failure, "failWhen selects the Pod")
 		require.True(t, waiting[0].Retry.After(time.Now()))
-		before := w.controller.Changes()
+		before := w.source.Changes()
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = nil })
 		w.Remove(q)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"c has d/n/gpu-0 prepared p", "d has d/n/gpu-0 q"}, w.inventory())
-		require.Greater(t, w.controller.Changes(), before)
+		require.Greater(t, w.source.Changes(), before)
 		require.Equal(t, map[string]int{preparing: 0}, w.controller.observer.states.waitingPods())
 		require.Empty(t, w.controller.Waiting())
 	})
@@ -180,22 +180,22 @@ func TestInventoryChanges(t *testing.T) {
 			t.Helper()
 			change()
 			synctest.Wait()
-			require.Greater(t, w.controller.Changes(), before, what)
-			before = w.controller.Changes()
+			require.Greater(t, w.source.Changes(), before, what)
+			before = w.source.Changes()
 		}
 		pod := newPod("p", "c")
 		changed("a claim comes", func() { w.Add(allocated("c", pod)) })
 		changed("a Pod comes, and is prepared", func() { w.Add(pod) })
-		seen := w.controller.Allocations()
+		seen := w.source.Allocations()
 		changed("a Pod ends", func() { w.editPod("p", setPhase(corev1.PodSucceeded)) })
-		require.NotEqual(t, seen, w.controller.Allocations())
+		require.NotEqual(t, seen, w.source.Allocations())
 		changed("a claim changes", func() { w.unreserve("c", "uid-of-p") })
 		changed("a Pod goes", func() { w.Remove(newPod("p")) })
 		changed("a claim goes", func() { w.Remove(allocated("c")) })
 		w.editPod("without", setPhase(corev1.PodRunning))
 		synctest.Wait()
-		require.Equal(t, before, w.controller.Changes(), "a Pod without claims changes nothing")
-		require.Equal(t, []inventory.Allocation(nil), w.controller.Allocations())
+		require.Equal(t, before, w.source.Changes(), "a Pod without claims changes nothing")
+		require.Equal(t, []inventory.Allocation(nil), w.source.Allocations())
 	})
 }
 
@@ -215,7 +215,7 @@ func TestInventoryCoverage(t *testing.T) {
 		covered := func() []string {
 			synctest.Wait()
 			names := []string{}
-			for _, a := range w.controller.Allocations() {
+			for _, a := range w.source.Allocations() {
 				if a.Covered {
 					names = append(names, a.Claim.Name)
 				}

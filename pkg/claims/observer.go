@@ -15,7 +15,9 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // observer reads what views are made of. It writes nothing.
@@ -24,16 +26,36 @@ type observer struct {
 	states *states
 }
 
-// liveClaims gets claims from the API server. A failure by the caches is none yet: they may
+// read asks the API server for what a view lacks. A failure by the caches is none yet: they may
 // lag behind.
-func (o *observer) liveClaims(ctx context.Context, namespace string) func(name string) (*resourcev1.ResourceClaim, error) {
-	return func(name string) (*resourcev1.ResourceClaim, error) {
-		claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return observe.SlimClaim(claim), nil
+func (o *observer) read(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
+	if need.Claim == "" {
+		v.Claims.Live.HaveSlices[need.Slices], err = o.publishedLive(ctx, v.Set, v.Node, need.Slices)
+		return err
 	}
+	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("fetch ResourceClaim %s: %w", need.Claim, err)
+	}
+	v.Claims.Live.Claims[need.Claim] = claim
+	return nil
+}
+
+// liveClaim gets a claim from the API server.
+func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	claim, err := o.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return observe.SlimClaim(claim), nil
+}
+
+// published reports whether a driver has slices on a node, or in a pool that the node shares, by the cache.
+func (o *observer) published(set *config.Set, node *corev1.Node, driver string) bool {
+	cached, isOfDriver := o.Caches.Slices, func(s *facts.Slice) bool { return s.Driver == driver }
+	return slices.ContainsFunc(cached.Of(facts.NodeKey(node.Name)), isOfDriver) || slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
+		return t.Driver == driver && t.Selects(node) && slices.ContainsFunc(cached.Of(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()}), isOfDriver)
+	})
 }
 
 // publishedLive asks for slices of the node, and of pools that it shares.
@@ -59,7 +81,7 @@ func (o *observer) publishedLive(ctx context.Context, set *config.Set, node *cor
 // writes to a claim. Real drivers write to theirs themselves, and only the replica of their node reaches them.
 func (o *observer) actsFor(node *corev1.Node, claims []*resourcev1.ResourceClaim) bool {
 	if slices.ContainsFunc(claims, func(claim *resourcev1.ResourceClaim) bool {
-		return claim.Status.Allocation != nil && plan.NodeOf(claim) == "" && !o.isOfRealDrivers(claim)
+		return claim.Status.Allocation != nil && facts.NodeOf(claim) == "" && !o.isOfRealDrivers(claim)
 	}) {
 		return o.Owner.Leads()
 	}
@@ -81,7 +103,7 @@ func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
 func (o *observer) unknown(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
 	unknown := []*corev1.Pod{}
 	for _, consumer := range claim.Status.ReservedFor {
-		if !plan.IsPod(consumer) || o.Caches.Pods.Has(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}, consumer.UID) {
+		if !facts.IsPod(consumer) || o.Caches.Pods.Has(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}, consumer.UID) {
 			continue
 		}
 		pod, err := o.Client.CoreV1().Pods(claim.Namespace).Get(ctx, consumer.Name, metav1.GetOptions{})
@@ -106,7 +128,7 @@ func (o *observer) users(claim *resourcev1.ResourceClaim, consumers []*corev1.Po
 	users := append(o.states.usersOf(claim.UID), joining)
 	for _, pod := range consumers {
 		// What a Pod does not name, but is reserved for it, was prepared before the name was dropped.
-		isPrepared := plan.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID) || !plan.NamesClaim(pod, claim)
+		isPrepared := facts.ReadyToStart(pod) == corev1.ConditionTrue || slices.Contains(users, pod.UID) || !facts.NamesClaim(pod, claim)
 		if o.Caches.Nodes.Has(pod.Spec.NodeName) && isPrepared {
 			prepared = append(prepared, pod)
 		}

@@ -10,8 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
-	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
+
+// KubeletRecorder records what a kubelet measures.
+type KubeletRecorder interface {
+	// CountInUse sets what counts the claims that are prepared, by driver and all.
+	CountInUse(inUse func() (byDriver map[string]int, all int))
+	// Operation records an operation for all claims of a Pod.
+	Operation(name string, took time.Duration, failed bool)
+	// OperationCall records the call of a driver that an operation makes, as of a driver with templates.
+	OperationCall(driver, operation, code string, took time.Duration)
+}
+
+// The operations of a kubelet.
+const (
+	prepareResources   = "PrepareResources"
+	unprepareResources = "UnprepareResources"
+)
+
+// noRecorder records nothing.
+type noRecorder struct{}
+
+func (noRecorder) CountInUse(func() (byDriver map[string]int, all int)) {}
+func (noRecorder) Operation(string, time.Duration, bool)                {}
+func (noRecorder) OperationCall(string, string, string, time.Duration)  {}
 
 // kubeletOperation is what the kubelet measures of a Pod, and since when it is due.
 type kubeletOperation struct {
@@ -21,11 +44,11 @@ type kubeletOperation struct {
 
 // begin notes what is due for a Pod. What Stages hold back is under way: so they play a slow driver.
 func (r *podReconciler) begin(s *podSync) {
-	name, began := kubeletmetrics.PrepareResources, time.Now()
+	name, began := prepareResources, time.Now()
 	switch pod := s.view.Pod; {
-	case plan.Ending(pod):
-		name = kubeletmetrics.UnprepareResources
-	case plan.ReadyToStart(pod) == corev1.ConditionTrue:
+	case facts.IsEnding(pod):
+		name = unprepareResources
+	case facts.ReadyToStart(pod) == corev1.ConditionTrue:
 		name = ""
 	default:
 		if bound, known := r.observer.states.bound.Load(s.key); known && bound.(boundPod).uid == pod.UID && s.view.Memory.Last == nil {
@@ -46,7 +69,7 @@ func (r *podReconciler) ended(s *podSync, drivers sets.Set[string], failure *pla
 		return
 	}
 	took, code := time.Since(under.began), "OK"
-	r.observer.KubeletMetrics.Operation(under.name, took, failure != nil)
+	r.observer.KubeletRecorder.Operation(under.name, took, failure != nil)
 	switch {
 	case failure == nil: // the kubelet has the failures of single claims in an answer that is OK
 	case failure.Reason == plan.ReasonUnavailable:
@@ -54,13 +77,9 @@ func (r *podReconciler) ended(s *podSync, drivers sets.Set[string], failure *pla
 	case failure.Reason != plan.ReasonSimulated && failure.Reason != plan.ReasonParameters:
 		return // the kubelet has called nobody
 	}
-	method := kubeletmetrics.NodePrepareResources
-	if under.name == kubeletmetrics.UnprepareResources {
-		method = kubeletmetrics.NodeUnprepareResources
-	}
 	for driver := range drivers {
 		if templated(s.view.Driver, driver) {
-			r.observer.KubeletMetrics.Call(driver, method, code, took)
+			r.observer.KubeletRecorder.OperationCall(driver, under.name, code, took)
 		}
 	}
 }
@@ -72,16 +91,16 @@ func (r *podReconciler) gone(state *podState, drivers sets.Set[string]) {
 		return
 	}
 	took := time.Duration(0)
-	if under := state.operation; under.name == kubeletmetrics.UnprepareResources {
+	if under := state.operation; under.name == unprepareResources {
 		took = time.Since(under.began)
 	}
-	r.observer.KubeletMetrics.Operation(kubeletmetrics.UnprepareResources, took, false)
+	r.observer.KubeletRecorder.Operation(unprepareResources, took, false)
 	if r.observer.Kubelets != nil && r.observer.Kubelets.Enabled() {
 		return
 	}
 	for driver := range drivers {
 		if set := r.observer.Config.Current(); set != nil && set.HasDriver(driver) {
-			r.observer.KubeletMetrics.Call(driver, kubeletmetrics.NodeUnprepareResources, "OK", took)
+			r.observer.KubeletRecorder.OperationCall(driver, unprepareResources, "OK", took)
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // retryJitter is what the kubelet adds to the time between two syncs of a Pod, as
@@ -73,7 +74,7 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
 		return nil
 	}
-	s := &podSync{key, state, o.podView(ctx, &plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
+	s := &podSync{key, state, o.podView(&plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
 	r.begin(s)
 	return r.report(ctx, s, r.sync(ctx, s))
 }
@@ -102,39 +103,43 @@ func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Po
 		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
 		o.states.noteRestore()
 	}
-	plan.KeepClaimNames(live, pod)
+	facts.KeepClaimNames(live, pod)
 	return o.states.noteAnswer(state, live), nil
 }
 
 // podView adds what the caches say to a view.
-func (o *observer) podView(ctx context.Context, v *plan.PodView) *plan.PodView {
+func (o *observer) podView(v *plan.PodView) *plan.PodView {
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
 	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
-	v.Driver = o.driverOf(ctx, v, o.Caches.DriverPods.On(v.Node.Name))
+	v.Driver = o.driverOf(v, o.DriverPods.On(v.Node.Name))
 	return v
 }
 
 // driverOf answers for the drivers of a view, by the driver Pods.
-func (o *observer) driverOf(ctx context.Context, v *plan.PodView, pods devices.Pods) plan.Driver {
+func (o *observer) driverOf(v *plan.PodView, pods devices.Pods) plan.Driver {
 	return o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
-		if published := o.Caches.Slices.OfDriver(v.Set, v.Node, driver); published || v.Claims.Live == nil {
+		if published := o.published(v.Set, v.Node, driver); published || v.Claims.Live == nil {
 			return published, nil
 		}
-		return o.publishedLive(ctx, v.Set, v.Node, driver)
+		published, isRead := v.Claims.Live.HaveSlices[driver]
+		if !isRead {
+			return false, &plan.Need{Slices: driver}
+		}
+		return published, nil
 	}}, pods)
 }
 
 // confirm has a view rest on what the API server has.
 func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
-	v.Claims.Live = o.liveClaims(ctx, v.Pod.Namespace)
+	v.Claims.Live = plan.NewLive()
 	if !slices.ContainsFunc(v.Set.Templates, func(t *devices.Template) bool { return t.DriverPod != nil }) {
 		return nil
 	}
-	pods, err := o.Caches.DriverPods.Live(ctx, v.Set.Templates, v.Node)
+	pods, err := o.DriverPods.Live(ctx, v.Set.Templates, v.Node)
 	if err == nil {
-		v.Driver = o.driverOf(ctx, v, pods)
+		v.Driver = o.driverOf(v, pods)
 	}
 	return err
 }
@@ -145,31 +150,48 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
 		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
 		s.view.HealthDropped = r.healthDropped.Load()
-		next, err := plan.ForPod(ctx, s.view, time.Now())
-		if next.Confirm {
-			if err := r.observer.confirm(ctx, s.view); err != nil {
-				return err
-			}
-			next, err = plan.ForPod(ctx, s.view, time.Now())
+		next, err := r.planPod(ctx, s)
+		if next != nil {
+			r.mark(s, next)
 		}
-		r.mark(s, &next)
 		if err != nil {
 			return err
 		}
 		if next.Patch != nil && next.Patch.Operation == last {
 			return nil // what was written is not shown: its event comes
 		}
-		if err := r.apply(ctx, s, &next); err != nil || next.Patch == nil || next.Failure != nil {
+		if err := r.apply(ctx, s, next); err != nil || next.Patch == nil || next.Failure != nil {
 			return err
 		}
 		last = next.Patch.Operation
 	}
 }
 
+// planPod plans, and reads from the API server what the plan needs. The plan is nil where its view could not
+// be confirmed.
+func (r *podReconciler) planPod(ctx context.Context, s *podSync) (*plan.PodPlan, error) {
+	if s.view.Claims.Live != nil {
+		s.view.Claims.Live = plan.NewLive() // what was read for the last plan is out of date
+	}
+	next, err := plan.ForPod(ctx, s.view, time.Now())
+	if next.Confirm {
+		if err := r.observer.confirm(ctx, s.view); err != nil {
+			return nil, err
+		}
+		next, err = plan.ForPod(ctx, s.view, time.Now())
+	}
+	for err == nil && next.Need != nil {
+		if err = r.observer.read(ctx, s.view, next.Need); err == nil {
+			next, err = plan.ForPod(ctx, s.view, time.Now())
+		}
+	}
+	return &next, err
+}
+
 // waits reports whether the Pod waits for its claims, and for this replica.
 func (s *podSync) waits() bool {
 	pod := s.view.Pod
-	return !s.state.standby && !plan.Ending(pod) && plan.ReadyToStart(pod) != corev1.ConditionTrue
+	return !s.state.standby && !facts.IsEnding(pod) && facts.ReadyToStart(pod) != corev1.ConditionTrue
 }
 
 // mark keeps the account of what is prepared, and of what waits for that.
@@ -187,7 +209,7 @@ func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 			r.ended(s, asked, nil)
 		}
 		if !next.Standby {
-			s.state.memory.Ended = plan.Terminal(s.view.Pod)
+			s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
 		}
 	}
 }

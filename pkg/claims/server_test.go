@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // server is an API server that validates the status of claims, and may drop
@@ -64,7 +64,7 @@ func podOperation(action clienttesting.PatchActionImpl) string {
 	if err := json.Unmarshal(action.Patch, &patch); err != nil {
 		return err.Error()
 	}
-	switch ready := plan.ReadyToStart(&corev1.Pod{Status: patch.Status}); {
+	switch ready := facts.ReadyToStart(&corev1.Pod{Status: patch.Status}); {
 	case ready == corev1.ConditionTrue:
 		return "ready"
 	case patch.Status.Phase != "":
@@ -83,11 +83,11 @@ func claimOperation(action clienttesting.PatchActionImpl) string {
 	manager := action.PatchOptions.FieldManager
 	entries, _, _ := unstructured.NestedSlice(applied.Object, "status", "devices")
 	switch {
-	case manager == plan.Manager && len(entries) > 0:
+	case manager == facts.Manager && len(entries) > 0:
 		return "prepare"
-	case manager == plan.Manager:
+	case manager == facts.Manager:
 		return "withdraw"
-	case manager == plan.BindingManager && len(entries) > 0:
+	case manager == facts.BindingManager && len(entries) > 0:
 		return "bind"
 	}
 	return "withdraw-" + manager
@@ -122,9 +122,9 @@ func validateUpdate(claim, live *resourcev1.ResourceClaim) error {
 // validate refuses entries of devices that are not allocated.
 func validate(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Status.Devices {
-		id := plan.EntryID(&claim.Status.Devices[i])
+		id := facts.EntryID(&claim.Status.Devices[i])
 		if claim.Status.Allocation == nil || !slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
-			func(r resourcev1.DeviceRequestAllocationResult) bool { return plan.ResultID(&r) == id }) {
+			func(r resourcev1.DeviceRequestAllocationResult) bool { return facts.ResultID(&r) == id }) {
 			return apierrors.NewInvalid(resourcev1.SchemeGroupVersion.WithKind("ResourceClaim").GroupKind(), claim.Name, nil)
 		}
 	}

@@ -112,3 +112,21 @@ func TestEntriesOfSeveralNodesStay(t *testing.T) {
 		require.True(t, w.ready("p") && w.ready("q"))
 	})
 }
+
+// TestPublishedInASharedPool: the slices of a pool are those of each node that its template selects.
+func TestPublishedInASharedPool(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		inside := newNode("a")
+		inside.Labels = map[string]string{"zone": "z1"}
+		fabric := newSlice("f", "")
+		fabric.Spec.NodeName, fabric.Spec.Pool.Name = nil, "fabric"
+		shared := "  poolName: fabric\n  sharedWith: {allNodes: true}\n  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [z1]}]}]}\n"
+		w := newWorld(t, template("f", shared), inside, newNode("b"), fabric)
+		published := func(node, driver string) bool {
+			return w.controller.observer.published(w.store.Current(), w.controller.observer.Caches.Nodes.Get(node), driver)
+		}
+		require.True(t, published("a", "f"))
+		require.False(t, published("b", "f"))
+		require.False(t, published("a", "e"))
+	})
+}

@@ -21,7 +21,7 @@ import (
 // seen them, and failures from being retried too early.
 type states struct {
 	metrics *metrics
-	// changes counts what changes Allocations.
+	// changes counts what changes Pods, claims, and what is known of both.
 	changes atomic.Uint64
 	// pods maps the keys of Pods to their podState, claims the UIDs of claims to their
 	// claimState, and bound the keys of Pods to their boundPod.

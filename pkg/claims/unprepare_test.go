@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // prepared is a Pod p, and a Pod q if it is shared, with the claim c, which is
@@ -207,7 +208,7 @@ func TestFaithfulEnd(t *testing.T) {
 				w := prepared(t, configuration(faithful), false)
 				w.editPod("p", end)
 				w.wrote("unprepared p")
-				require.Equal(t, corev1.ConditionFalse, plan.ReadyToStart(w.pod("p")))
+				require.Equal(t, corev1.ConditionFalse, facts.ReadyToStart(w.pod("p")))
 				require.Zero(t, w.controller.observer.states.prepared())
 				w.deallocate("c")
 				w.settled()

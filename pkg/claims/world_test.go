@@ -17,12 +17,15 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/driverpods"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/inventory/live"
 	"github.com/kwok-dra/kwok-dra/pkg/kubeletmetrics"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -38,7 +41,9 @@ type world struct {
 	controller *Controller
 	measures   *kubeletmetrics.Metrics
 	kubelets   Kubelets
-	stop       func()
+	// source takes inventories of what the Controller knows.
+	source *inventory.Source
+	stop   func()
 }
 
 // newWorld starts a Controller with the documents on a server with the objects.
@@ -76,12 +81,18 @@ func (w *world) start() {
 	w.t.Helper()
 	require.NoError(w.t, w.managed.Complete())
 	caches := observe.New(w.server, &w.managed)
-	caches.DriverPods.Follow(w.store)
-	controller := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, Kubelets: w.kubelets, KubeletMetrics: w.measures})
+	pods := driverpods.New(w.server, w.store, caches.Slices)
+	options := Options{Client: w.server, Config: w.store, Caches: caches, Owner: w.owner, Events: w.events, DriverPods: pods, Kubelets: w.kubelets}
+	if w.measures != nil {
+		options.KubeletRecorder = w.measures
+	}
+	controller := New(options)
 	w.controller = controller
+	w.source = live.NewSource(live.Options{Config: w.store, Caches: caches, Preparer: controller, Kubelets: w.kubelets, TaintRules: noRules{}})
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
+	running.Go(func() { pods.Run(ctx) })
 	if w.owner != nil {
 		running.Go(func() { w.owner.Run(ctx) })
 	}
@@ -93,6 +104,12 @@ func (w *world) start() {
 	w.t.Cleanup(func() { w.stop() })
 	synctest.Wait()
 }
+
+// noRules are no DeviceTaintRules.
+type noRules struct{}
+
+func (noRules) Rules() (rules []inventory.TaintRule, unseen string) { return nil, "" }
+func (noRules) Changes() uint64                                     { return 0 }
 
 // takeCalls returns the calls since the last time: writes, or reads.
 func (w *world) takeCalls(reads bool) []string {
@@ -143,7 +160,7 @@ func (w *world) withdrawsAfter(delay time.Duration) {
 
 // ready reports whether the containers of a Pod can be started.
 func (w *world) ready(pod string) bool {
-	return plan.ReadyToStart(w.pod(pod)) == corev1.ConditionTrue
+	return facts.ReadyToStart(w.pod(pod)) == corev1.ConditionTrue
 }
 
 // shown are the devices of a claim's entries.

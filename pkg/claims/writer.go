@@ -24,6 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // writer writes to Pods and claims what a plan says.
@@ -81,7 +82,7 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	}
 	want.Claim = claim
 	// Noted before the write: its answer may be lost, and the cache be late.
-	state.memory.Node = plan.NodeOf(claim)
+	state.memory.Node = facts.NodeOf(claim)
 	if want.NamePods { // other Pods may have joined since it was planned
 		if want, err = s.view.Driver.Entries(claim, s.view.Claims.Users(claim)); err != nil {
 			return err
@@ -90,7 +91,7 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 	if want.Shown() {
 		return nil
 	}
-	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: plan.Manager, Entries: want.Devices, AnyVersion: last}
+	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: facts.Manager, Entries: want.Devices, AnyVersion: last}
 	return w.apply(ctx, state, claim, write)
 }
 
@@ -194,7 +195,7 @@ func stamped(claim *resourcev1.ResourceClaim, write *plan.ClaimWrite, now metav1
 		entry := &result.Entries[i]
 		entry.Conditions = slices.Clone(entry.Conditions)
 		for j := range entry.Conditions {
-			entry.Conditions[j].LastTransitionTime = since(claim, plan.EntryID(entry), entry.Conditions[j], now)
+			entry.Conditions[j].LastTransitionTime = since(claim, facts.EntryID(entry), entry.Conditions[j], now)
 		}
 	}
 	return &result
@@ -245,8 +246,8 @@ func notEmpty(text string) *string {
 
 // since is when a condition of an entry came to have its status: by what the
 // claim shows, or else now.
-func since(claim *resourcev1.ResourceClaim, id plan.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
-	if entry := plan.EntryOf(claim, id); entry != nil {
+func since(claim *resourcev1.ResourceClaim, id facts.DeviceID, condition metav1.Condition, now metav1.Time) metav1.Time {
+	if entry := facts.EntryOf(claim, id); entry != nil {
 		if former := meta.FindStatusCondition(entry.Conditions, condition.Type); former != nil && former.Status == condition.Status {
 			return former.LastTransitionTime
 		}
@@ -286,7 +287,7 @@ func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev
 		w.observer.states.claimWrites.Begin(key)
 		return newer(claim, state.unseen.Answer()), nil
 	}
-	live, err := w.observer.liveClaims(ctx, claim.Namespace)(claim.Name)
+	live, err := w.observer.liveClaim(ctx, claim.Namespace, claim.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && live.UID != claim.UID:
 		return claim, nil // which nobody can write any more
@@ -318,7 +319,7 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
-	plan.KeepClaimNames(stored, pod)
+	facts.KeepClaimNames(stored, pod)
 	s.view.Pod = w.observer.states.noteAnswer(s.state, stored)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // TestSince: a condition that stays keeps its time, and one of another entry
@@ -23,7 +23,7 @@ func TestSince(t *testing.T) {
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
 	for name, want := range map[string]metav1.Time{"gpu-0": earlier, "gpu-1": now, "gpu-2": now} {
-		require.Equal(t, want, since(claim, plan.DeviceID{Driver: "d", Pool: "n", Device: name}, ready, now), name)
+		require.Equal(t, want, since(claim, facts.DeviceID{Driver: "d", Pool: "n", Device: name}, ready, now), name)
 	}
-	require.Equal(t, now, since(claim, plan.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0"}, metav1.Condition{Type: "Other", Status: metav1.ConditionTrue}, now))
+	require.Equal(t, now, since(claim, facts.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0"}, metav1.Condition{Type: "Other", Status: metav1.ConditionTrue}, now))
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
@@ -70,7 +71,7 @@ func (w *world) start(mapName types.NamespacedName, as installation.ID) {
 	store := config.NewStore(config.ConfigMapCarrier(mapName))
 	keeper := New(w, store, shard.New(shard.Options{Mode: shard.None, Installation: as}), w.recorder)
 	w.keeper = keeper
-	configMap := config.NewAdaptedConfigMap(w, mapName, store, w.recorder)
+	configMap := config.NewAdaptedConfigMap(w, mapName, store, w.recorder, adapters.DRAKwokConfigMap)
 	var running sync.WaitGroup
 	running.Go(func() { configMap.Run(ctx) })
 	running.Go(func() { keeper.Run(ctx) })

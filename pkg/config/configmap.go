@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
-	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -56,12 +55,20 @@ func NewConfigMap(client kubernetes.Interface, name types.NamespacedName, store 
 	return c
 }
 
-// NewAdaptedConfigMap prepares to watch a ConfigMap in the format of
-// dra-kwok-configmap. It is other people's, and by their rule its end is that of what
-// it says: where it does not exist, nothing is configured.
-func NewAdaptedConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder) *ConfigMap {
+// ConfigMapFormat is the format of someone else's ConfigMap.
+type ConfigMapFormat struct {
+	// Adapt turns the texts of a ConfigMap, by their keys, into templates. Its errors begin with
+	// the source, which names the ConfigMap.
+	Adapt func(source string, texts map[string][]byte) (*Adapted, error)
+	// PartOf names the part of the ConfigMap that a template is made of.
+	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
+}
+
+// NewAdaptedConfigMap prepares to watch a ConfigMap in someone else's format. By their rule its
+// end is that of what it says: where it does not exist, nothing is configured.
+func NewAdaptedConfigMap(client kubernetes.Interface, name types.NamespacedName, store *Store, recorder record.EventRecorder, format ConfigMapFormat) *ConfigMap {
 	c := newConfigMap(client, name, store, recorder)
-	c.decode, c.absent = decodeAdaptedConfigMap, content{newest: &Documents{}, required: true}
+	c.decode, c.absent = format.decode, content{newest: &Documents{}, required: true}
 	return c
 }
 
@@ -138,22 +145,13 @@ func textsOf(configMap *corev1.ConfigMap) map[string][]byte {
 	return texts
 }
 
-// adaptedKey is the key of the ConfigMap dra-kwok-configmap that has its text.
-const adaptedKey = "config.yaml"
-
-// decodeAdaptedConfigMap reads dra-kwok-configmap. One without data asks for nothing.
-func decodeAdaptedConfigMap(configMap *corev1.ConfigMap) (*Documents, error) {
+func (f ConfigMapFormat) decode(configMap *corev1.ConfigMap) (*Documents, error) {
 	origin := devices.Origin{Document: carrierOf(configMap), Carrier: referToConfigMap(configMap)}
-	texts := textsOf(configMap)
-	text, has := texts[adaptedKey]
-	if !has && len(texts) > 0 {
-		return nil, fmt.Errorf("%s: data: Required value: the key %s, with driver and mappings", origin.Document, adaptedKey)
-	}
-	adapted, err := adapters.ConfigMap(string(text))
+	adapted, err := f.Adapt(origin.Document, textsOf(configMap))
 	if err != nil {
-		return nil, fmt.Errorf("%s, key %s: %w", origin.Document, adaptedKey, err)
+		return nil, err
 	}
-	return adopt(origin, adapted, func(template *v1alpha1.ResourcePoolTemplate) string { return "template " + template.Name })
+	return adopt(origin, adapted, f.PartOf)
 }
 
 func carrierOf(configMap *corev1.ConfigMap) string {

@@ -154,10 +154,10 @@ func isForeign(apiVersion, kind any) bool {
 // whatToDo says what to do with an object of someone else's kind.
 func whatToDo(kind string) string {
 	does := "kubectl apply it"
-	switch kind {
-	case "ConfigMap":
+	switch {
+	case kind == "ConfigMap":
 		does += ", and name it with --config-map"
-	case DRAConfigKind, NodeOverlayKind:
+	case adaptedKind(kind) != nil:
 		does += ", and have it read with --adapters " + kind
 	}
 	return fmt.Sprintf("this is a %s: %s; kwok-dra reads %s here", kind, does, strings.Join(ownKindNames, " and "))

@@ -14,7 +14,6 @@ func TestForeign(t *testing.T) {
 		"apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\nmetadata: {name: s}": `test, document 1: Stage "s": kind: this is a Stage: kubectl apply it` + rest,
 		"apiVersion: resource.k8s.io/v1\nkind: DeviceClass":                    "test, document 1: kind: this is a DeviceClass: kubectl apply it" + rest,
 		"apiVersion: v1\nkind: ConfigMap":                                      "test, document 1: kind: this is a ConfigMap: kubectl apply it, and name it with --config-map" + rest,
-		"apiVersion: test.karpenter.sh/v1alpha1\nkind: DRAConfig":              "test, document 1: kind: this is a DRAConfig: kubectl apply it, and have it read with --adapters DRAConfig" + rest,
 		"apiVersion: dra.kwok.x-k8s.io/v1\nkind: ResourcePoolTemplate":         `test, document 1: apiVersion: Unsupported value: "dra.kwok.x-k8s.io/v1": must be dra.kwok.x-k8s.io/v1alpha1`,
 		"apiVersion: dra.kwok.x-k8s.io/v1alpha2\nkind: ResourcePoolTemplates":  `test, document 1: apiVersion: Unsupported value: "dra.kwok.x-k8s.io/v1alpha2": must be dra.kwok.x-k8s.io/v1alpha1`,
 		"apiVersion: dra.kwok.x-k8s.io/v1alpha1\nkind: Stage":                  `test, document 1: kind: Unsupported value: "Stage": must be ResourcePoolTemplate or KwokDRAConfiguration`,

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
@@ -21,47 +21,68 @@ import (
 type Kind struct {
 	Name     string
 	Resource schema.GroupVersionResource
+	// Adapt turns an object into templates. It is nil for kwok-dra's own kinds.
+	Adapt func(object *unstructured.Unstructured) (*Adapted, error)
+	// PartOf names the part of the object that a template is made of. It is empty where that is the whole.
+	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
 }
 
-// The kinds of Karpenter that configuration is read from.
-const (
-	DRAConfigKind   = "DRAConfig"
-	NodeOverlayKind = "NodeOverlay"
-)
+// Adapted is what a document in someone else's format becomes.
+type Adapted struct {
+	// Templates are defaulted and valid, in the order of their names, which is that
+	// of their devices where they form one pool.
+	Templates []v1alpha1.ResourcePoolTemplate
+	// Classes are the DeviceClasses that the document's Pods need.
+	Classes []resourcev1.DeviceClass
+	// Changes says, a sentence each, what was published in another form than it was
+	// written, or left out.
+	Changes []string
+}
 
-var (
-	ownKinds = []Kind{
-		{v1alpha1.ResourcePoolTemplateKind, v1alpha1.GroupVersion.WithResource("resourcepooltemplates")},
-		{v1alpha1.KwokDRAConfigurationKind, v1alpha1.GroupVersion.WithResource("kwokdraconfigurations")},
-	}
-	adaptedKinds = []Kind{
-		{DRAConfigKind, schema.GroupVersionResource{Group: "test.karpenter.sh", Version: "v1alpha1", Resource: "draconfigs"}},
-		{NodeOverlayKind, schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"}},
-	}
-)
+var ownKinds = []Kind{
+	{Name: v1alpha1.ResourcePoolTemplateKind, Resource: v1alpha1.GroupVersion.WithResource("resourcepooltemplates")},
+	{Name: v1alpha1.KwokDRAConfigurationKind, Resource: v1alpha1.GroupVersion.WithResource("kwokdraconfigurations")},
+}
 
-var (
-	ownKindNames     = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
-	adaptedKindNames = []string{DRAConfigKind, NodeOverlayKind}
-)
+var ownKindNames = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
 
 // OwnKinds are ResourcePoolTemplate and KwokDRAConfiguration.
 func OwnKinds() []Kind {
 	return slices.Clone(ownKinds)
 }
 
-// AdaptedKinds finds kinds of Karpenter by their names.
+// adaptedKinds are the kinds of others that this program can read.
+var adaptedKinds []Kind
+
+// RegisterAdaptedKinds makes kinds of others known to this program. Call it in an init function.
+func RegisterAdaptedKinds(kinds ...Kind) {
+	adaptedKinds = append(adaptedKinds, kinds...)
+}
+
+// adaptedKind finds a kind of others, or returns nil.
+func adaptedKind(name string) *Kind {
+	if i := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return &adaptedKinds[i]
+	}
+	return nil
+}
+
+// AdaptedKinds finds kinds of others by their names.
 func AdaptedKinds(names ...string) ([]Kind, error) {
+	var known []string
+	for _, kind := range adaptedKinds {
+		known = append(known, kind.Name)
+	}
 	var found []Kind
 	for i, name := range names {
-		at := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name })
-		if at < 0 {
-			return nil, fmt.Errorf("unknown kind %q: must be %s or %s%s", name, DRAConfigKind, NodeOverlayKind, didYouMean(name, adaptedKindNames))
+		kind := adaptedKind(name)
+		if kind == nil {
+			return nil, fmt.Errorf("unknown kind %q: must be %s%s", name, strings.Join(known, " or "), didYouMean(name, known))
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("kind %q is there twice: remove one", name)
 		}
-		found = append(found, adaptedKinds[at])
+		found = append(found, *kind)
 	}
 	return found, nil
 }
@@ -79,13 +100,16 @@ const customResource = "custom resource"
 
 // decodeObject reads an object of any kind.
 func decodeObject(source *unstructured.Unstructured) (*Documents, error) {
-	switch source.GetKind() {
-	case DRAConfigKind:
-		return decodeAdapted(source, adapters.DRAConfig)
-	case NodeOverlayKind:
-		return decodeAdapted(source, adapters.NodeOverlay)
+	kind := adaptedKind(source.GetKind())
+	if kind == nil {
+		return decodeOwn(source)
 	}
-	return decodeOwn(source)
+	origin := devices.Origin{Document: kind.Name + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
+	adapted, err := kind.Adapt(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", origin.Document, err)
+	}
+	return adopt(origin, adapted, kind.PartOf)
 }
 
 // decodeOwn reads an object of kwok-dra's own kinds.
@@ -99,26 +123,8 @@ func referTo(source *unstructured.Unstructured) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: source.GetAPIVersion(), Kind: source.GetKind(), Name: source.GetName(), UID: source.GetUID()}
 }
 
-// decodeAdapted reads an object of someone else's kind.
-func decodeAdapted(source *unstructured.Unstructured, adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) (*Documents, error) {
-	origin := devices.Origin{Document: source.GetKind() + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
-	adapted, err := adapt(source)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin.Document, err)
-	}
-	return adopt(origin, adapted, poolOf)
-}
-
-// poolOf is the pool of a DRAConfig that a template is made of.
-func poolOf(template *v1alpha1.ResourcePoolTemplate) string {
-	if pool := template.Spec.SliceLabels[adapters.PoolLabel]; pool != "" {
-		return "pool " + pool
-	}
-	return ""
-}
-
-// adopt makes documents of what an adapter has made. Part tells of which part a template is.
-func adopt(origin devices.Origin, adapted *adapters.Adapted, part func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
+// adopt makes documents of what an adapter has made.
+func adopt(origin devices.Origin, adapted *Adapted, partOf func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
 	documents := &Documents{}
 	if len(adapted.Changes) > 0 {
 		documents.changes = v1alpha1.EventMessage(errors.New("not taken as it is written: " + strings.Join(adapted.Changes, "; ")))
@@ -130,7 +136,7 @@ func adopt(origin devices.Origin, adapted *adapters.Adapted, part func(*v1alpha1
 			return nil, fmt.Errorf("%s: %s: %w", origin.Document, template.Name, errs.ToAggregate())
 		}
 		compiled.Origin = origin
-		compiled.Origin.Part = part(template)
+		compiled.Origin.Part = partOf(template)
 		at := placeOf(origin.Document, v1alpha1.ResourcePoolTemplateKind, template.Name)
 		documents.templates = append(documents.templates, sourced[*devices.Template]{at, compiled})
 	}

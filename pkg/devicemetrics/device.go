@@ -16,7 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/usage"
 )
 
@@ -78,7 +78,7 @@ func (f *finder) find(found *nodeDevices) {
 			f.addUses(used, pod)
 		}
 	}
-	for _, slice := range newest(f.caches.Slices.Of(plan.NodeKey(f.node))) {
+	for _, slice := range newest(f.caches.Slices.Of(facts.NodeKey(f.node))) {
 		for _, name := range slice.Devices.List() {
 			f.add(found, id{slice.Driver, slice.Pool, name}, used, f.taintsOf(slice, name))
 		}
@@ -92,14 +92,14 @@ func (f *finder) find(found *nodeDevices) {
 }
 
 // taintsOf are the taints of a published device: the slice's, and those of DeviceTaintRules.
-func (f *finder) taintsOf(slice *plan.Observed, name string) []inventory.Taint {
-	return slices.Concat(slice.Taints[name], inventory.TaintsBy(f.rules, slice.Driver, slice.Pool, name))
+func (f *finder) taintsOf(slice *facts.Slice, name string) []inventory.Taint {
+	return append(inventory.TaintsOf(slice.Taints[name]), inventory.TaintsBy(f.rules, slice.Driver, slice.Pool, name)...)
 }
 
 // sharedTaints are the taints of a device that is in no slice of the node. The slices of
 // real drivers are not known.
 func (f *finder) sharedTaints(key id) []inventory.Taint {
-	for _, slice := range newest(f.caches.Slices.Of(plan.Key{Driver: key.driver, Pool: key.pool})) {
+	for _, slice := range newest(f.caches.Slices.Of(facts.SlicesKey{Driver: key.driver, Pool: key.pool})) {
 		if slices.Contains(slice.Devices.List(), key.name) {
 			return f.taintsOf(slice, key.name)
 		}
@@ -269,14 +269,14 @@ func xidOf(taints []inventory.Taint) float64 {
 }
 
 // newest are the slices of each pool that are of its newest generation, in the order of their names.
-func newest(all []*plan.Observed) []*plan.Observed {
+func newest(all []*facts.Slice) []*facts.Slice {
 	type pool struct{ driver, name string }
 	generations := map[pool]int64{}
 	for _, slice := range all {
 		key := pool{slice.Driver, slice.Pool}
 		generations[key] = max(generations[key], slice.Generation)
 	}
-	return slices.DeleteFunc(sorted(all), func(slice *plan.Observed) bool { return slice.Generation < generations[pool{slice.Driver, slice.Pool}] })
+	return slices.DeleteFunc(sorted(all), func(slice *facts.Slice) bool { return slice.Generation < generations[pool{slice.Driver, slice.Pool}] })
 }
 
 // sorted are objects of a cache in the order of their names.

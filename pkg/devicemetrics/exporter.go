@@ -19,6 +19,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
@@ -228,7 +229,7 @@ func (e *Exporter) version(name string) uint64 {
 			}
 		}
 	}
-	for _, slice := range sorted(e.Caches.Slices.Of(plan.NodeKey(name))) {
+	for _, slice := range sorted(e.Caches.Slices.Of(facts.NodeKey(name))) {
 		add(string(slice.UID) + slice.ResourceVersion)
 	}
 	return hash.Sum64()

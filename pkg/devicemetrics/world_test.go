@@ -27,6 +27,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
@@ -86,7 +87,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	w.Exporter = New(Options{
 		Config: w.store, Caches: caches, Max: MaxDevices,
 		Drivers: func(set *config.Set, node *corev1.Node) containerview.Drivers {
-			return templates.New(set, node, templates.Slices{}, caches.DriverPods.On(node.Name))
+			return &injections.Templates{Driver: templates.New(set, node, templates.Slices{}, nil)}
 		},
 		TaintRules: func() ([]inventory.TaintRule, string) { return w.rules, "" },
 		Now:        func() time.Time { return w.now },

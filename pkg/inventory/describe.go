@@ -155,10 +155,10 @@ func (k *Kind) identify() {
 }
 
 func (k *kindKey) texts() []string {
-	texts := []string{k.driver, "", "", ""}
-	for i, kept := range []unique.Handle[string]{k.devices.joined, k.sharing.encoded, k.facts.encoded} {
+	texts := []string{k.driver, k.devices.Joined(), "", ""}
+	for i, kept := range []unique.Handle[string]{k.sharing.encoded, k.facts.encoded} {
 		if kept != (unique.Handle[string]{}) {
-			texts[i+1] = kept.Value()
+			texts[i+2] = kept.Value()
 		}
 	}
 	return texts

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // gpu is a device with facts, and with some that are its own.
@@ -31,7 +33,7 @@ func described(node string, devices ...resourcev1.Device) Slice {
 	spec := resourcev1.ResourceSliceSpec{NodeName: &node, Devices: devices}
 	return Slice{
 		Node: node, Driver: "d", Pool: node, Generation: 1, Count: 1,
-		Devices: NamesOf(devices), Sharing: SharingOf(&spec), Facts: FactsOf(&spec),
+		Devices: facts.NamesOf(devices), Sharing: SharingOf(&spec), Facts: FactsOf(&spec),
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // fixed is a source that does not change.
@@ -24,12 +26,12 @@ func fixed(nodes []string, slices []Slice, allocations ...Allocation) *Source {
 }
 
 // named are the names of devices, given as one text.
-func named(names string) Names {
+func named(names string) facts.DeviceNames {
 	var devices []resourcev1.Device
 	for name := range strings.FieldsSeq(names) {
 		devices = append(devices, resourcev1.Device{Name: name})
 	}
-	return NamesOf(devices)
+	return facts.NamesOf(devices)
 }
 
 // slice is the only slice of driver d's pool on a node.
@@ -190,7 +192,7 @@ func TestNames(t *testing.T) {
 	require.Equal(t, first, second, "names that are the same are equal")
 	require.NotEqual(t, named("gpu-0 gpu-1"), named("gpu-0"))
 	require.Empty(t, named("").List())
-	require.Empty(t, Names{}.List())
+	require.Empty(t, facts.DeviceNames{}.List())
 }
 
 func TestJSON(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Kind is what pools with the same devices in the same slices have in common. Most
@@ -39,7 +41,7 @@ type Kind struct {
 type kindKey struct {
 	before  *Kind
 	driver  string
-	devices Names
+	devices facts.DeviceNames
 	sharing Sharing
 	facts   Facts
 }

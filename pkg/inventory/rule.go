@@ -28,6 +28,15 @@ func TaintOf(taint *resourcev1.DeviceTaint) Taint {
 	return shown
 }
 
+// TaintsOf are taints that a driver has published.
+func TaintsOf(published []resourcev1.DeviceTaint) []Taint {
+	var taints []Taint
+	for i := range published {
+		taints = append(taints, TaintOf(&published[i]))
+	}
+	return taints
+}
+
 // Selects reports whether the rule taints a device.
 func (r *TaintRule) Selects(driver, pool, device string) bool {
 	return r.selectsPool(driver, pool) && isOrAny(r.Selector.Device, device)

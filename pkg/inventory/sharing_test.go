@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // counters are counters by "name=amount name=amount".
@@ -57,7 +59,7 @@ func published(sets []resourcev1.CounterSet, devices ...resourcev1.Device) []Sli
 	for i, spec := range []resourcev1.ResourceSliceSpec{{SharedCounters: sets}, {Devices: devices}} {
 		all = append(all, Slice{
 			Driver: "d", Pool: "p", Name: fmt.Sprint(i), Generation: 1, Count: 2,
-			Devices: NamesOf(spec.Devices), Sharing: SharingOf(&spec),
+			Devices: facts.NamesOf(spec.Devices), Sharing: SharingOf(&spec),
 		})
 	}
 	return all

@@ -2,12 +2,12 @@ package inventory
 
 import (
 	"cmp"
-	"strings"
-	"unique"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Source is what inventories are taken from. All but TaintRules are required, and may be
@@ -31,7 +31,7 @@ type Slice struct {
 	Node, Driver, Pool, Name string
 	// Generation and Count are those of the pool, by what the slice says.
 	Generation, Count int64
-	Devices           Names
+	Devices           facts.DeviceNames
 	// Sharing is what devices have to share.
 	Sharing Sharing
 	// Facts are what devices are.
@@ -45,7 +45,7 @@ func SliceOf(slice *resourcev1.ResourceSlice) Slice {
 	spec := &slice.Spec
 	kept := Slice{
 		Driver: spec.Driver, Pool: spec.Pool.Name, Name: slice.Name, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount,
-		Devices: NamesOf(spec.Devices), Sharing: SharingOf(spec),
+		Devices: facts.NamesOf(spec.Devices), Sharing: SharingOf(spec),
 	}
 	if spec.NodeName != nil {
 		kept.Node = *spec.NodeName
@@ -91,30 +91,4 @@ func ReadyOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAl
 		}
 	}
 	return nil
-}
-
-// Names are the names of a slice's devices. Those of all nodes of a kind are the
-// same, so each list is kept once, however many slices have it.
-type Names struct {
-	joined unique.Handle[string]
-}
-
-// between is in no name of a device, which is a DNS label.
-const between = " "
-
-// NamesOf keeps the names of the devices.
-func NamesOf(devices []resourcev1.Device) Names {
-	names := make([]string, len(devices))
-	for i := range devices {
-		names[i] = devices[i].Name
-	}
-	return Names{unique.Make(strings.Join(names, between))}
-}
-
-// List returns the names in their order.
-func (n Names) List() []string {
-	if n == (Names{}) || n.joined.Value() == "" {
-		return nil
-	}
-	return strings.Split(n.joined.Value(), between)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Driver answers for the real drivers of a node, in one look at a Pod.
@@ -197,7 +198,7 @@ func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, call *plan.Call, tem
 	}
 	ended := func() { k.podChanged(observe.Key(pod)) }
 	if call.Unprepare {
-		n.calls.beginUnprepare(pod.UID, plan.ClaimKeys(pod), ended)
+		n.calls.beginUnprepare(pod.UID, facts.ClaimKeys(pod), ended)
 		return
 	}
 	d := &Driver{node: n, pod: pod, templates: templates}

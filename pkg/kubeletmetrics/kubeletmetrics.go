@@ -11,16 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The operations of the kubelet, and the methods of drivers that it calls for them.
-const (
-	PrepareResources   = "PrepareResources"
-	UnprepareResources = "UnprepareResources"
-
-	NodePrepareResources   = service + "NodePrepareResources"
-	NodeUnprepareResources = service + "NodeUnprepareResources"
-
-	service = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
-)
+// methodPrefix and the name of an operation of the kubelet, PrepareResources or UnprepareResources,
+// make the method of drivers that the operation calls.
+const methodPrefix = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/Node"
 
 // anyDriver is what the kubelet calls the count of claims of whatever driver.
 const anyDriver = "<any>"
@@ -72,6 +65,11 @@ func (m *Metrics) Call(driver, method, code string, took time.Duration) {
 	if m != nil {
 		m.calls.WithLabelValues(driver, method, code).Observe(took.Seconds())
 	}
+}
+
+// OperationCall counts the call of a driver that an operation makes.
+func (m *Metrics) OperationCall(driver, operation, code string, took time.Duration) {
+	m.Call(driver, methodPrefix+operation, code, took)
 }
 
 // Describe implements prometheus.Collector.

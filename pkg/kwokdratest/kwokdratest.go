@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/extensions"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/templatenode"
 )
@@ -161,7 +162,7 @@ func (f *fleet) start() error {
 
 // startSidecar runs kwok-dra as its command does, but for the page and the metrics.
 func (f *fleet) startSidecar(ctx context.Context) error {
-	options := app.NewOptions()
+	options := app.NewOptions(extensions.All()...)
 	options.Kubeconfig, options.Config, options.EnableCRDs = f.kubeconfig, f.options.Config, f.options.EnableCRDs
 	options.ServerAddress = ""
 	if len(options.Config) == 0 && !options.EnableCRDs {

@@ -25,31 +25,24 @@ type Caches struct {
 	Pods   *Pods
 	Claims *Claims
 	Slices *Slices
-	// DriverPods has none until it follows a configuration.
-	DriverPods *DriverPods
 }
 
 // New makes the caches; Run fills them.
 func New(client kubernetes.Interface, managed *lifecycle.ManagedNodes) *Caches {
-	published := newSlices(client)
-	return &Caches{
-		Nodes: newNodes(client, managed), Pods: newPods(client), Claims: newClaims(client), Slices: published,
-		DriverPods: newDriverPods(client, published),
-	}
+	return &Caches{Nodes: newNodes(client, managed), Pods: newPods(client), Claims: newClaims(client), Slices: newSlices(client)}
 }
 
 // Run watches until ctx ends.
 func (c *Caches) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context){c.Nodes.Run, c.Pods.Run, c.Claims.Run, c.Slices.Run, c.DriverPods.Run} {
+	for _, run := range []func(context.Context){c.Nodes.Run, c.Pods.Run, c.Claims.Run, c.Slices.Run} {
 		running.Go(func() { run(ctx) })
 	}
 	running.Wait()
 }
 
-// Synced are done when all caches are complete but that of driver Pods, which is one for each
-// configuration, and each handler has been called with all that there was at the start. Call
-// it when all handlers are added.
+// Synced are done when all caches are complete, and each handler has been called with all that
+// there was at the start. Call it when all handlers are added.
 func (c *Caches) Synced() []cache.DoneChecker {
 	return slices.Concat(c.Nodes.Synced(), c.Pods.Synced(), c.Claims.Synced(), c.Slices.Synced())
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Claims are all claims.
@@ -43,9 +43,9 @@ type Claim struct {
 func observeClaim(claim *resourcev1.ResourceClaim) *Claim {
 	slim := SlimClaim(claim)
 	return &Claim{
-		Node:      plan.NodeOf(slim),
+		Node:      facts.NodeOf(slim),
 		Allocated: slim.Status.Allocation != nil,
-		Ours:      len(slim.ManagedFields) > 0 || plan.HasBindingConditions(slim),
+		Ours:      len(slim.ManagedFields) > 0 || facts.HasBindingConditions(slim),
 		Object:    cached.Keep(slim, ""),
 	}
 }
@@ -74,7 +74,7 @@ func SlimClaim(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 // ownsEntries reports whether a field manager of kwok-dra has entries. One that has
 // withdrawn them all is still listed, without fields.
 func ownsEntries(field *metav1.ManagedFieldsEntry) bool {
-	if field.Subresource != "status" || field.Manager != plan.Manager && field.Manager != plan.BindingManager {
+	if field.Subresource != "status" || field.Manager != facts.Manager && field.Manager != facts.BindingManager {
 		return false
 	}
 	return field.FieldsV1 == nil || bytes.Contains(field.FieldsV1.GetRawBytes(), []byte(`"f:devices"`))
@@ -91,7 +91,7 @@ func (c *Claims) Get(key types.NamespacedName) (*resourcev1.ResourceClaim, error
 // Of are the claims of a Pod that the cache has, by name.
 func (c *Claims) Of(pod *corev1.Pod) map[string]*resourcev1.ResourceClaim {
 	known := map[string]*resourcev1.ResourceClaim{}
-	for _, key := range plan.ClaimKeys(pod) {
+	for _, key := range facts.ClaimKeys(pod) {
 		if claim, err := c.Get(key); err == nil {
 			known[key.Name] = claim
 		}

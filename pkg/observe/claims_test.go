@@ -7,8 +7,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // TestSlimClaim keeps the field managers of kwok-dra that have entries.
@@ -21,12 +21,12 @@ func TestSlimClaim(t *testing.T) {
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu"}}
 	claim.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "kube-scheduler", Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
-		{Manager: plan.Manager, FieldsV1: fields(`{"f:metadata":{"f:devices":{}}}`)},
-		{Manager: plan.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
-		{Manager: plan.BindingManager, Subresource: "status", FieldsV1: fields(`{}`)},
+		{Manager: facts.Manager, FieldsV1: fields(`{"f:metadata":{"f:devices":{}}}`)},
+		{Manager: facts.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: fields(`{"f:status":{"f:devices":{}}}`)},
+		{Manager: facts.BindingManager, Subresource: "status", FieldsV1: fields(`{}`)},
 	}
 	slim := SlimClaim(claim)
-	require.Equal(t, []metav1.ManagedFieldsEntry{{Manager: plan.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"}}, slim.ManagedFields)
+	require.Equal(t, []metav1.ManagedFieldsEntry{{Manager: facts.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"}}, slim.ManagedFields)
 	require.Equal(t, claim.Status, slim.Status)
 	require.Equal(t, claim.OwnerReferences, slim.OwnerReferences)
 	require.Equal(t, "5", slim.ResourceVersion)

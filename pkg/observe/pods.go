@@ -14,7 +14,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Pods are the Pods that are bound to a node.
@@ -48,8 +48,8 @@ func (p *Pod) HasClaims() bool { return p.Encoded != "" }
 // observe keeps a Pod. A claim that it once had stays with it, whatever clients do to its status: a kubelet goes by what it has
 // prepared for the Pod's UID.
 func (p *Pods) observe(pod *corev1.Pod) *Pod {
-	if known := p.Informer.Get(Key(pod).String()); known != nil && known.UID == pod.UID && lacksAny(plan.ClaimKeys(pod), known.Claims) {
-		plan.KeepClaimNames(pod, known.Decode())
+	if known := p.Informer.Get(Key(pod).String()); known != nil && known.UID == pod.UID && lacksAny(facts.ClaimKeys(pod), known.Claims) {
+		facts.KeepClaimNames(pod, known.Decode())
 	}
 	return observePod(pod)
 }
@@ -60,12 +60,12 @@ func lacksAny(claims, wanted []types.NamespacedName) bool {
 }
 
 func observePod(pod *corev1.Pod) *Pod {
-	observed := &Pod{Terminal: plan.Terminal(pod)}
-	if !plan.UsesClaims(pod) {
+	observed := &Pod{Terminal: facts.IsTerminal(pod)}
+	if !facts.UsesClaims(pod) {
 		observed.Meta, observed.Node = cached.MetaOf(pod), unique.Make(pod.Spec.NodeName).Value()
 		return observed
 	}
-	observed.Node, observed.Claims = pod.Spec.NodeName, plan.ClaimKeys(pod)
+	observed.Node, observed.Claims = pod.Spec.NodeName, facts.ClaimKeys(pod)
 	// Selectors and templates do not see managedFields.
 	pod.ManagedFields = nil
 	observed.Object = cached.Keep(pod, "")
@@ -139,7 +139,7 @@ func (p *Pods) Consumers(claim *resourcev1.ResourceClaim) []*corev1.Pod {
 	}
 	for _, consumer := range claim.Status.ReservedFor {
 		observed := p.Informer.Get(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}.String())
-		if plan.IsPod(consumer) && observed != nil && observed.UID == consumer.UID && !observed.Terminal && !slices.Contains(observed.Claims, Key(claim)) {
+		if facts.IsPod(consumer) && observed != nil && observed.UID == consumer.UID && !observed.Terminal && !slices.Contains(observed.Claims, Key(claim)) {
 			pods = append(pods, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name, UID: observed.UID},
 				Spec:       corev1.PodSpec{NodeName: observed.Node},

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // TestObservePod keeps all that selectors see of Pods with claims, and hardly
@@ -40,7 +40,7 @@ func TestObservePod(t *testing.T) {
 	require.NotSame(t, one, other, "a copy")
 	require.Equal(t, meta(kept), seen.Meta)
 	require.Equal(t, "n", seen.Node)
-	require.Equal(t, plan.ClaimKeys(kept), seen.Claims)
+	require.Equal(t, facts.ClaimKeys(kept), seen.Claims)
 	require.False(t, seen.Terminal)
 	want := &Pod{Node: "n"}
 	want.Meta = meta(without)

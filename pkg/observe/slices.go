@@ -3,7 +3,6 @@ package observe
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,49 +12,51 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
-	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Slices are the slices that kwok-dra owns.
 type Slices struct {
-	cached.Informer[*plan.Observed]
+	cached.Informer[*facts.Slice]
+
+	// Annotate, if there is one, makes the Note of each slice. Set it before the caches run.
+	Annotate func(slice *resourcev1.ResourceSlice) any
 }
 
 // byKey indexes slices by what they are of.
 const byKey = "key"
 
 func newSlices(client kubernetes.Interface) *Slices {
-	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*plan.Observed]{
-		byKey: func(slice *plan.Observed) ([]string, error) { return []string{slice.Key().String()}, nil },
+	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*facts.Slice]{
+		byKey: func(slice *facts.Slice) ([]string, error) { return []string{slice.Key().String()}, nil },
 	})
 	ours := labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}.String()
 	shared := resourceinformers.NewFilteredResourceSliceInformer(client, 0, indexers,
 		func(options *metav1.ListOptions) { options.LabelSelector = ours })
-	return &Slices{cached.NewInformer[*plan.Observed](shared, cached.Transform(plan.Observe))}
+	s := &Slices{}
+	s.Informer = cached.NewInformer[*facts.Slice](shared, cached.Transform(s.observe))
+	return s
+}
+
+func (s *Slices) observe(slice *resourcev1.ResourceSlice) *facts.Slice {
+	observed := facts.ObserveSlice(slice)
+	if s.Annotate != nil {
+		observed.Note = s.Annotate(slice)
+	}
+	return observed
 }
 
 // Of are the slices of a node or pool.
-func (s *Slices) Of(key plan.Key) []*plan.Observed {
+func (s *Slices) Of(key facts.SlicesKey) []*facts.Slice {
 	return s.By(byKey, key.String())
-}
-
-// OfDriver reports whether a driver has slices on a node, or in a pool that the node
-// shares.
-func (s *Slices) OfDriver(set *config.Set, node *corev1.Node, driver string) bool {
-	is := func(o *plan.Observed) bool { return o.Driver == driver }
-	return slices.ContainsFunc(s.Of(plan.NodeKey(node.Name)), is) || slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
-		return t.Driver == driver && t.Selects(node) && slices.ContainsFunc(s.Of(plan.SharedKey(t)), is)
-	})
 }
 
 // HaveDevice reports whether an allocated device is in a slice, of a node or of a pool
 // that nodes share.
 func (s *Slices) HaveDevice(node string, result *resourcev1.DeviceRequestAllocationResult) bool {
-	has := func(o *plan.Observed) bool {
+	has := func(o *facts.Slice) bool {
 		return o.Driver == result.Driver && o.Pool == result.Pool && slices.Contains(o.Devices.List(), result.Device)
 	}
-	return slices.ContainsFunc(s.Of(plan.NodeKey(node)), has) ||
-		slices.ContainsFunc(s.Of(plan.Key{Driver: result.Driver, Pool: result.Pool}), has)
+	return slices.ContainsFunc(s.Of(facts.NodeKey(node)), has) ||
+		slices.ContainsFunc(s.Of(facts.SlicesKey{Driver: result.Driver, Pool: result.Pool}), has)
 }

@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // fleet is a source of nodes with 8 devices, half of them allocated. Each time that it
@@ -22,7 +23,7 @@ func fleet(nodes int) *inventory.Source {
 	var allocations []inventory.Allocation
 	for n := range nodes {
 		name := fmt.Sprint("node-", n)
-		all = append(all, inventory.Slice{Node: name, Driver: "d", Pool: name, Generation: 1, Count: 1, Devices: inventory.NamesOf(devices)})
+		all = append(all, inventory.Slice{Node: name, Driver: "d", Pool: name, Generation: 1, Count: 1, Devices: facts.NamesOf(devices)})
 		for d := range n % 2 * 8 {
 			allocations = append(allocations, inventory.Allocation{Driver: "d", Pool: name, Device: devices[d].Name, Claim: inventory.Claim{Namespace: "default", Name: name}})
 		}

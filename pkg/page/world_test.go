@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // world is a page of nodes with one device each, in a bubble, where time does
@@ -98,7 +99,7 @@ func (w *world) slices() []inventory.Slice {
 		spec := w.spec(node)
 		all = append(all, inventory.Slice{
 			Node: node, Driver: "d", Pool: node, Name: "slice-" + node, Generation: 1, Count: 1,
-			Devices: inventory.NamesOf(spec.Devices), Facts: inventory.FactsOf(spec),
+			Devices: facts.NamesOf(spec.Devices), Facts: inventory.FactsOf(spec),
 		})
 	}
 	return all

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 const (
@@ -36,7 +36,7 @@ func newConflictBackoff() conflictBackoff {
 	return conflictBackoff{rounds: flowcontrol.NewBackOff(first, lastRound), sharedRounds: flowcontrol.NewBackOff(first, lastSharedRound)}
 }
 
-func (b *conflictBackoff) of(key plan.Key) *flowcontrol.Backoff {
+func (b *conflictBackoff) of(key facts.SlicesKey) *flowcontrol.Backoff {
 	if key.Shared() {
 		return b.sharedRounds
 	}
@@ -45,12 +45,12 @@ func (b *conflictBackoff) of(key plan.Key) *flowcontrol.Backoff {
 
 // reset notes that the slices are as they should be, or that what they are made from
 // has changed, which is written at once.
-func (b *conflictBackoff) reset(key plan.Key) {
+func (b *conflictBackoff) reset(key facts.SlicesKey) {
 	b.foreign.Delete(key)
 }
 
 // wait is how long writes have to wait at most.
-func (b *conflictBackoff) wait(key plan.Key) time.Duration {
+func (b *conflictBackoff) wait(key facts.SlicesKey) time.Duration {
 	wait := b.of(key).Get(key.String())
 	_, foreign := b.foreign.Load(key)
 	if !foreign || wait < firstRound || !b.of(key).IsInBackOffSinceUpdate(key.String(), time.Now()) {
@@ -60,7 +60,7 @@ func (b *conflictBackoff) wait(key plan.Key) time.Duration {
 }
 
 // next notes that what others did, if they did, is undone.
-func (b *conflictBackoff) next(key plan.Key) {
+func (b *conflictBackoff) next(key facts.SlicesKey) {
 	if _, foreign := b.foreign.LoadAndDelete(key); foreign {
 		b.of(key).Next(key.String(), time.Now())
 		b.of(key).GC()

@@ -98,11 +98,11 @@ func withDriverPod(t *testing.T) *world {
 	w := newWorld(t, chart, fakeNode("n", true))
 	w.addPod(driverPod("a", "n", "d1"))
 	w.wrote("")
-	require.Zero(t, testutil.ToFloat64(w.caches.DriverPods))
+	require.Zero(t, testutil.ToFloat64(w.driverPods))
 	w.setPod("a", run)
 	w.wrote("create 1")
 	require.Equal(t, "d1", w.list(t)[0].Spec.Driver)
-	require.InDelta(t, 1, testutil.ToFloat64(w.caches.DriverPods), 0)
+	require.InDelta(t, 1, testutil.ToFloat64(w.driverPods), 0)
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -22,7 +23,7 @@ func TestHidden(t *testing.T) {
 	require.Len(t, want.Templates, 2)
 	var outcomes map[string]Outcome
 	r := newReporter(Options{Outcomes: func(_ string, all map[string]Outcome) { outcomes = all }}, nil)
-	r.reportOutcomes(plan.NodeKey("n"), &want, &results{})
+	r.reportOutcomes(facts.NodeKey("n"), &want, &results{})
 	require.Equal(t, Outcome{HiddenBy: "high"}, outcomes["low"])
 	require.Len(t, outcomes, 3)
 

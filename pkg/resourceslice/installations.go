@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 // ownsAny reports whether any of the slices is recorded to this installation.
-func (p *Publisher) ownsAny(existing []*plan.Observed) bool {
+func (p *Publisher) ownsAny(existing []*facts.Slice) bool {
 	as := p.owner.Installation()
 	return as != "" && slices.Contains(plan.InstallationsOf(existing), as)
 }
@@ -20,7 +21,7 @@ func (p *Publisher) ownsAny(existing []*plan.Observed) bool {
 // mayRetire reports whether slices that are not wanted are to go. Versions before records
 // have left them without one: they go once. If others come without one, another
 // installation of such a version makes them, and would do so for ever.
-func (p *Publisher) mayRetire(key plan.Key, existing []*plan.Observed) bool {
+func (p *Publisher) mayRetire(key facts.SlicesKey, existing []*facts.Slice) bool {
 	if p.owner.Installation() == "" || !slices.Contains(plan.InstallationsOf(existing), "") {
 		return true
 	}
@@ -43,15 +44,15 @@ func (p *Publisher) ownerOf(driver *plan.DriverState) installation.ID {
 // belongs to the worker that has its key.
 type takenOver struct{ sync.Map }
 
-func (t *takenOver) add(key plan.Key, driver string, from installation.ID) {
+func (t *takenOver) add(key facts.SlicesKey, driver string, from installation.ID) {
 	byDriver, _ := t.LoadOrStore(key.Node, map[string]installation.ID{})
 	byDriver.(map[string]installation.ID)[driver] = from
 }
 
-func (t *takenOver) has(key plan.Key, driver string, from installation.ID) bool {
+func (t *takenOver) has(key facts.SlicesKey, driver string, from installation.ID) bool {
 	byDriver, known := t.Load(key.Node)
 	return known && byDriver.(map[string]installation.ID)[driver] == from
 }
 
 // forget forgets a node that is gone or not selected any more.
-func (t *takenOver) forget(key plan.Key) { t.Delete(key.Node) }
+func (t *takenOver) forget(key facts.SlicesKey) { t.Delete(key.Node) }

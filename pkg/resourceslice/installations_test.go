@@ -12,7 +12,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
@@ -275,11 +275,11 @@ func TestNothingIsRememberedOfNodesThatAreGone(t *testing.T) {
 		w.managed, w.owner = lifecycle.ManagedNodes{}, nil
 		w.start()
 		w.wrote("delete 1")
-		_, retired := w.publisher.unrecorded.Load(plan.NodeKey("b"))
+		_, retired := w.publisher.unrecorded.Load(facts.NodeKey("b"))
 		require.True(t, retired)
 		w.deleteNode("b")
 		w.wrote("")
-		_, retired = w.publisher.unrecorded.Load(plan.NodeKey("b"))
+		_, retired = w.publisher.unrecorded.Load(facts.NodeKey("b"))
 		require.False(t, retired)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -73,7 +74,7 @@ func (o Outcome) plus(other Outcome) Outcome {
 }
 
 // outcomeOf is that of slices which stay as they are.
-func outcomeOf(kept []*plan.Observed) Outcome {
+func outcomeOf(kept []*facts.Slice) Outcome {
 	o := Outcome{Slices: len(kept)}
 	for _, slice := range kept {
 		o.Devices += len(slice.Devices.List())

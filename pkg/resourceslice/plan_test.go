@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -26,14 +27,14 @@ func TestPlan(t *testing.T) {
 		for range 2 {
 			needs, err := plan.New(t.Context(), prober, node, append(pools, *shared), nil)
 			require.NoError(t, err)
-			want := map[string]plan.Content{}
+			want := map[string]facts.Content{}
 			for _, slice := range w.list(t) {
-				want[slice.Name] = plan.ContentOf(&slice.Spec)
+				want[slice.Name] = facts.ContentOf(&slice.Spec)
 			}
-			got := map[string]plan.Content{}
+			got := map[string]facts.Content{}
 			for _, slice := range needs.Create {
 				require.EqualValues(t, 1, slice.Spec.Pool.Generation)
-				got[slice.Name] = plan.ContentOf(&slice.Spec)
+				got[slice.Name] = facts.ContentOf(&slice.Spec)
 			}
 			require.Equal(t, want, got)
 			require.Len(t, needs.Dropped, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // preview previews what a Publisher would write in the world, which has none at
@@ -104,7 +104,7 @@ func TestPreview(t *testing.T) {
 				require.Empty(t, preview.Problems)
 				require.Equal(t, test.want, fmt.Sprint(countsIn(preview)))
 
-				want := map[string]plan.Content{}
+				want := map[string]facts.Content{}
 				for _, slice := range slices.Concat(preview.Create, updated(preview)) {
 					want[slice.Name] = w.content(t, slice)
 				}
@@ -133,9 +133,9 @@ func updated(p *preview.Preview) []*resourcev1.ResourceSlice {
 	return all
 }
 
-func (w *world) content(t *testing.T, slice *resourcev1.ResourceSlice) plan.Content {
+func (w *world) content(t *testing.T, slice *resourcev1.ResourceSlice) facts.Content {
 	t.Helper()
-	return plan.ContentOf(&slice.Spec)
+	return facts.ContentOf(&slice.Spec)
 }
 
 // TestPreviewTellsOfProblems: what is held stays as it is.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,9 +13,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
@@ -30,25 +30,24 @@ type Publisher struct {
 	writer  *writer
 	records nodeRecords
 	shared  sharedPools
-	// unrecorded has, by its plan.Key, the UIDs of the slices without a record that were
+	// unrecorded has, by its facts.SlicesKey, the UIDs of the slices without a record that were
 	// not wanted.
 	unrecorded sync.Map
 	taken      takenOver
 	reporter   *reporter
-	loop       *loop.Loop[plan.Key]
+	loop       *loop.Loop[facts.SlicesKey]
 }
 
 // observer is what plans are made from. It writes nothing.
 type observer struct {
 	config *config.Store
 	caches *observe.Caches
+	pods   devices.Presence
 	// live is for what a cache that lags does not have.
 	live typedcorev1.NodeInterface
-	// changes counts what changes Nodes and Slices.
-	changes atomic.Uint64
 }
 
-// Options are what a Publisher works with. All but Owner and Outcomes are
+// Options are what a Publisher works with. All but Owner, DriverPods and Outcomes are
 // required.
 type Options struct {
 	Client kubernetes.Interface
@@ -57,6 +56,8 @@ type Options struct {
 	Caches   *observe.Caches
 	Owner    *shard.Owner
 	Recorder record.EventRecorder
+	// DriverPods are run by the caller. Without them none are known.
+	DriverPods devices.Presence
 	// Outcomes gets the state of the templates on a node, or of a pool that
 	// nodes share, each time that it has been looked at.
 	Outcomes func(of string, templates map[string]Outcome)
@@ -64,8 +65,11 @@ type Options struct {
 
 // New makes a Publisher; Run starts it.
 func New(o Options) *Publisher {
+	if o.DriverPods == nil {
+		o.DriverPods = devices.UnknownPresence{}
+	}
 	p := &Publisher{
-		observer: observer{config: o.Config, caches: o.Caches, live: o.Client.CoreV1().Nodes()},
+		observer: observer{config: o.Config, caches: o.Caches, pods: o.DriverPods, live: o.Client.CoreV1().Nodes()},
 		owner:    o.Owner,
 		prober:   NewProber(o.Client),
 	}
@@ -73,12 +77,12 @@ func New(o Options) *Publisher {
 	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
 	p.writer = newWriter(o.Client, o.Owner.Installation(), p.reporter.metrics, p.loop.Add)
 	o.Config.OnChange(p.configChanged)
-	o.Owner.OnChange(func(node string) { p.loop.Add(plan.NodeKey(node)) }, p.enqueueAll)
+	o.Owner.OnChange(func(node string) { p.loop.Add(facts.NodeKey(node)) }, p.enqueueAll)
 	o.Caches.Nodes.Handle(func(name string, _, _ *observe.Node) { p.nodeChanged(name) })
-	o.Caches.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
-	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*plan.Observed]{
+	o.DriverPods.Handle(p.nodeChanged, p.enqueueAll)
+	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    p.sliceChanged,
-		UpdateFunc: func(_, slice *plan.Observed) { p.sliceChanged(slice) },
+		UpdateFunc: func(_, slice *facts.Slice) { p.sliceChanged(slice) },
 		DeleteFunc: p.sliceDeleted,
 	})
 	return p
@@ -119,14 +123,12 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 }
 
 func (p *Publisher) nodeChanged(name string) {
-	p.changes.Add(1)
 	p.records.note(name, p.caches.Nodes.Has(name))
-	p.writer.backoff.reset(plan.NodeKey(name))
-	p.loop.Add(plan.NodeKey(name))
+	p.writer.backoff.reset(facts.NodeKey(name))
+	p.loop.Add(facts.NodeKey(name))
 }
 
-func (p *Publisher) sliceChanged(slice *plan.Observed) {
-	p.changes.Add(1)
+func (p *Publisher) sliceChanged(slice *facts.Slice) {
 	requeue, foreign := p.writer.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
 	if foreign {
 		p.writer.backoff.foreign.Store(slice.Key(), true)
@@ -136,8 +138,7 @@ func (p *Publisher) sliceChanged(slice *plan.Observed) {
 	}
 }
 
-func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*plan.Observed]) {
-	p.changes.Add(1)
+func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*facts.Slice]) {
 	if slice := deleted.OptionalObj; slice != nil {
 		if foreign := p.writer.expectations.Deleted(slice.Key(), slice.GetName()); foreign {
 			p.writer.backoff.foreign.Store(slice.Key(), true)
@@ -163,7 +164,7 @@ func (p *Publisher) serverChanged() {
 func (p *Publisher) enqueueAll() {
 	p.writer.backoff.foreign.Clear()
 	for _, name := range p.caches.Nodes.Keys() {
-		p.loop.Add(plan.NodeKey(name))
+		p.loop.Add(facts.NodeKey(name))
 	}
 	for slice := range p.caches.Slices.All() {
 		p.loop.Add(slice.Key())
@@ -174,26 +175,6 @@ func (p *Publisher) enqueueAll() {
 		}
 	}
 	for key := range p.shared.Range { // its template may be gone, or name another pool
-		p.loop.Add(key.(plan.Key))
+		p.loop.Add(key.(facts.SlicesKey))
 	}
-}
-
-// Nodes names the fake nodes.
-func (o *observer) Nodes() []string {
-	nodes := o.caches.Nodes
-	return slices.DeleteFunc(nodes.Keys(), func(name string) bool { return !nodes.Has(name) })
-}
-
-// Slices are the slices that are published, by what the cache says.
-func (o *observer) Slices() []inventory.Slice {
-	var all []inventory.Slice
-	for slice := range o.caches.Slices.All() {
-		all = append(all, slice.Slice)
-	}
-	return all
-}
-
-// Changes counts what changes Nodes and Slices.
-func (o *observer) Changes() uint64 {
-	return o.changes.Load()
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 func TestPublishOnceReady(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 			})
 			time.Sleep(10 * time.Second)
 		}
-		require.Zero(t, w.publisher.loop.Failures(plan.NodeKey("n")))
+		require.Zero(t, w.publisher.loop.Failures(facts.NodeKey("n")))
 		w.wrote("")
 		w.setNode("n", func(node *corev1.Node) { node.Labels["other"] = "label" })
 		w.wrote("")

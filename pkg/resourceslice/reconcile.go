@@ -16,12 +16,13 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 // reconcile brings the slices of a node, or of a pool that nodes share, to the state
 // they should be in.
-func (p *Publisher) reconcile(ctx context.Context, key plan.Key) error {
+func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 	if wait := p.writer.expectations.Wait(key); wait > 0 {
 		p.loop.AddAfter(key, wait)
 		return nil
@@ -37,7 +38,7 @@ func (p *Publisher) reconcile(ctx context.Context, key plan.Key) error {
 	return p.reconcileNode(ctx, set, key, existing)
 }
 
-func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan.Key, existing []*plan.Observed) error {
+func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
 	record, known := p.records.get(key.Node)
 	changed, _ := p.records.changed.LoadAndDelete(key.Node)
 	node := p.caches.Nodes.Get(key.Node)
@@ -54,7 +55,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key plan
 	var desired plan.Desired
 	if node != nil {
 		var err error
-		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.caches.DriverPods.On(node.Name)}
+		view := &plan.View{Set: set, Node: node, Existing: existing, Known: record.pools, Pods: p.pods.On(node.Name)}
 		if desired, err = p.desired(ctx, view, t.standby); err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (
 		return desired, nil
 	}
 	var err error
-	if view.Pods, err = o.caches.DriverPods.Live(ctx, view.Set.Templates, view.Node); err != nil {
+	if view.Pods, err = o.pods.Live(ctx, view.Set.Templates, view.Node); err != nil {
 		return desired, err
 	}
 	view.Live = true
@@ -104,7 +105,7 @@ func (o *observer) desired(ctx context.Context, view *plan.View, standby bool) (
 // isGone reports whether a node that is not in the cache, or not fake, is so by the API
 // server as well, before its slices go. Slices without a record, of a node that is not
 // known to have been fake, may be another installation's.
-func (p *Publisher) isGone(ctx context.Context, t target, existing []*plan.Observed, known bool) (bool, error) {
+func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice, known bool) (bool, error) {
 	empty := len(existing) == 0
 	if known {
 		if wait := p.records.leave(t.key.Node, empty, p.caches.Nodes.Others(t.key.Node)); wait > 0 {
@@ -137,7 +138,7 @@ func standbyError(err error) error {
 }
 
 // reconcileShared has a pool that nodes share exist while some node requires it.
-func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key plan.Key, existing []*plan.Observed) error {
+func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
 	if !p.owner.Leads() {
 		return nil
 	}
@@ -182,7 +183,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key pl
 
 // findWitness finds a node that requires the pool, the last one if it still does.
 // The error is that of nodes for which this is unknown.
-func (p *Publisher) findWitness(ctx context.Context, set *config.Set, key plan.Key, published bool) (*corev1.Node, error) {
+func (p *Publisher) findWitness(ctx context.Context, set *config.Set, key facts.SlicesKey, published bool) (*corev1.Node, error) {
 	last := p.shared.witness(key)
 	var errs []error
 	for _, name := range append([]string{last.node}, p.caches.Nodes.Keys()...) {
@@ -227,7 +228,7 @@ func (p *Publisher) enqueueSharedPools(ctx context.Context, set *config.Set, nam
 
 // target is what is synced.
 type target struct {
-	key plan.Key
+	key facts.SlicesKey
 	// node is where events go, and which has a node's own pools. It may be nil.
 	node *corev1.Node
 	// standby says that another replica writes.
@@ -236,7 +237,7 @@ type target struct {
 
 // syncPools writes what is missing to what is desired, driver by driver. A write
 // that fails stops only its own driver.
-func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*plan.Observed) results {
+func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice) results {
 	all := results{drivers: map[string]result{}}
 	drivers := desired.ByDriver(existing)
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {

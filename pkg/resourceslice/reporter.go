@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
@@ -38,18 +39,18 @@ type reporter struct {
 	dropped map[features.Dropped]bool
 	// owned are the pools of other installations, and whose they are, of which an event
 	// tells.
-	owned map[plan.Key]installation.ID
+	owned map[facts.SlicesKey]installation.ID
 }
 
 func newReporter(o Options, metrics *metrics) *reporter {
 	return &reporter{
 		recorder: o.Recorder, outcomes: o.Outcomes, owner: o.Owner, metrics: metrics,
-		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{}, owned: map[plan.Key]installation.ID{},
+		hidden: map[[2]string]bool{}, dropped: map[features.Dropped]bool{}, owned: map[facts.SlicesKey]installation.ID{},
 	}
 }
 
 // reportOutcomes passes on the state of each template.
-func (r *reporter) reportOutcomes(key plan.Key, desired *plan.Desired, results *results) {
+func (r *reporter) reportOutcomes(key facts.SlicesKey, desired *plan.Desired, results *results) {
 	if r.outcomes != nil {
 		r.outcomes(key.String(), results.outcomes(desired))
 	}
@@ -176,7 +177,7 @@ func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.
 }
 
 // forgetOwned forgets that a pool belonged to another installation.
-func (r *reporter) forgetOwned(pool plan.Key) {
+func (r *reporter) forgetOwned(pool facts.SlicesKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.owned, pool)

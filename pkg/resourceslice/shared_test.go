@@ -118,21 +118,6 @@ func TestSharedPoolByPriority(t *testing.T) {
 	})
 }
 
-func TestPublishedInASharedPool(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		outside := fakeNode("b", true)
-		outside.Labels["zone"] = "z2"
-		w := newWorld(t, sharedTemplate("net", inZone, "{name: nic}"), fakeNode("a", true), outside)
-		w.wrote("create 1")
-		published := func(node, driver string) bool {
-			return w.caches.Slices.OfDriver(w.store.Current(), w.caches.Nodes.Get(node), driver)
-		}
-		require.True(t, published("a", "d"))
-		require.False(t, published("b", "d"))
-		require.False(t, published("a", "e"))
-	})
-}
-
 // TestSharedPoolWithABadSelector: what could not be told of a node neither
 // publishes nor retires.
 func TestSharedPoolWithABadSelector(t *testing.T) {

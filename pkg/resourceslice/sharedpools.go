@@ -3,10 +3,10 @@ package resourceslice
 import (
 	"sync"
 
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// sharedPools have, by its plan.Key, the witness of each pool that nodes share, that a
+// sharedPools have, by its facts.SlicesKey, the witness of each pool that nodes share, that a
 // template has had exist since the process began, and that may have slices.
 type sharedPools struct{ sync.Map }
 
@@ -20,7 +20,7 @@ type witness struct {
 // setExists notes whether a template has the pool exist, and whether there are slices.
 // It reports whether these may be of a document that is refused, since no template has
 // had the pool exist since the process began.
-func (s *sharedPools) setExists(key plan.Key, inTemplate, inSlices bool) (unknown bool) {
+func (s *sharedPools) setExists(key facts.SlicesKey, inTemplate, inSlices bool) (unknown bool) {
 	_, known := s.Load(key)
 	switch {
 	case inTemplate:
@@ -33,7 +33,7 @@ func (s *sharedPools) setExists(key plan.Key, inTemplate, inSlices bool) (unknow
 	return !inTemplate && inSlices && !known
 }
 
-func (s *sharedPools) witness(key plan.Key) witness {
+func (s *sharedPools) witness(key facts.SlicesKey) witness {
 	known, _ := s.Load(key)
 	w, _ := known.(witness)
 	return w

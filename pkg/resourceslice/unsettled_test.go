@@ -16,8 +16,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
 // objects are custom resources by name, each with its spec.
@@ -150,8 +150,8 @@ func TestSharedPoolIsRenamed(t *testing.T) {
 		w.publisher.reporter.outcomes = func(of string, all map[string]Outcome) { told = append(told, fmt.Sprintf("%s %d", of, len(all))) }
 		configtest.Replace(t, w.store, sharedTemplate("net", "  poolName: q\n", "{name: nic}"))
 		w.wrote("")
-		require.Contains(t, told, plan.Key{Driver: "d", Pool: "p"}.String()+" 0")
-		require.Contains(t, told, plan.Key{Driver: "d", Pool: "q"}.String()+" 1")
+		require.Contains(t, told, facts.SlicesKey{Driver: "d", Pool: "p"}.String()+" 0")
+		require.Contains(t, told, facts.SlicesKey{Driver: "d", Pool: "q"}.String()+" 1")
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/driverpods"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
@@ -27,14 +28,15 @@ import (
 // world is a Publisher at work on a server, in a bubble.
 type world struct {
 	*server
-	t         *testing.T
-	store     *config.Store
-	managed   lifecycle.ManagedNodes
-	owner     *shard.Owner
-	recorder  *record.FakeRecorder
-	caches    *observe.Caches
-	publisher *Publisher
-	stop      func()
+	t          *testing.T
+	store      *config.Store
+	managed    lifecycle.ManagedNodes
+	owner      *shard.Owner
+	recorder   *record.FakeRecorder
+	caches     *observe.Caches
+	driverPods *driverpods.Pods
+	publisher  *Publisher
+	stop       func()
 }
 
 // previousVersion is an owner that records nothing.
@@ -62,8 +64,8 @@ func (w *world) start() {
 	}
 	w.recorder = record.NewFakeRecorder(1000)
 	caches := observe.New(w.server, &w.managed)
-	caches.DriverPods.Follow(w.store)
-	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder})
+	w.driverPods = driverpods.New(w.server, w.store, caches.Slices)
+	publisher := New(Options{Client: w.server, Config: w.store, Caches: caches, Owner: owner, Recorder: w.recorder, DriverPods: w.driverPods})
 	w.caches, w.publisher = caches, publisher
 	ctx, cancel := context.WithCancel(quiet(w.t))
 	done := make(chan struct{})
@@ -71,6 +73,7 @@ func (w *world) start() {
 		defer close(done)
 		var running sync.WaitGroup
 		running.Go(func() { caches.Run(ctx) })
+		running.Go(func() { w.driverPods.Run(ctx) })
 		publisher.Run(ctx, 4)
 		running.Wait()
 	}()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/expectations"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -23,24 +24,24 @@ type writer struct {
 	client       resourceclient.ResourceSliceInterface
 	as           installation.ID
 	metrics      *metrics
-	expectations *expectations.Expectations[plan.Key, string]
+	expectations *expectations.Expectations[facts.SlicesKey, string]
 	backoff      conflictBackoff
-	requeue      func(key plan.Key)
+	requeue      func(key facts.SlicesKey)
 }
 
-func newWriter(client kubernetes.Interface, as installation.ID, metrics *metrics, requeue func(plan.Key)) *writer {
+func newWriter(client kubernetes.Interface, as installation.ID, metrics *metrics, requeue func(facts.SlicesKey)) *writer {
 	return &writer{
 		client:       client.ResourceV1().ResourceSlices(),
 		as:           as,
 		metrics:      metrics,
-		expectations: expectations.New[plan.Key, string](),
+		expectations: expectations.New[facts.SlicesKey, string](),
 		backoff:      newConflictBackoff(),
 		requeue:      requeue,
 	}
 }
 
 // apply makes the writes for a key.
-func (w *writer) apply(ctx context.Context, key plan.Key, needs *plan.Plan) error {
+func (w *writer) apply(ctx context.Context, key facts.SlicesKey, needs *plan.Plan) error {
 	w.backoff.next(key)
 	err := w.applyWrites(ctx, key, &needs.Writes)
 	if !apierrors.IsAlreadyExists(err) {
@@ -54,7 +55,7 @@ func (w *writer) apply(ctx context.Context, key plan.Key, needs *plan.Plan) erro
 }
 
 // applyWrites makes the writes in their order, one API call each.
-func (w *writer) applyWrites(ctx context.Context, key plan.Key, writes *plan.Writes) error {
+func (w *writer) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
 	for _, existing := range writes.Delete {
 		if err := w.delete(ctx, key, existing); err != nil {
 			return err
@@ -75,7 +76,7 @@ func (w *writer) applyWrites(ctx context.Context, key plan.Key, writes *plan.Wri
 
 // delete deletes a slice, unless it has changed or been replaced since. The key waits
 // until the cache has seen that, or the slice would be deleted again.
-func (w *writer) delete(ctx context.Context, key plan.Key, existing *plan.Observed) error {
+func (w *writer) delete(ctx context.Context, key facts.SlicesKey, existing *facts.Slice) error {
 	w.expectations.Expect(key, existing.GetName())
 	err := w.client.Delete(ctx, existing.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID:             &existing.UID,
@@ -94,7 +95,7 @@ func (w *writer) delete(ctx context.Context, key plan.Key, existing *plan.Observ
 // write does one write, keeps the account of it, and checks that the server
 // stored what it was sent. A write that leaves the resource version as it was before
 // has changed nothing, and brings no event to wait for.
-func (w *writer) write(verb string, key plan.Key, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
+func (w *writer) write(verb string, key facts.SlicesKey, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
 	w.expectations.Expect(key, slice.Name)
 	stored, err := call()
 	w.metrics.wrote(verb, err)
@@ -110,7 +111,7 @@ func (w *writer) write(verb string, key plan.Key, slice *resourcev1.ResourceSlic
 	return checkStored(slice, stored)
 }
 
-func (w *writer) answered(key plan.Key, slice, version string) {
+func (w *writer) answered(key facts.SlicesKey, slice, version string) {
 	if w.expectations.Answered(key, slice, version) {
 		w.requeue(key)
 	}
@@ -121,13 +122,13 @@ var errStored = errors.New("the API server stored something else than it was sen
 // checkStored guards against a server, or an admission plugin, that stores
 // something else. Without it the slice would be written again and again.
 func checkStored(sent, stored *resourcev1.ResourceSlice) error {
-	if plan.ContentOf(&stored.Spec) != plan.ContentOf(&sent.Spec) {
+	if facts.ContentOf(&stored.Spec) != facts.ContentOf(&sent.Spec) {
 		return fmt.Errorf("publish slice %s: %w", sent.Name, errStored)
 	}
 	return nil
 }
 
-func (w *writer) update(ctx context.Context, key plan.Key, update *plan.Update) error {
+func (w *writer) update(ctx context.Context, key facts.SlicesKey, update *plan.Update) error {
 	patch, err := update.Patch()
 	if err != nil {
 		return fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
@@ -138,7 +139,7 @@ func (w *writer) update(ctx context.Context, key plan.Key, update *plan.Update) 
 }
 
 // create creates a slice, or adopts one of an earlier generation.
-func (w *writer) create(ctx context.Context, key plan.Key, slice *resourcev1.ResourceSlice) error {
+func (w *writer) create(ctx context.Context, key facts.SlicesKey, slice *resourcev1.ResourceSlice) error {
 	refused := w.write("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
 		return w.client.Create(ctx, slice, metav1.CreateOptions{})
 	})
@@ -157,7 +158,7 @@ func (w *writer) create(ctx context.Context, key plan.Key, slice *resourcev1.Res
 
 // get returns a slice that is to be taken over, or nil where there is none. One of a
 // pool that nodes share may belong to another installation.
-func (w *writer) get(ctx context.Context, key plan.Key, name string) (*resourcev1.ResourceSlice, error) {
+func (w *writer) get(ctx context.Context, key facts.SlicesKey, name string) (*resourcev1.ResourceSlice, error) {
 	live, err := w.client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil

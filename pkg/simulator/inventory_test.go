@@ -23,7 +23,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // rounds is how many devices of a world are given away, after each of which inventory and
@@ -243,7 +243,12 @@ func newComparison(t *testing.T, name string, world *World) *comparison {
 func (c *comparison) inventory() *inventory.Inventory {
 	var published []inventory.Slice
 	for _, slice := range c.world.Slices {
-		published = append(published, plan.Observe(slice).Slice)
+		shown := inventory.SliceOf(slice)
+		shown.Facts, shown.Taints = inventory.FactsOf(&slice.Spec), map[string][]inventory.Taint{}
+		for device, taints := range facts.TimedTaints(slice.Spec.Devices) {
+			shown.Taints[device] = inventory.TaintsOf(taints)
+		}
+		published = append(published, shown)
 	}
 	var allocations []inventory.Allocation
 	for _, claim := range c.world.Claims {

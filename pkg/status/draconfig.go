@@ -14,6 +14,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 )
 
+// draConfigKind is a kind of Karpenter.
+const draConfigKind = "DRAConfig"
+
 // The types of the conditions of a DRAConfig.
 const (
 	conditionReady     = "Ready"

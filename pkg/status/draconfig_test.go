@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
@@ -52,7 +53,7 @@ type draWorld struct {
 func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 	t.Helper()
 	w := &draWorld{t: t, object: config.Acceptance{Generation: 1, Templates: []string{"a.p", "a.q"}, Source: draConfig(draConfigStatus{}, fields)}}
-	kinds, err := config.AdaptedKinds(config.DRAConfigKind, config.NodeOverlayKind)
+	kinds, err := config.AdaptedKinds(adapters.DRAConfigKind, adapters.NodeOverlayKind)
 	require.NoError(t, err)
 	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "draconfigs", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -70,7 +71,7 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 		return true, &applied, nil
 	})
 	w.Writer = New(client, nil, func(kind string) map[string]config.Acceptance {
-		require.Equal(t, config.DRAConfigKind, kind, "a NodeOverlay has no status of ours")
+		require.Equal(t, adapters.DRAConfigKind, kind, "a NodeOverlay has no status of ours")
 		return map[string]config.Acceptance{"a": w.object}
 	}, func() bool { return true }, kinds...)
 	ctx, cancel := context.WithCancel(t.Context())

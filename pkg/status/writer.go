@@ -64,7 +64,7 @@ type observed struct {
 // plans make the patch that the status of an object of a kind needs, or nil.
 var plans = map[string]func(as installation.ID, object config.Acceptance, all totals, now metav1.Time) *patch{
 	v1alpha1.ResourcePoolTemplateKind: planTemplate,
-	config.DRAConfigKind:              planDRAConfig,
+	draConfigKind:                     planDRAConfig,
 }
 
 // patch is a patch of a status.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // fleet is what inventories are taken of.
@@ -36,7 +37,7 @@ func (f *fleet) publish(node, driver string, devices int, tainted ...string) {
 	for i := range devices {
 		specs = append(specs, resourcev1.Device{Name: fmt.Sprint("gpu-", i)})
 	}
-	slice := inventory.Slice{Node: node, Driver: driver, Pool: node, Name: "0", Generation: 1, Count: 1, Devices: inventory.NamesOf(specs)}
+	slice := inventory.Slice{Node: node, Driver: driver, Pool: node, Name: "0", Generation: 1, Count: 1, Devices: facts.NamesOf(specs)}
 	for _, name := range tainted {
 		taint := inventory.Taint{Key: "k", Effect: resourcev1.DeviceTaintEffectNoExecute}
 		slice.Taints = map[string][]inventory.Taint{name: {taint}}
@@ -56,7 +57,7 @@ func (f *fleet) share(pool string, consumed int64) {
 	}}
 	spec := &resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{device}}
 	f.slices = append(f.slices, inventory.Slice{
-		Driver: "a", Pool: pool, Name: "0", Generation: 1, Count: 2, Devices: inventory.NamesOf(spec.Devices), Sharing: inventory.SharingOf(spec),
+		Driver: "a", Pool: pool, Name: "0", Generation: 1, Count: 2, Devices: facts.NamesOf(spec.Devices), Sharing: inventory.SharingOf(spec),
 	})
 	taken := map[resourcev1.QualifiedName]resource.Quantity{"lanes": *resource.NewQuantity(consumed, resource.DecimalSI)}
 	f.allocate(pool, "a", "port", inventory.Claim{Name: "c", ShareID: "1", Consumed: taken})

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // The limits of what is kept of a Pod. The largest part, its variables, is in an object of the
@@ -40,7 +40,7 @@ type planned struct {
 // wanted reports whether a Pod has a view now: from when its claims are prepared. What there is
 // stays until the Pod goes, as with a kubelet, also where its claims have gone before.
 func wanted(pod *corev1.Pod) bool {
-	return plan.ReadyToStart(pod) == corev1.ConditionTrue && !plan.Terminal(pod) && pod.DeletionTimestamp == nil
+	return facts.ReadyToStart(pod) == corev1.ConditionTrue && !facts.IsTerminal(pod) && pod.DeletionTimestamp == nil
 }
 
 // hosts is where the files of nodes are.
@@ -87,7 +87,7 @@ func commandOf(pod *corev1.Pod, name string) []string {
 
 // preparedAt is when the claims of a Pod were prepared.
 func preparedAt(pod *corev1.Pod) time.Time {
-	if condition := plan.PodCondition(pod, corev1.PodReadyToStartContainers); condition.Status != "" {
+	if condition := facts.PodCondition(pod, corev1.PodReadyToStartContainers); condition.Status != "" {
 		return condition.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time

@@ -10,7 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
@@ -63,18 +63,18 @@ func LastSeen(event *corev1.Event) time.Time {
 // Answer says why a Pod does not run yet.
 func (c *Cluster) Answer(ctx context.Context, pod *corev1.Pod) *Answer {
 	answer := newAnswer(pod)
-	scheduled := plan.PodCondition(pod, corev1.PodScheduled)
-	start := plan.PodCondition(pod, corev1.PodReadyToStartContainers)
+	scheduled := facts.PodCondition(pod, corev1.PodScheduled)
+	start := facts.PodCondition(pod, corev1.PodReadyToStartContainers)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return answer.in(Terminating, *pod.DeletionTimestamp, "it is being deleted")
-	case plan.Terminal(pod):
-		return answer.in(Ended, plan.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it has ended: "+string(pod.Status.Phase))
+	case facts.IsTerminal(pod):
+		return answer.in(Ended, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it has ended: "+string(pod.Status.Phase))
 	case pod.Status.Phase == corev1.PodRunning:
-		return answer.in(Running, plan.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it runs on node "+pod.Spec.NodeName)
+		return answer.in(Running, facts.PodCondition(pod, corev1.PodReady).LastTransitionTime, "it runs on node "+pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
 		return c.unbound(ctx, answer)
-	case !plan.UsesClaims(pod):
+	case !facts.UsesClaims(pod):
 		return answer.in(NoClaims, scheduled.LastTransitionTime, noClaims+"; it has not started yet on node "+pod.Spec.NodeName)
 	case start.Status == corev1.ConditionTrue:
 		return answer.in(Starting, start.LastTransitionTime, "its claims are prepared; "+started(pod))

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Group are Pods that are alike: of a namespace and an owner, and they wait for the same.
@@ -51,7 +51,7 @@ var uids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // UID, its node, and the UIDs of claims.
 func (a *Answer) withoutNames() string {
 	var names []string
-	for i, key := range plan.ClaimKeys(a.pod) {
+	for i, key := range facts.ClaimKeys(a.pod) {
 		names = append(names, key.Name, fmt.Sprintf("claim-%d", i))
 	}
 	for i := range a.pod.Spec.ResourceClaims { // as claims are called that are still to be made

@@ -11,7 +11,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // failedCreation is the reason of the event about a claim that is not created.
@@ -44,7 +44,7 @@ func (c *Cluster) preparing(ctx context.Context, answer *Answer) *Answer {
 // unprepared says which claims of a Pod cannot be prepared as they are.
 func (c *Cluster) unprepared(pod *corev1.Pod) []string {
 	var missing []string
-	for _, key := range plan.ClaimKeys(pod) {
+	for _, key := range facts.ClaimKeys(pod) {
 		switch claim := c.Claims[key]; {
 		case claim == nil:
 			missing = append(missing, fmt.Sprintf("claim %s does not exist", key.Name))
@@ -59,7 +59,7 @@ func (c *Cluster) unprepared(pod *corev1.Pod) []string {
 
 func claimNames(pod *corev1.Pod) []string {
 	var names []string
-	for _, key := range plan.ClaimKeys(pod) {
+	for _, key := range facts.ClaimKeys(pod) {
 		names = append(names, key.Name)
 	}
 	return names

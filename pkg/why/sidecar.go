@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
@@ -18,6 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 )
 
@@ -59,7 +59,7 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now, cause str
 	switch {
 	case err != nil:
 		return err.Error(), "", nil
-	case plan.ReadyToStart(pod) == "" && set.Faithful:
+	case facts.ReadyToStart(pod) == "" && set.Faithful:
 		return "kwok-dra has not given it the status of a Pod that waits: does kwok-dra run, and act for node " + node.Name + "?", "", nil
 	case !prepare && !fail:
 		return held(pod), "", nil
@@ -70,7 +70,7 @@ func (c *Cluster) forecast(ctx context.Context, pod *corev1.Pod) (now, cause str
 // held says that no Stage lets kwok-dra prepare the claims.
 func held(pod *corev1.Pod) string {
 	text := "prepareWhen of the KwokDRAConfiguration does not select the Pod yet"
-	if plan.PodCondition(pod, v1alpha1.PrepareResources).Status != "" {
+	if facts.PodCondition(pod, v1alpha1.PrepareResources).Status != "" {
 		return text
 	}
 	text += fmt.Sprintf(": it has no condition %s, which the Stage %s writes", v1alpha1.PrepareResources, prepareStage)
@@ -136,22 +136,19 @@ func (s *Sidecar) realDrivers(ctx context.Context, v *plan.PodView) (missing str
 
 // view is what kwok-dra sees of a Pod.
 func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
-	known := map[string]*resourcev1.ResourceClaim{}
-	for _, key := range plan.ClaimKeys(pod) {
-		if claim := c.Claims[key]; claim != nil {
+	known, live := map[string]*resourcev1.ResourceClaim{}, plan.NewLive()
+	for _, key := range facts.ClaimKeys(pod) {
+		claim := c.Claims[key]
+		if claim != nil {
 			known[key.Name] = claim
 		}
+		live.Claims[key.Name] = claim // what was read is live
 	}
 	return &plan.PodView{
 		Pod: pod, Node: node, Set: c.Sidecar.Set, Driver: c.Sidecar.driver(node),
 		Claims: plan.PodClaims{
 			Known: known,
-			Live: func(name string) (*resourcev1.ResourceClaim, error) { // what was read is live
-				if claim := known[name]; claim != nil {
-					return claim, nil
-				}
-				return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
-			},
+			Live:  live,
 			Users: func(*resourcev1.ResourceClaim) []*corev1.Pod { return []*corev1.Pod{pod} },
 		},
 		Standby: func([]*resourcev1.ResourceClaim) bool { return false },

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
@@ -28,14 +28,14 @@ const bindingTimeout = 10 * time.Minute
 // unbound says why a Pod has no node.
 func (c *Cluster) unbound(ctx context.Context, answer *Answer) *Answer {
 	pod := answer.pod
-	condition := plan.PodCondition(pod, corev1.PodScheduled)
+	condition := facts.PodCondition(pod, corev1.PodScheduled)
 	since := pod.CreationTimestamp
 	if condition.Status == corev1.ConditionFalse {
 		answer.Scheduler = joined(": ", condition.Reason, condition.Message)
 		since = condition.LastTransitionTime
 	}
 	outlook := c.outlook(ctx, pod)
-	if !plan.UsesClaims(pod) && len(outlook.Claims) == 0 {
+	if !facts.UsesClaims(pod) && len(outlook.Claims) == 0 {
 		return answer.in(NoClaims, since, joined("; ", noClaims, gates(pod), "it has no node yet"))
 	}
 	if conditions := c.bindingConditions(pod); len(conditions) > 0 {
@@ -157,7 +157,7 @@ func compact(lines []string) []string {
 func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
 	var pending []string
 	for claim, result := range c.toBeBound(pod) {
-		entry := plan.EntryOf(claim, plan.ResultID(result))
+		entry := facts.EntryOf(claim, facts.ResultID(result))
 		is := func(kind string) bool { return entry != nil && meta.IsStatusConditionTrue(entry.Conditions, kind) }
 		device := result.Driver + "/" + result.Pool + "/" + result.Device
 		for _, kind := range result.BindingConditions {
@@ -192,7 +192,7 @@ func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim
 // reserved are the allocated claims that are reserved for a Pod.
 func (c *Cluster) reserved(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	var all []*resourcev1.ResourceClaim
-	for _, key := range plan.ClaimKeys(pod) {
+	for _, key := range facts.ClaimKeys(pod) {
 		if claim := c.Claims[key]; claim != nil && claim.Status.Allocation != nil && resourceclaim.IsReservedForPod(pod, claim, true) {
 			all = append(all, claim)
 		}

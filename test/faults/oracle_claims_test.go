@@ -12,6 +12,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // wrongPods says which Pods are not told to start that are to be, or to wait, and the other
@@ -144,7 +145,7 @@ func (s *state) wrongClaim(claim *resourcev1.ResourceClaim) string {
 		return ""
 	case len(entries) != len(claim.Status.Allocation.Devices.Results):
 		return fmt.Sprintf("has %d entries for %d devices", len(entries), len(claim.Status.Allocation.Devices.Results))
-	case !started && plan.NodeOf(claim) == "": // what was reported for another node stays until a Pod starts
+	case !started && facts.NodeOf(claim) == "": // what was reported for another node stays until a Pod starts
 		return ""
 	}
 	for _, result := range claim.Status.Allocation.Devices.Results {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // due reports whether a Pod has claims to be prepared on a node that the sidecars act for.
@@ -24,7 +24,7 @@ func (s *state) waiting(pod *corev1.Pod) bool { return s.due(pod) && pod.Labels[
 
 // untold reports whether the status of a Pod does not say yet that it waits for its claims.
 func (s *state) untold(pod *corev1.Pod) bool {
-	return s.due(pod) && pod.Status.Phase == corev1.PodPending && plan.ReadyToStart(pod) == ""
+	return s.due(pod) && pod.Status.Phase == corev1.PodPending && facts.ReadyToStart(pod) == ""
 }
 
 // wrongWaits says which Pods wait and do not say why.

@@ -13,20 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
-
-// HasBindingConditions reports whether a claim has devices that wait to be bound.
-func HasBindingConditions(claim *resourcev1.ResourceClaim) bool {
-	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
-		func(result resourcev1.DeviceRequestAllocationResult) bool { return len(result.BindingConditions) > 0 })
-}
 
 // bind sets the binding conditions of devices that a Pod is being bound for
 // (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
 // devices back when a failure condition is.
 func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) {
 	plan := ClaimPlan{Memory: v.Memory}
-	if !HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.bindings(), v.isPending) {
+	if !facts.HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.bindings(), v.isPending) {
 		return plan, nil
 	}
 	if left := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); left > 0 {
@@ -44,7 +39,7 @@ func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) 
 	if err != nil {
 		return plan, err
 	}
-	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: BindingManager}
+	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: facts.BindingManager}
 	for _, result := range v.bindings() {
 		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
 	}
@@ -69,7 +64,7 @@ func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.
 // those of drivers with templates, and, as long as the scheduler may choose any of
 // several nodes, those of pools that nodes share.
 func (v *ClaimView) bindings() []resourcev1.DeviceRequestAllocationResult {
-	node := NodeOf(v.Claim)
+	node := facts.NodeOf(v.Claim)
 	fake := v.Nodes.Has(node)
 	return slices.DeleteFunc(slices.Clone(v.Claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
 		ours := fake && v.Set.HasDriver(result.Driver) || node == "" && v.Set.SharedPool(result.Driver, result.Pool) != nil
@@ -79,7 +74,7 @@ func (v *ClaimView) bindings() []resourcev1.DeviceRequestAllocationResult {
 
 // isPending reports whether the scheduler still waits for the conditions of a device.
 func (v *ClaimView) isPending(result resourcev1.DeviceRequestAllocationResult) bool {
-	entry := EntryOf(v.Claim, ResultID(&result))
+	entry := facts.EntryOf(v.Claim, facts.ResultID(&result))
 	if entry == nil {
 		return true
 	}
@@ -91,7 +86,7 @@ func (v *ClaimView) isPending(result resourcev1.DeviceRequestAllocationResult) b
 // bindingEntry sets all conditions, or with a failure the first of those that
 // report one.
 func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure string) resourcev1.AllocatedDeviceStatus {
-	entry := EntryFor(result)
+	entry := facts.EntryFor(result)
 	kinds, reason, message := result.BindingConditions, "Bound", "device is ready to be bound"
 	if failure != "" && len(result.BindingFailureConditions) > 0 {
 		kinds, reason, message = result.BindingFailureConditions[:1], "BindingFailed", failure
@@ -121,16 +116,11 @@ func (v *ClaimView) bindingFailure(ctx context.Context) (string, error) {
 // beingBound reports whether the scheduler may be about to bind a Pod that uses the
 // claim: one of its consumers that are not bound, or one of a PodGroup.
 func (v *ClaimView) beingBound() bool {
-	return len(v.unbound()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !IsPod(c) })
-}
-
-// IsPod reports whether a consumer of a claim is a Pod.
-func IsPod(consumer resourcev1.ResourceClaimConsumerReference) bool {
-	return consumer.APIGroup == "" && consumer.Resource == "pods"
+	return len(v.unbound()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) })
 }
 
 // unbound are the Pods that the claim is reserved for and that are not bound. The
 // cache has only bound ones.
 func (v *ClaimView) unbound() []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(v.Unknown), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || Terminal(pod) })
+	return slices.DeleteFunc(slices.Clone(v.Unknown), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || facts.IsTerminal(pod) })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // withConditions is a result with these binding conditions and failure
@@ -86,9 +87,9 @@ func TestBindingEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := shared("s", test.result)
+			result := claimstest.Share("s", test.result)
 			entry := bindingEntry(&result, test.failure)
-			require.Equal(t, DeviceID{"d", "n", "gpu-0", "s"}, EntryID(&entry))
+			require.Equal(t, facts.DeviceID{Driver: "d", Pool: "n", Device: "gpu-0", Share: "s"}, facts.EntryID(&entry))
 			require.Equal(t, test.want, entry.Conditions)
 			entry = bindingEntry(&test.result, test.failure)
 			require.Nil(t, entry.ShareID)

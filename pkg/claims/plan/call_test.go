@@ -15,6 +15,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
+var errBroken = errors.New("connection refused")
+
 // process is a Driver that is a process of its own.
 type process struct {
 	Driver
@@ -36,7 +38,8 @@ func (p process) Entries(claim *resourcev1.ResourceClaim, _ []*corev1.Pod) (*Ent
 func viewOf(set *config.Set, driver Driver) *PodView {
 	f := newFixture()
 	v := f.view()
-	v.Claims.Known, v.Claims.Users = f.claims, func(*resourcev1.ResourceClaim) []*corev1.Pod { return nil }
+	v.Claims.Known, v.Claims.Live.Claims = f.claims, f.claims
+	v.Claims.Users = func(*resourcev1.ResourceClaim) []*corev1.Pod { return nil }
 	v.Node, v.Set, v.Driver = &corev1.Node{}, set, driver
 	v.Standby = func([]*resourcev1.ResourceClaim) bool { return false }
 	return v

@@ -3,14 +3,15 @@ package plan
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
 
 // fixture is a Pod whose claims all pass: own, made from a template for it, and
@@ -20,7 +21,6 @@ type fixture struct {
 	claims       map[string]*resourcev1.ResourceClaim
 	unregistered map[string]bool
 	asked        []string
-	err          error
 }
 
 func newFixture() *fixture {
@@ -33,16 +33,20 @@ func newFixture() *fixture {
 }
 
 func (f *fixture) view() *PodView {
-	return &PodView{
-		Pod: f.pod,
-		Claims: PodClaims{Live: func(name string) (*resourcev1.ResourceClaim, error) {
-			f.asked = append(f.asked, name)
-			if f.claims[name] == nil {
-				return nil, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
-			}
-			return f.claims[name], f.err
-		}},
-		Driver: registry{unregistered: f.unregistered},
+	return &PodView{Pod: f.pod, Claims: PodClaims{Live: NewLive()}, Driver: registry{unregistered: f.unregistered}}
+}
+
+// check reads what is needed, one after the other.
+func (f *fixture) check() ([]*resourcev1.ResourceClaim, error) {
+	v := f.view()
+	for {
+		claims, err := v.check()
+		need, ok := errors.AsType[*Need](err)
+		if !ok || need.Claim == "" {
+			return claims, err
+		}
+		f.asked = append(f.asked, need.Claim)
+		v.Claims.Live.Claims[need.Claim] = f.claims[need.Claim]
 	}
 }
 
@@ -54,12 +58,10 @@ type registry struct {
 
 func (r registry) Registered(driver string) (bool, error) {
 	if driver == "unknown" {
-		return false, errBroken
+		return false, &Need{Slices: driver}
 	}
 	return !r.unregistered[driver], nil
 }
-
-var errBroken = errors.New("connection refused")
 
 // refusals have the kubelet's error texts in the order in which it looks, from
 // Manager.prepareResources in pkg/kubelet/cm/dra/manager.go and resourceclaim.Name.
@@ -80,11 +82,6 @@ var refusals = map[string]struct {
 	"not found": {
 		func(f *fixture) { delete(f.claims, "p-own-x") },
 		ReasonNoClaim, `fetch ResourceClaim p-own-x: resourceclaims.resource.k8s.io "p-own-x" not found`,
-		[]string{"p-own-x"},
-	},
-	"not readable": {
-		func(f *fixture) { f.err = errBroken },
-		"", `fetch ResourceClaim p-own-x: connection refused`,
 		[]string{"p-own-x"},
 	},
 	"not owner, and nothing else": {
@@ -122,9 +119,9 @@ var refusals = map[string]struct {
 		ReasonNotRegistered, `DRA driver e is not registered`,
 		[]string{"p-own-x"},
 	},
-	"slices not readable": {
+	"slices not read": {
 		func(f *fixture) { claimstest.Allocate(f.claims["p-own-x"], claimstest.Device("unknown", "gpu-0")) },
-		"", `connection refused`,
+		"", `the slices of driver unknown have not been read`,
 		[]string{"p-own-x"},
 	},
 	"the second claim fails": {
@@ -148,7 +145,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			f := newFixture()
 			test.change(f)
-			claims, err := f.view().check()
+			claims, err := f.check()
 			require.EqualError(t, err, test.want)
 			require.Empty(t, claims, "all or none")
 			require.Equal(t, test.asked, f.asked)
@@ -198,7 +195,7 @@ func TestCheckPasses(t *testing.T) {
 			t.Parallel()
 			f := newFixture()
 			test.change(f)
-			claims, err := f.view().check()
+			claims, err := f.check()
 			require.NoError(t, err)
 			var got []string
 			for _, claim := range claims {
@@ -242,8 +239,26 @@ func TestDriverThatIsNotAsked(t *testing.T) {
 					resourcev1.DeviceRequestAllocationResult{Driver: "skipped", SkipNodeOperations: operations})
 			}
 			f.unregistered["skipped"] = true
-			_, err := f.view().check()
+			_, err := f.check()
 			require.Equal(t, test.want, err == nil, err)
 		})
+	}
+}
+
+// TestForPodNeeds: a plan asks for one thing at a time, and asks nobody itself.
+func TestForPodNeeds(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	claimstest.Allocate(f.claims["shared"], claimstest.Device("unknown", "gpu-0"))
+	v := f.view()
+	v.Set = configtest.SetOf(t, "")
+	v.Node, v.Standby = claimstest.NewNode("n"), func([]*resourcev1.ResourceClaim) bool { return false }
+	for _, want := range []Need{{Claim: "p-own-x"}, {Claim: "shared"}, {Slices: "unknown"}} {
+		next, err := ForPod(t.Context(), v, time.Now())
+		require.NoError(t, err)
+		require.Equal(t, PodPlan{Need: &want}, next)
+		if want.Claim != "" {
+			v.Claims.Live.Claims[want.Claim] = f.claims[want.Claim]
+		}
 	}
 }

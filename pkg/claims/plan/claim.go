@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // WithdrawDelay is how long a claim that no Pod uses keeps its entries. As a
@@ -110,14 +111,14 @@ func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, erro
 // entries that name them.
 func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
-	prepared, bound := ManagedBy(v.Claim, Manager), ManagedBy(v.Claim, BindingManager)
+	prepared, bound := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
 	used := v.used()
 	if used || !prepared && !bound || v.usedByOthers() {
 		plan.Memory.Unused = time.Time{}
 		if used {
 			plan.Write = v.rename()
 		}
-		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !NamesClaim(pod, v.Claim) }) {
+		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !facts.NamesClaim(pod, v.Claim) }) {
 			plan.Wait = bindingPatience // the end of such a Pod does not bring us back
 		}
 		return plan
@@ -137,11 +138,11 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	case prepared && slices.ContainsFunc(v.Unknown, v.uses):
 		plan.Wait = WithdrawDelay // the cache of Pods lags
 	case prepared:
-		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: Manager} // its event brings us back for the binding conditions
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event brings us back for the binding conditions
 	case v.beingBound():
 		plan.Wait = bindingPatience // the cache has no Pod whose end would bring us back
 	default:
-		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: BindingManager}
+		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.BindingManager}
 	}
 	return plan
 }
@@ -153,7 +154,7 @@ func (v *ClaimView) used() bool {
 
 // ofOthers reports whether the claim is on a node for which another kwok-dra may act.
 func (v *ClaimView) ofOthers() bool {
-	node := NodeOf(v.Claim)
+	node := facts.NodeOf(v.Claim)
 	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
 }
 
@@ -164,24 +165,24 @@ func (v *ClaimView) usedByOthers() bool {
 
 // othersAct reports whether another kwok-dra may act for the claim's Pods on a node.
 func (v *ClaimView) othersAct(node string) bool {
-	return node != "" && v.Nodes.Others(node) && (NodeOf(v.Claim) == "" || v.ofOthers())
+	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.ofOthers())
 }
 
 // uses reports whether a Pod that the cache does not have yet uses the claim: another
 // kwok-dra may have prepared it, and a Pod that runs gets its entries only once.
 func (v *ClaimView) uses(pod *corev1.Pod) bool {
-	return !Terminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.othersAct(pod.Spec.NodeName))
+	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.othersAct(pod.Spec.NodeName))
 }
 
 // rename writes a claim whose entries name other Pods than it is prepared for. What
 // they say of a node is of the oldest Pod's, so that it stays as long as that does.
 func (v *ClaimView) rename() *ClaimWrite {
-	if v.Driver == nil || v.Claim.Status.Allocation == nil || !ManagedBy(v.Claim, Manager) {
+	if v.Driver == nil || v.Claim.Status.Allocation == nil || !facts.ManagedBy(v.Claim, facts.Manager) {
 		return nil
 	}
 	want, err := v.Driver.Entries(v.Claim, v.Users)
 	if err != nil || !want.NamePods || want.Shown() { // where templates have changed since, what was reported stays
 		return nil
 	}
-	return &ClaimWrite{Operation: WritePrepare, Manager: Manager, Entries: want.Devices}
+	return &ClaimWrite{Operation: WritePrepare, Manager: facts.Manager, Entries: want.Devices}
 }

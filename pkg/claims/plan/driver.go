@@ -12,7 +12,7 @@ type Driver interface {
 	// Has reports whether it answers for a driver. What is allocated of others is left alone.
 	Has(driver string) bool
 	// Registered reports whether a driver has registered with the node's kubelet. One
-	// that it does not have always has.
+	// that it does not have always has. A *Need says what is to be read for that.
 	Registered(driver string) (bool, error)
 	// Prepare is how far NodePrepareResources is for claims. A *Failure is the drivers'
 	// own answer.

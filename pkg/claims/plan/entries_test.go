@@ -7,19 +7,14 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
-
-func shared(share types.UID, result resourcev1.DeviceRequestAllocationResult) resourcev1.DeviceRequestAllocationResult {
-	result.ShareID = &share
-	return result
-}
 
 func TestShown(t *testing.T) {
 	t.Parallel()
-	ours := []metav1.ManagedFieldsEntry{{Manager: Manager, Subresource: "status"}}
+	ours := []metav1.ManagedFieldsEntry{{Manager: facts.Manager, Subresource: "status"}}
 	entry := func(name, data string) resourcev1.AllocatedDeviceStatus {
 		entry := resourcev1.AllocatedDeviceStatus{Driver: "d", Pool: "n", Device: name}
 		if data != "" {

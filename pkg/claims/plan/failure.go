@@ -9,7 +9,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // The reasons of prepare failures, as kwok_dra_prepare_failures_total has them.
@@ -93,4 +95,13 @@ func (f *LastFailure) left(v *PodView, fail bool, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, f.retry.Sub(now))
+}
+
+// failureOf is what the Stages say of why preparing fails.
+func failureOf(pod *corev1.Pod) string {
+	condition := facts.PodCondition(pod, v1alpha1.PrepareResources)
+	if condition.Status != corev1.ConditionFalse || condition.Message == "" {
+		return "failWhen selects the Pod"
+	}
+	return condition.Message
 }

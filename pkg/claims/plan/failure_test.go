@@ -59,3 +59,15 @@ func TestFailureLeft(t *testing.T) {
 		require.Zero(t, genuine.left(of(pod, set), false, now))
 	}
 }
+
+func TestFailureOf(t *testing.T) {
+	t.Parallel()
+	pod := claimstest.NewPod("p")
+	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
+	claimstest.Say(corev1.ConditionFalse, "")(pod)
+	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
+	claimstest.Say(corev1.ConditionTrue, "all is well")(pod)
+	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
+	claimstest.Say(corev1.ConditionFalse, "broken")(pod)
+	require.Equal(t, "broken", failureOf(pod))
+}

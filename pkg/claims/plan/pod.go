@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // PodView is what is known of a Pod and of what it needs.
@@ -35,8 +35,8 @@ type PodView struct {
 type PodClaims struct {
 	// Known are those that the cache has, by name.
 	Known map[string]*resourcev1.ResourceClaim
-	// Live gets one from the API server. It is nil in a view that rests on the caches.
-	Live func(name string) (*resourcev1.ResourceClaim, error)
+	// Live is what the API server has. It is nil in a view that rests on the caches.
+	Live *Live
 	// Users are the Pods that a claim is prepared for, and the Pod itself.
 	Users func(claim *resourcev1.ResourceClaim) []*corev1.Pod
 }
@@ -57,6 +57,8 @@ type PodMemory struct {
 type PodPlan struct {
 	// Confirm says that this rests on caches that may lag: plan again with a live view.
 	Confirm bool
+	// Need is what a live view lacks: plan again with it.
+	Need *Need
 	// Standby says that another replica acts for the Pod.
 	Standby bool
 	// Prepared are claims that are known to be prepared for the Pod.
@@ -76,17 +78,16 @@ type PodPlan struct {
 	Wait time.Duration
 }
 
-// ForPod works out what a Pod and its claims need now. Its error is not the Pod's: a
-// look at the API server has failed.
+// ForPod works out what a Pod and its claims need now. Its error is not the Pod's.
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
 	known := slices.Collect(maps.Values(v.Claims.Known))
-	ready := ReadyToStart(v.Pod) == corev1.ConditionTrue
+	ready := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue
 	switch {
-	case v.Standby(known) && ready && !Terminal(v.Pod):
+	case v.Standby(known) && ready && !facts.IsTerminal(v.Pod):
 		return PodPlan{Standby: true, Prepared: known}, nil
 	case v.Standby(known):
 		return PodPlan{Standby: true, Unprepared: true}, nil
-	case Ending(v.Pod):
+	case facts.IsEnding(v.Pod):
 		plan, err = v.unprepare(ctx, now)
 		if ready && (v.Set.Faithful || !v.Memory.Ended) {
 			plan.Prepared = known
@@ -96,6 +97,9 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 		plan.Patch = v.healthPatch()
 	default:
 		plan, err = v.prepare(ctx, now)
+	}
+	if need, ok := errors.AsType[*Need](err); ok {
+		return PodPlan{Need: need}, nil
 	}
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		failed := v.Fail(failure, now)
@@ -168,7 +172,7 @@ func (v *PodView) selected(ctx context.Context) (prepare, fail bool, err error) 
 // prepared.
 func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
-	for _, podClaim := range podClaims(v.Pod) {
+	for _, podClaim := range facts.PodClaims(v.Pod) {
 		name, mustCheckOwner, err := resourceclaim.Name(v.Pod, &podClaim)
 		if err != nil {
 			return nil, &Failure{ReasonNoClaim, err}
@@ -191,17 +195,14 @@ func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
 // get gets a claim where the kubelet would.
 func (c *PodClaims) get(name string) (*resourcev1.ResourceClaim, error) {
 	claim := c.Known[name]
-	var err error
 	if c.Live != nil {
-		claim, err = c.Live(name)
-	} else if claim == nil {
-		err = apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name)
+		var isRead bool
+		if claim, isRead = c.Live.Claims[name]; !isRead {
+			return nil, &Need{Claim: name}
+		}
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, err)
-	case err != nil:
-		return nil, fmt.Errorf("fetch ResourceClaim %s: %w", name, err)
+	if claim == nil {
+		return nil, Failed(ReasonNoClaim, "fetch ResourceClaim %s: %w", name, apierrors.NewNotFound(resourcev1.Resource("resourceclaims"), name))
 	}
 	return claim, nil
 }
@@ -274,8 +275,8 @@ const unprepareAgain = 10 * time.Second
 // unprepare unprepares the claims of a Pod that ends. It writes nothing to the claims, as a
 // driver; the kubelet reports it in the Pod's status, once all drivers have answered.
 func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	tell := ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
-	matched := tell || v.Set.Faithful || Terminal(v.Pod)
+	tell := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
+	matched := tell || v.Set.Faithful || facts.IsTerminal(v.Pod)
 	if tell {
 		if matched, err = v.Set.UnprepareWhen.Matches(ctx, lifecycle.PodObject(v.Pod)); err != nil {
 			return plan, &Failure{ReasonSelector, err}
@@ -306,7 +307,7 @@ func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, e
 
 // lastUsed are the claims that are prepared for the Pod and for no other Pod on its node: of these the kubelet asks the drivers.
 func (v *PodView) lastUsed() []*resourcev1.ResourceClaim {
-	if ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
+	if facts.ReadyToStart(v.Pod) != corev1.ConditionTrue || v.Memory.Ended {
 		return nil
 	}
 	var last []*resourcev1.ResourceClaim
@@ -323,7 +324,7 @@ func (v *PodView) lastUsed() []*resourcev1.ResourceClaim {
 // waitingPatch gives a Pod the status of one that waits, unless it has it, or its
 // containers run without having waited.
 func (v *PodView) waitingPatch(now time.Time) *Patch {
-	if phase := v.Pod.Status.Phase; ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
+	if phase := v.Pod.Status.Phase; facts.ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
 		return nil
 	}
 	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now))

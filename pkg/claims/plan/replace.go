@@ -7,6 +7,8 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Updates reports whether the manager has written the claim by an update before. What it
@@ -21,16 +23,16 @@ func (w *ClaimWrite) Updates(claim *resourcev1.ResourceClaim) bool {
 // claim has all its managed fields, and the entries to write have their times.
 func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
 	owned := w.owned(claim)
-	wanted := func(id DeviceID) bool {
-		return slices.ContainsFunc(w.Entries, func(e resourcev1.AllocatedDeviceStatus) bool { return EntryID(&e) == id })
+	wanted := func(id facts.DeviceID) bool {
+		return slices.ContainsFunc(w.Entries, func(e resourcev1.AllocatedDeviceStatus) bool { return facts.EntryID(&e) == id })
 	}
 	for _, id := range owned {
-		if entry := EntryOf(claim, id); entry != nil {
+		if entry := facts.EntryOf(claim, id); entry != nil {
 			w.clear(claim, entry)
 		}
 	}
 	claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(entry resourcev1.AllocatedDeviceStatus) bool {
-		id := EntryID(&entry)
+		id := facts.EntryID(&entry)
 		return slices.Contains(owned, id) && !wanted(id) && len(entry.Conditions) == 0 && entry.Data == nil && entry.NetworkData == nil
 	})
 	for i := range w.Entries {
@@ -39,8 +41,8 @@ func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
 }
 
 // owned are the entries that the manager has written.
-func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []DeviceID {
-	var ids []DeviceID
+func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []facts.DeviceID {
+	var ids []facts.DeviceID
 	for _, managed := range claim.ManagedFields {
 		if managed.Manager != w.Manager || managed.Subresource != "status" || managed.FieldsV1 == nil {
 			continue
@@ -56,7 +58,7 @@ func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []DeviceID {
 		for key := range fields.Status.Devices {
 			entry := resourcev1.AllocatedDeviceStatus{}
 			if key, ok := strings.CutPrefix(key, "k:"); ok && json.Unmarshal([]byte(key), &entry) == nil {
-				ids = append(ids, EntryID(&entry))
+				ids = append(ids, facts.EntryID(&entry))
 			}
 		}
 	}
@@ -67,21 +69,21 @@ func (w *ClaimWrite) owned(claim *resourcev1.ResourceClaim) []DeviceID {
 func (w *ClaimWrite) clear(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus) {
 	ofBinding := func(kind string) bool {
 		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
-			return ResultID(&result) == EntryID(entry) &&
+			return facts.ResultID(&result) == facts.EntryID(entry) &&
 				(slices.Contains(result.BindingConditions, kind) || slices.Contains(result.BindingFailureConditions, kind))
 		})
 	}
 	entry.Conditions = slices.DeleteFunc(entry.Conditions, func(c metav1.Condition) bool {
-		return ofBinding(c.Type) == (w.Manager == BindingManager)
+		return ofBinding(c.Type) == (w.Manager == facts.BindingManager)
 	})
-	if w.Manager == Manager {
+	if w.Manager == facts.Manager {
 		entry.Data, entry.NetworkData = nil, nil
 	}
 }
 
 // set adds what an entry says to that of a claim.
 func set(claim *resourcev1.ResourceClaim, want *resourcev1.AllocatedDeviceStatus) {
-	entry := EntryOf(claim, EntryID(want))
+	entry := facts.EntryOf(claim, facts.EntryID(want))
 	if entry == nil {
 		claim.Status.Devices = append(claim.Status.Devices, *want.DeepCopy())
 		return

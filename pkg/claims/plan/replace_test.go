@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // TestReplace: a manager replaces what it has written, and nothing of others: foreign
@@ -35,15 +36,15 @@ func TestReplace(t *testing.T) {
 		manager            string
 		have, write, wants entries
 	}{
-		"first":         {Manager, nil, entries{entry("a", "1", "Ready")}, entries{entry("a", "1", "Ready")}},
-		"again":         {Manager, entries{entry("ours", "1", "Ready", "Old")}, entries{entry("ours", "2", "Ready")}, entries{entry("ours", "2", "Ready")}},
-		"less":          {Manager, entries{entry("ours", "1", "Ready", "Old")}, entries{entry("ours", "", "Ready")}, entries{entry("ours", "", "Ready")}},
-		"withdraw":      {Manager, entries{entry("ours", "1", "Ready"), entry("foreign", "1", "Ready")}, nil, entries{entry("foreign", "1", "Ready")}},
-		"bound":         {Manager, entries{entry("ours", "1", "Ready", "Attached")}, nil, entries{entry("ours", "", "Attached")}},
-		"bind":          {BindingManager, entries{entry("ours", "1", "Ready", "Failed")}, entries{entry("ours", "", "Attached")}, entries{entry("ours", "1", "Ready", "Attached")}},
-		"unbind":        {BindingManager, entries{entry("ours", "", "Attached", "Failed")}, nil, entries{}},
-		"foreign":       {Manager, entries{entry("foreign", "1", "Ready", "Other")}, entries{entry("foreign", "2", "Ready")}, entries{entry("foreign", "2", "Other", "Ready")}},
-		"another share": {Manager, entries{share(entry("ours", "1")), entry("ours", "1")}, nil, entries{share(entry("ours", "1"))}},
+		"first":         {facts.Manager, nil, entries{entry("a", "1", "Ready")}, entries{entry("a", "1", "Ready")}},
+		"again":         {facts.Manager, entries{entry("ours", "1", "Ready", "Old")}, entries{entry("ours", "2", "Ready")}, entries{entry("ours", "2", "Ready")}},
+		"less":          {facts.Manager, entries{entry("ours", "1", "Ready", "Old")}, entries{entry("ours", "", "Ready")}, entries{entry("ours", "", "Ready")}},
+		"withdraw":      {facts.Manager, entries{entry("ours", "1", "Ready"), entry("foreign", "1", "Ready")}, nil, entries{entry("foreign", "1", "Ready")}},
+		"bound":         {facts.Manager, entries{entry("ours", "1", "Ready", "Attached")}, nil, entries{entry("ours", "", "Attached")}},
+		"bind":          {facts.BindingManager, entries{entry("ours", "1", "Ready", "Failed")}, entries{entry("ours", "", "Attached")}, entries{entry("ours", "1", "Ready", "Attached")}},
+		"unbind":        {facts.BindingManager, entries{entry("ours", "", "Attached", "Failed")}, nil, entries{}},
+		"foreign":       {facts.Manager, entries{entry("foreign", "1", "Ready", "Other")}, entries{entry("foreign", "2", "Ready")}, entries{entry("foreign", "2", "Other", "Ready")}},
+		"another share": {facts.Manager, entries{share(entry("ours", "1")), entry("ours", "1")}, nil, entries{share(entry("ours", "1"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // The texts are those of pkg/kubelet/status/generate.go and kubelet_pods.go.
@@ -120,7 +122,7 @@ func conditionsAt(pod *corev1.Pod, now time.Time, conditions ...corev1.PodCondit
 	for i := range conditions {
 		conditions[i].ObservedGeneration = pod.Generation
 		conditions[i].LastTransitionTime = metav1.Time{Time: now}
-		if former := PodCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
+		if former := facts.PodCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
 			conditions[i].LastTransitionTime = former.LastTransitionTime
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // recordedWaiting is the status with which a real kubelet starts a Pod that has
@@ -49,7 +50,7 @@ func TestWaitingStatus(t *testing.T) {
 }
 
 func condition(status corev1.PodStatus, kind corev1.PodConditionType) corev1.PodCondition {
-	return PodCondition(&corev1.Pod{Status: status}, kind)
+	return facts.PodCondition(&corev1.Pod{Status: status}, kind)
 }
 
 // TestWaitingStatusOfInitContainers has the texts of the kubelet's

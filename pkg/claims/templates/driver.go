@@ -11,23 +11,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Driver answers for the drivers of one node that have templates. It is for one worker.
 type Driver struct {
+	// Lookup finds the templates and the devices of allocated devices.
+	Lookup *devices.Lookup
+
 	set    *config.Set
 	node   *corev1.Node
-	lookup *devices.Lookup
 	slices Slices
 	bound  devices.Bound
 	// except reports whether a driver that has templates is a real one on this node.
@@ -36,7 +37,7 @@ type Driver struct {
 
 // Slices is what is known of the slices that kwok-dra has published.
 type Slices struct {
-	// Of reports whether a driver has a pool on the node.
+	// Of reports whether a driver has a pool on the node. A *plan.Need says that this is to be read.
 	Of func(driver string) (bool, error)
 	// Have reports whether an allocated device is in one of them.
 	Have func(node string, result *resourcev1.DeviceRequestAllocationResult) bool
@@ -46,7 +47,7 @@ type Slices struct {
 // there are any.
 func New(set *config.Set, node *corev1.Node, slices Slices, pods devices.Pods) *Driver {
 	bound := devices.Bind(set.Templates, node, pods)
-	return &Driver{set: set, node: node, lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
+	return &Driver{set: set, node: node, Lookup: devices.NewLookup(bound.Claimed(), node), slices: slices, bound: bound}
 }
 
 // NamePods reports whether any template has claims name their Pods.
@@ -124,7 +125,7 @@ func (d *Driver) unsettled(result *resourcev1.DeviceRequestAllocationResult) err
 	if len(d.set.Unsettled) == 0 || !d.slices.Have(d.node.Name, result) {
 		return nil
 	}
-	if _, err := d.lookup.Template(result); err != nil {
+	if _, err := d.Lookup.Template(result); err != nil {
 		return fmt.Errorf("%w, until this is settled: %w", err, utilerrors.NewAggregate(d.set.Unsettled))
 	}
 	return nil
@@ -134,14 +135,14 @@ func (d *Driver) unsettled(result *resourcev1.DeviceRequestAllocationResult) err
 // the template says, and nothing of others, or of those that are not asked to prepare.
 func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*plan.Entries, error) {
 	want := &plan.Entries{Claim: claim}
-	seen := sets.New[plan.DeviceID]()
+	seen := sets.New[facts.DeviceID]()
 	for _, result := range claim.Status.Allocation.Devices.Results {
-		id := plan.ResultID(&result)
+		id := facts.ResultID(&result)
 		if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) || seen.Has(id) {
 			continue
 		}
 		seen.Insert(id)
-		template, err := d.lookup.Template(&result)
+		template, err := d.Lookup.Template(&result)
 		if err != nil {
 			return nil, cannotRender(claim, err)
 		}
@@ -166,7 +167,7 @@ func cannotRender(claim *resourcev1.ResourceClaim, err error) error {
 }
 
 func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
-	entry := plan.EntryFor(result)
+	entry := facts.EntryFor(result)
 	entry.Data, entry.NetworkData = report.Data, report.NetworkData
 	if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
 		entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
@@ -176,9 +177,9 @@ func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *device
 
 func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
 	allocated := &devices.Allocated{
-		Node:   d.lookup.Node,
+		Node:   d.Lookup.Node,
 		Result: result,
-		Config: configOf(claim, result),
+		Config: ParametersFor(claim, result),
 		Claim:  devices.Object{Name: claim.Name, Namespace: claim.Namespace, UID: claim.UID},
 		Pods:   objectsOf(pods),
 	}
@@ -187,7 +188,7 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 		return nil, fmt.Errorf("render template %s: %w", template.Name, err)
 	}
 	if template.ClaimStatus.UsesDevice {
-		if allocated.Device, err = d.lookup.Device(result); err != nil {
+		if allocated.Device, err = d.Lookup.Device(result); err != nil {
 			return nil, err
 		}
 	}
@@ -196,11 +197,6 @@ func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.Devi
 		return nil, fmt.Errorf("render template %s for device %s: %w", template.Name, result.Device, err)
 	}
 	return report, nil
-}
-
-// configOf lists the opaque parameters for the driver of a result and its request.
-func configOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) []runtime.RawExtension {
-	return parametersOf(resourceclaim.ConfigForResult(claim.Status.Allocation.Devices.Config, *result), result.Driver)
 }
 
 // objectsOf names Pods for templates, in the order of their names.
@@ -246,7 +242,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	if err := d.unsettled(result); err != nil || !d.Has(result.Driver) {
 		return nil, err
 	}
-	template, err := d.lookup.Template(result)
+	template, err := d.Lookup.Template(result)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +259,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	if !health.Reported || d.plugin(result.Driver) != lifecycle.PluginUp {
 		return health, nil
 	}
-	device, err := d.lookup.Device(result)
+	device, err := d.Lookup.Device(result)
 	if err != nil {
 		return nil, err
 	}

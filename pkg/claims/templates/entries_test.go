@@ -9,12 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // driverOf is the driver of the node n.
@@ -22,39 +21,34 @@ func driverOf(set *config.Set) *Driver {
 	return New(set, claimstest.NewNode("n"), Slices{}, nil)
 }
 
-func shared(share types.UID, result resourcev1.DeviceRequestAllocationResult) resourcev1.DeviceRequestAllocationResult {
-	result.ShareID = &share
-	return result
-}
-
-func idsOf(entries []resourcev1.AllocatedDeviceStatus) []plan.DeviceID {
-	var ids []plan.DeviceID
+func idsOf(entries []resourcev1.AllocatedDeviceStatus) []facts.DeviceID {
+	var ids []facts.DeviceID
 	for i := range entries {
-		ids = append(ids, plan.EntryID(&entries[i]))
+		ids = append(ids, facts.EntryID(&entries[i]))
 	}
 	return ids
 }
 
 func TestEntries(t *testing.T) {
 	t.Parallel()
-	gpu := func(name string) plan.DeviceID { return plan.DeviceID{Driver: "d", Pool: "n", Device: name} }
+	gpu := func(name string) facts.DeviceID { return facts.DeviceID{Driver: "d", Pool: "n", Device: name} }
 	for name, test := range map[string]struct {
 		spec    string
 		results []resourcev1.DeviceRequestAllocationResult
-		want    []plan.DeviceID
+		want    []facts.DeviceID
 	}{
-		"one":             {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
-		"in order":        {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-1"), claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-1"), gpu("gpu-0")}},
-		"twice":           {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0"), claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
+		"one":             {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
+		"in order":        {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-1"), claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-1"), gpu("gpu-0")}},
+		"twice":           {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0"), claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
 		"foreign":         {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "gpu-0")}, nil},
-		"foreign and own": {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "x"), claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
+		"foreign and own": {"", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "x"), claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
 		"two shares": {
 			"",
-			[]resourcev1.DeviceRequestAllocationResult{shared("s1", claimstest.Device("d", "gpu-0")), shared("s2", claimstest.Device("d", "gpu-0"))},
-			[]plan.DeviceID{{Driver: "d", Pool: "n", Device: "gpu-0", Share: "s1"}, {Driver: "d", Pool: "n", Device: "gpu-0", Share: "s2"}},
+			[]resourcev1.DeviceRequestAllocationResult{claimstest.Share("s1", claimstest.Device("d", "gpu-0")), claimstest.Share("s2", claimstest.Device("d", "gpu-0"))},
+			[]facts.DeviceID{{Driver: "d", Pool: "n", Device: "gpu-0", Share: "s1"}, {Driver: "d", Pool: "n", Device: "gpu-0", Share: "s2"}},
 		},
 		"None":             {"  claimStatus: {mode: None}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, nil},
-		"None, with data":  {"  claimStatus: {mode: None, data: {a: b}}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []plan.DeviceID{gpu("gpu-0")}},
+		"None, with data":  {"  claimStatus: {mode: None, data: {a: b}}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("d", "gpu-0")}, []facts.DeviceID{gpu("gpu-0")}},
 		"nothing":          {"", nil, nil},
 		"of no known pool": {"  claimStatus: {mode: None}\n", []resourcev1.DeviceRequestAllocationResult{claimstest.Device("other", "gpu-9")}, nil},
 	} {
@@ -102,7 +96,7 @@ func TestEntry(t *testing.T) {
 `
 	for mode, conditions := range map[string]int{"Ready": 1, "None": 0} {
 		claim := claimstest.Allocated("c")
-		claimstest.Allocate(claim, shared("s", claimstest.Device("d", "gpu-2")))
+		claimstest.Allocate(claim, claimstest.Share("s", claimstest.Device("d", "gpu-2")))
 		set := configtest.SetOf(t, claimstest.Template("d", fmt.Sprintf(spec, mode)))
 		want, err := driverOf(set).Entries(claim, []*corev1.Pod{claimstest.NewPod("q"), claimstest.NewPod("p")})
 		require.NoError(t, err)
@@ -136,7 +130,7 @@ func parameters(number string, source resourcev1.AllocationConfigSource, driver 
 	}}
 }
 
-func TestConfigOf(t *testing.T) {
+func TestParametersFor(t *testing.T) {
 	t.Parallel()
 	const class, own = resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim
 	for name, test := range map[string]struct {
@@ -165,7 +159,7 @@ func TestConfigOf(t *testing.T) {
 			before := claim.DeepCopy()
 			result := claimstest.Device("d", "gpu-0")
 			result.Request = test.request
-			got, err := json.Marshal(configOf(claim, &result))
+			got, err := json.Marshal(ParametersFor(claim, &result))
 			require.NoError(t, err)
 			require.Equal(t, test.want, string(got))
 			require.Equal(t, before, claim, "the claim of the cache is left as it is")

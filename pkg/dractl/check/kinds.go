@@ -18,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
@@ -94,7 +95,7 @@ func (c *checker) stage(p *place) {
 }
 
 // foreign checks a document that an adapter reads.
-func (c *checker) foreign(p *place, adapt func(*unstructured.Unstructured) (*adapters.Adapted, error)) {
+func (c *checker) foreign(p *place, adapt func(*unstructured.Unstructured) (*config.Adapted, error)) {
 	c.checked(p)
 	c.unique(p)
 	object := &unstructured.Unstructured{}
@@ -111,7 +112,7 @@ func (c *checker) foreign(p *place, adapt func(*unstructured.Unstructured) (*ada
 }
 
 // adapted takes what an adapter has made.
-func (c *checker) adapted(p *place, adapted *adapters.Adapted, err error) {
+func (c *checker) adapted(p *place, adapted *config.Adapted, err error) {
 	var problems strict.Problems
 	if err != nil && !errors.As(err, &problems) {
 		problems = strict.Problems{{Text: err.Error()}}

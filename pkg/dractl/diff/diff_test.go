@@ -17,6 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
@@ -37,7 +38,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	l := &live{byName: map[string]*resourcev1.ResourceSlice{"gone": slice("gone", "a"), "changed": slice("changed", "a"), "lost": slice("lost", "a")}}
 	changes := l.changes(&plan.Writes{
-		Delete: []*plan.Observed{{Meta: cached.Meta{Name: "gone"}}},
+		Delete: []*facts.Slice{{Meta: cached.Meta{Name: "gone"}}},
 		Update: []plan.Update{{Slice: slice("changed", "b")}},
 		Create: []*resourcev1.ResourceSlice{slice("new", "b"), slice("lost", "b")},
 	})

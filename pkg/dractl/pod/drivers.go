@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
+	"github.com/kwok-dra/kwok-dra/pkg/containerview/injections"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
@@ -26,7 +27,7 @@ import (
 // drivers are those of a node: real ones by what they have returned, others by their
 // templates.
 type drivers struct {
-	*templates.Driver
+	*injections.Templates
 
 	// returned is what real drivers have returned, or nil where that is not known.
 	returned *claiminfo.Cache
@@ -46,7 +47,7 @@ func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set 
 	if err != nil {
 		return nil, err
 	}
-	d := &drivers{Driver: templates.New(set, node, templates.Slices{}, pods(node)), published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
+	d := &drivers{Templates: &injections.Templates{Driver: templates.New(set, node, templates.Slices{}, pods(node))}, published: map[device]*resourcev1.Device{}, unknown: sets.New[string]()}
 	if c.pluginsDir != "" {
 		cache, folder, err := claiminfo.Find(c.pluginsDir, node)
 		if err != nil {
@@ -85,7 +86,7 @@ func (d *drivers) Device(result *resourcev1.DeviceRequestAllocationResult) *reso
 	if published := d.published[device{result.Driver, result.Pool, result.Device}]; published != nil {
 		return published
 	}
-	return d.Driver.Device(result)
+	return d.Templates.Device(result)
 }
 
 // Injections lists what is injected by templates.
@@ -95,7 +96,7 @@ func (d *drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, r
 			d.unknown.Insert(result.Driver)
 		}
 	}
-	return d.Driver.Injections(pod, claim, results)
+	return d.Templates.Injections(pod, claim, results)
 }
 
 // tellUnknown says of which drivers nothing is shown.

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // find gets a Pod whose claims are prepared, and its node, which is fake.
@@ -42,7 +42,7 @@ func (c *command) find(ctx context.Context, client kubernetes.Interface, namespa
 // unbound is why a Pod has no devices yet, or never will.
 func unbound(pod *corev1.Pod) error {
 	switch {
-	case !plan.UsesClaims(pod) && pod.Spec.NodeName != "":
+	case !facts.UsesClaims(pod) && pod.Spec.NodeName != "":
 		return errors.New("uses no ResourceClaim, so no driver injects anything: name one in spec.resourceClaims, or give the Pod an extended resource of a DeviceClass")
 	case pod.Spec.NodeName == "":
 		return errors.New("is not bound to a node yet: kwok-dractl why says why")
@@ -52,10 +52,10 @@ func unbound(pod *corev1.Pod) error {
 
 // unprepared is why the containers of a Pod see nothing yet.
 func unprepared(pod *corev1.Pod) error {
-	if plan.ReadyToStart(pod) == corev1.ConditionTrue {
+	if facts.ReadyToStart(pod) == corev1.ConditionTrue {
 		return nil
 	}
-	if plan.Terminal(pod) {
+	if facts.IsTerminal(pod) {
 		return errors.New("has ended, and its claims are unprepared")
 	}
 	return errors.New("its claims are not prepared, so no container would start: kwok-dractl why says why")
@@ -64,7 +64,7 @@ func unprepared(pod *corev1.Pod) error {
 // claimsOf gets the claims of a Pod, by name.
 func claimsOf(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (map[string]*resourcev1.ResourceClaim, error) {
 	claims := map[string]*resourcev1.ResourceClaim{}
-	for _, key := range plan.ClaimKeys(pod) {
+	for _, key := range facts.ClaimKeys(pod) {
 		claim, err := client.ResourceV1().ResourceClaims(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("get ResourceClaim %s: %w", key.Name, err)

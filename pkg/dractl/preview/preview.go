@@ -18,6 +18,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -61,7 +62,7 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
 	existing := p.observe()
 	for _, node := range cluster.Nodes {
-		key := plan.NodeKey(node.Name)
+		key := facts.NodeKey(node.Name)
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
 		if cluster.Pods != nil {
 			view.Pods = cluster.Pods(node)
@@ -85,7 +86,7 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 }
 
 // addShared adds what a pool that nodes share needs, unless it is another installation's.
-func (p *Preview) addShared(ctx context.Context, key plan.Key, t *devices.Template, existing []*plan.Observed) error {
+func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices.Template, existing []*facts.Slice) error {
 	as := p.cluster.Installation
 	own, another := plan.OwnShared(as, existing)
 	required, unknown := p.required(ctx, t, len(own) > 0)
@@ -99,27 +100,27 @@ func (p *Preview) addShared(ctx context.Context, key plan.Key, t *devices.Templa
 }
 
 // observe returns what a cache of kwok-dra's slices would have.
-func (p *Preview) observe() map[plan.Key][]*plan.Observed {
-	existing := map[plan.Key][]*plan.Observed{}
+func (p *Preview) observe() map[facts.SlicesKey][]*facts.Slice {
+	existing := map[facts.SlicesKey][]*facts.Slice{}
 	for _, slice := range p.cluster.Slices {
 		p.live[slice.Name] = slice
 		if slice.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
 			continue
 		}
-		observed := plan.Observe(slice)
+		observed := facts.ObserveSlice(slice)
 		existing[observed.Key()] = append(existing[observed.Key()], observed)
 	}
 	return existing
 }
 
-func (p *Preview) addProblems(key plan.Key, problems iter.Seq[error]) {
+func (p *Preview) addProblems(key facts.SlicesKey, problems iter.Seq[error]) {
 	for problem := range problems {
 		p.Problems = append(p.Problems, fmt.Errorf("%s: %w", key, problem))
 	}
 }
 
 // addWrites adds what one node or pool needs, as the sidecar would write it.
-func (p *Preview) addWrites(ctx context.Context, key plan.Key, node *corev1.Node, desired *plan.Desired, existing []*plan.Observed) error {
+func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *corev1.Node, desired *plan.Desired, existing []*facts.Slice) error {
 	as, drivers := p.cluster.Installation, desired.ByDriver(existing)
 	if as == installation.Unknown && !key.Shared() { // the slices of its nodes are its own
 		as = ""
@@ -175,8 +176,8 @@ func (p *Preview) required(ctx context.Context, t *devices.Template, published b
 }
 
 // retire adds the deletion of what is of no node and no template any more.
-func (p *Preview) retire(ctx context.Context, existing map[plan.Key][]*plan.Observed) error {
-	left := slices.SortedFunc(maps.Keys(existing), func(a, b plan.Key) int {
+func (p *Preview) retire(ctx context.Context, existing map[facts.SlicesKey][]*facts.Slice) error {
+	left := slices.SortedFunc(maps.Keys(existing), func(a, b facts.SlicesKey) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool))
 	})
 	as := p.cluster.Installation

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -214,7 +214,7 @@ func allocated(claim *resourcev1.ResourceClaim) *metav1.Time {
 // preparedSteps say since when the claim is prepared for a Pod.
 func preparedSteps(pod *corev1.Pod) []Step {
 	prepared := Step{What: "prepared", Detail: "for pods/" + pod.Name, rank: rankPrepared}
-	switch start := plan.PodCondition(pod, corev1.PodReadyToStartContainers); {
+	switch start := facts.PodCondition(pod, corev1.PodReadyToStartContainers); {
 	case start.Status == corev1.ConditionTrue:
 		prepared.Time = known(&start.LastTransitionTime)
 	case pod.Status.Phase == corev1.PodRunning:

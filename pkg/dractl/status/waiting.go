@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
@@ -45,7 +45,7 @@ func (w *world) waiting(ctx context.Context, f *filter) []Waiting {
 // mayWaitFor reports whether a Pod may wait for one of the drivers of the filter. One
 // whose claims have no devices may wait for any.
 func mayWaitFor(pod *corev1.Pod, known *why.Cluster, f *filter) bool {
-	keys := plan.ClaimKeys(pod)
+	keys := facts.ClaimKeys(pod)
 	for _, key := range keys {
 		claim := known.Claims[key]
 		if claim == nil || claim.Status.Allocation == nil {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -141,7 +141,7 @@ func (w *world) allocations() []inventory.Allocation {
 		for i := range claim.Status.Allocation.Devices.Results {
 			result := &claim.Status.Allocation.Devices.Results[i]
 			allocation := inventory.AllocationOf(claim, result)
-			allocation.Node, allocation.Covered = plan.NodeOf(claim), true
+			allocation.Node, allocation.Covered = facts.NodeOf(claim), true
 			has := &allocation.Claim
 			has.Pods, has.Prepared = pods, used || reported(claim, result)
 			if !has.Prepared && has.Failure == "" {

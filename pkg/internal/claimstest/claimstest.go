@@ -73,6 +73,12 @@ func Device(driver, name string) resourcev1.DeviceRequestAllocationResult {
 	return resourcev1.DeviceRequestAllocationResult{Request: "gpu", Driver: driver, Pool: "n", Device: name}
 }
 
+// Share is a device of which the claim has a share.
+func Share(share types.UID, result resourcev1.DeviceRequestAllocationResult) resourcev1.DeviceRequestAllocationResult {
+	result.ShareID = &share
+	return result
+}
+
 // Template is a ResourcePoolTemplate of a driver with gpu-0 to gpu-3, and more
 // of its spec.
 func Template(driver, more string) string {

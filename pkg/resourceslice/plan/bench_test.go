@@ -8,6 +8,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // eight are 8 devices of 9 attributes, one of them rendered.
@@ -38,7 +39,7 @@ func BenchmarkPlan(b *testing.B) {
 	pools := DesiredPools(b.Context(), &View{Set: eightOn(b), Node: node}).Pools
 	created, err := New(b.Context(), everything{}, node, pools, nil)
 	require.NoError(b, err)
-	existing := []*Observed{observedOf(b, created.Create[0])}
+	existing := []*facts.Slice{observedOf(b, created.Create[0])}
 	b.ReportAllocs()
 	for b.Loop() {
 		if needs, err := New(b.Context(), everything{}, node, pools, existing); err != nil || !needs.Empty() {
@@ -59,6 +60,6 @@ func BenchmarkObserve(b *testing.B) {
 		if err := received.Unmarshal(wire); err != nil {
 			b.Fatal(err)
 		}
-		Observe(&received)
+		facts.ObserveSlice(&received)
 	}
 }

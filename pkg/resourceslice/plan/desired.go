@@ -16,8 +16,8 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Desired is what a node, or a pool that nodes share, should have. The zero value is
@@ -37,7 +37,7 @@ type Desired struct {
 	Known Known
 	// Kept are slices that stay as they are while the plugin of their driver is gone or
 	// starts, by the template that may have made them.
-	Kept map[*devices.Template][]*Observed
+	Kept map[*devices.Template][]*facts.Slice
 	// Confirm says that slices are to go since the cache has no driver Pod: plan again
 	// with those that the API server has.
 	Confirm bool
@@ -55,7 +55,7 @@ type Desired struct {
 type Known struct {
 	// node is not that of another node that had the name before.
 	node  types.UID
-	pools []PoolID
+	pools []facts.PoolID
 	// played are drivers that ran in Pods, and lost is since when those that have slices
 	// have no connection.
 	played []string
@@ -67,7 +67,7 @@ type View struct {
 	Set *config.Set
 	// Node is the node, and Existing are its slices.
 	Node     *corev1.Node
-	Existing []*Observed
+	Existing []*facts.Slice
 	Known    Known
 	// Pods are the driver Pods there. Where it is nil there are none. Live says that the API
 	// server was asked for them, since the cache may lag.
@@ -101,7 +101,7 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	templates := state.bound.Templates
 	byDriver := devices.ForDriver(templates, v.Node)
 	d := Desired{
-		Held: map[string]error{}, Hidden: devices.Hidden(templates, byDriver, v.Node), Kept: map[*devices.Template][]*Observed{},
+		Held: map[string]error{}, Hidden: devices.Hidden(templates, byDriver, v.Node), Kept: map[*devices.Template][]*facts.Slice{},
 		Templates: slices.Concat(state.bound.Absent, state.bound.Unknown), Failed: state.bound.Failed,
 	}
 	taints, err := devices.TaintsOf(state.object)
@@ -140,6 +140,11 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 
 func shared(t *devices.Template) bool { return t.SharedPool() != "" }
 
+// SharedKey is the key of the pool of a template whose pool nodes share.
+func SharedKey(t *devices.Template) facts.SlicesKey {
+	return facts.SlicesKey{Driver: t.Driver, Pool: t.SharedPool()}
+}
+
 // DesiredShared works out the pool of a template that nodes share, by whether a node
 // requires it, or why that is not known.
 func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
@@ -167,32 +172,32 @@ func (d *Desired) holdUnsettled(state *nodeState, made []devices.Pool) {
 		return
 	}
 	for _, o := range state.Existing {
-		if slices.Contains(state.known.pools, o.poolID()) || d.Held[o.Driver] != nil {
+		if slices.Contains(state.known.pools, o.PoolID()) || d.Held[o.Driver] != nil {
 			continue
 		}
-		i := slices.IndexFunc(made, func(p devices.Pool) bool { return poolIDOf(&p) == o.poolID() })
+		i := slices.IndexFunc(made, func(p devices.Pool) bool { return poolIDOf(&p) == o.PoolID() })
 		if i < 0 || !hasAll(&made[i], o) {
 			d.Held[o.Driver] = unsettled{fmt.Errorf("slices stay as they are until this is settled: %w", state.Set.Unsettled[0])}
 		}
 	}
 }
 
-func hasAll(pool *devices.Pool, o *Observed) bool {
-	return sets.New(inventory.NamesOf(pool.Devices).List()...).HasAll(o.Devices.List()...)
+func hasAll(pool *devices.Pool, o *facts.Slice) bool {
+	return sets.New(facts.NamesOf(pool.Devices).List()...).HasAll(o.Devices.List()...)
 }
 
 // remember notes the pools that should exist, and of those known the ones of drivers
 // that are held and the ones of which slices are left.
 func (d *Desired) remember(state *nodeState) {
-	d.Known = Known{node: state.Node.UID, pools: make([]PoolID, 0, len(d.Pools)), played: state.played(), lost: d.Known.lost}
+	d.Known = Known{node: state.Node.UID, pools: make([]facts.PoolID, 0, len(d.Pools)), played: state.played(), lost: d.Known.lost}
 	for i := range d.Pools {
 		if pool := &d.Pools[i]; d.Held[pool.Driver] == nil {
 			// The name is part of all that was rendered, which is not to be kept.
-			d.Known.pools = append(d.Known.pools, PoolID{pool.Driver, strings.Clone(pool.Name)})
+			d.Known.pools = append(d.Known.pools, facts.PoolID{Driver: pool.Driver, Name: strings.Clone(pool.Name)})
 		}
 	}
 	for _, id := range state.known.pools {
-		left := slices.ContainsFunc(state.Existing, func(o *Observed) bool { return o.poolID() == id })
+		left := slices.ContainsFunc(state.Existing, func(o *facts.Slice) bool { return o.PoolID() == id })
 		if (d.Held[id.Driver] != nil || left) && !slices.Contains(d.Known.pools, id) {
 			d.Known.pools = append(d.Known.pools, id)
 		}
@@ -248,7 +253,7 @@ func (s *nodeState) inForce(ctx context.Context, pools []devices.Pool) ([]device
 func (s *nodeState) published(pool *devices.Pool) bool {
 	owner := ownerOf(s.Node, pool)
 	return slices.Contains(s.known.pools, poolIDOf(pool)) ||
-		slices.ContainsFunc(s.Existing, func(o *Observed) bool { return owner.named(o, pool) })
+		slices.ContainsFunc(s.Existing, func(o *facts.Slice) bool { return owner.named(o, pool) })
 }
 
 // Requires reports whether a node has the pool of a template that nodes share exist,
@@ -301,11 +306,11 @@ func wrapTemplate(t *devices.Template, err error) error {
 // DriverState is what a driver's slices should be, and what they are.
 type DriverState struct {
 	Pools    []devices.Pool
-	Existing []*Observed
+	Existing []*facts.Slice
 }
 
 // ByDriver are the states of the drivers that are not held.
-func (d *Desired) ByDriver(existing []*Observed) map[string]DriverState {
+func (d *Desired) ByDriver(existing []*facts.Slice) map[string]DriverState {
 	drivers := map[string]DriverState{}
 	for _, pool := range d.Pools {
 		state := drivers[pool.Driver]

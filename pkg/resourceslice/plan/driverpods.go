@@ -10,6 +10,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // kept is why the slices of a driver stay as they are. It is nobody's mistake: the plugin
@@ -67,7 +68,7 @@ func (s *nodeState) holdDown(ctx context.Context, d *Desired, up map[string][]*d
 
 // owners are the templates that may have made the slices of a driver, for a driver Pod.
 func (s *nodeState) owners(driver string) []*devices.Template {
-	known := slices.ContainsFunc(s.known.pools, func(id PoolID) bool { return id.Driver == driver })
+	known := slices.ContainsFunc(s.known.pools, func(id facts.PoolID) bool { return id.Driver == driver })
 	others := known && !slices.Contains(s.known.played, driver)
 	return slices.DeleteFunc(slices.Clone(s.Set.Templates), func(t *devices.Template) bool {
 		return !t.MayBeOf(driver) || t.NamesDriver() && others || !t.Selects(s.Node)
@@ -147,6 +148,6 @@ func (d *Desired) note(driver string, since time.Time) {
 	d.Known.lost[driver] = since
 }
 
-func (s *nodeState) slicesOf(driver string) []*Observed {
-	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *Observed) bool { return o.Driver != driver })
+func (s *nodeState) slicesOf(driver string) []*facts.Slice {
+	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *facts.Slice) bool { return o.Driver != driver })
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/internal/slicetest"
 )
@@ -86,17 +87,17 @@ func (m *model) store(slice *resourcev1.ResourceSlice) {
 }
 
 // observed is what the cache would have, in a random order.
-func (m *model) observed() []*Observed {
-	var all []*Observed
+func (m *model) observed() []*facts.Slice {
+	var all []*facts.Slice
 	for _, slice := range m.slices {
 		all = append(all, observedOf(m.t, slice))
 	}
 	return all
 }
 
-func observedOf(t testing.TB, slice *resourcev1.ResourceSlice) *Observed {
+func observedOf(t testing.TB, slice *resourcev1.ResourceSlice) *facts.Slice {
 	t.Helper()
-	return Observe(slice.DeepCopy())
+	return facts.ObserveSlice(slice.DeepCopy())
 }
 
 // steps are the writes one by one, in the order in which they are made.

@@ -7,10 +7,11 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // InstallationsOf are the installations that slices are recorded to.
-func InstallationsOf(slices []*Observed) []installation.ID {
+func InstallationsOf(slices []*facts.Slice) []installation.ID {
 	ids := make([]installation.ID, len(slices))
 	for i, slice := range slices {
 		ids[i] = slice.Installation
@@ -19,23 +20,23 @@ func InstallationsOf(slices []*Observed) []installation.ID {
 }
 
 // OwnSlices are the slices that are not recorded to another installation than this one.
-func OwnSlices(as installation.ID, existing []*Observed) []*Observed {
-	return slices.DeleteFunc(slices.Clone(existing), func(o *Observed) bool { return as.IsAnother(o.Installation) })
+func OwnSlices(as installation.ID, existing []*facts.Slice) []*facts.Slice {
+	return slices.DeleteFunc(slices.Clone(existing), func(o *facts.Slice) bool { return as.IsAnother(o.Installation) })
 }
 
 // OwnShared are the slices of a pool that nodes share that an installation may change, and
 // the other one to which the pool is recorded, or none.
-func OwnShared(as installation.ID, existing []*Observed) (own []*Observed, another installation.ID) {
+func OwnShared(as installation.ID, existing []*facts.Slice) (own []*facts.Slice, another installation.ID) {
 	own, another = OwnSlices(as, existing), as.Another(InstallationsOf(existing))
 	if another != "" { // what has no record is its to take over
-		own = slices.DeleteFunc(own, func(o *Observed) bool { return o.Installation != as })
+		own = slices.DeleteFunc(own, func(o *facts.Slice) bool { return o.Installation != as })
 	}
 	return own, another
 }
 
 // NewOwnedError says that slices of a key are recorded to another installation than this
 // one.
-func NewOwnedError(as installation.ID, key Key, existing []*Observed, owner installation.ID) *installation.OwnedError {
+func NewOwnedError(as installation.ID, key facts.SlicesKey, existing []*facts.Slice, owner installation.ID) *installation.OwnedError {
 	owned := &installation.OwnedError{Object: key.String(), Resource: "resourceslices", Owner: owner, As: as}
 	for _, o := range existing {
 		if o.Installation == owner {
@@ -46,15 +47,15 @@ func NewOwnedError(as installation.ID, key Key, existing []*Observed, owner inst
 }
 
 // OfPools are the slices that exist of the pools that should exist.
-func (s *DriverState) OfPools() []*Observed {
-	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *Observed) bool {
-		return !slices.ContainsFunc(s.Pools, func(pool devices.Pool) bool { return poolIDOf(&pool) == o.poolID() })
+func (s *DriverState) OfPools() []*facts.Slice {
+	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *facts.Slice) bool {
+		return !slices.ContainsFunc(s.Pools, func(pool devices.Pool) bool { return poolIDOf(&pool) == o.PoolID() })
 	})
 }
 
 // isRecorded reports whether a slice has the record that it should have. Which node a
 // slice is of says whose it is, so only pools that nodes share need one at once.
-func isRecorded(slice *resourcev1.ResourceSlice, match *Observed) bool {
+func isRecorded(slice *resourcev1.ResourceSlice, match *facts.Slice) bool {
 	as := installation.Of(slice)
 	return as == "" || match.Installation == as || match.Installation == "" && slice.Spec.NodeName != nil
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
 // Writes bring slices to the state they should be in. They are to be applied in the
 // order of the fields.
 type Writes struct {
-	Delete []*Observed
+	Delete []*facts.Slice
 	Update []Update
 	Create []*resourcev1.ResourceSlice
 }
@@ -34,19 +35,19 @@ type Plan struct {
 
 	as       installation.ID
 	node     *corev1.Node
-	existing []*Observed
+	existing []*facts.Slice
 }
 
 // New compares pools that should exist with the slices that exist, as no installation
 // does: for what is shown only.
-func New(ctx context.Context, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*Observed) (*Plan, error) {
+func New(ctx context.Context, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*facts.Slice) (*Plan, error) {
 	return NewAs(ctx, "", server, node, pools, existing)
 }
 
 // NewAs compares pools that should exist with the slices that exist, as an installation
 // does. Slices of no pool are deleted, but for those of another installation. Node is
 // the one whose own pools they are; it is nil without such pools.
-func NewAs(ctx context.Context, as installation.ID, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*Observed) (*Plan, error) {
+func NewAs(ctx context.Context, as installation.ID, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*facts.Slice) (*Plan, error) {
 	fitted, err := features.Fit(ctx, server, pools)
 	if err != nil {
 		return nil, err
@@ -55,21 +56,16 @@ func NewAs(ctx context.Context, as installation.ID, server features.Server, node
 	return p, p.compare(existing)
 }
 
-// PoolID identifies a pool of a node, and of none that had its name before.
-type PoolID struct {
-	Driver, Name string
+func poolIDOf(pool *devices.Pool) facts.PoolID {
+	return facts.PoolID{Driver: pool.Driver, Name: pool.Name}
 }
 
-func poolIDOf(pool *devices.Pool) PoolID { return PoolID{pool.Driver, pool.Name} }
-
-func (o *Observed) poolID() PoolID { return PoolID{o.Driver, o.Pool} }
-
 // compare plans the writes for slices that exist.
-func (p *Plan) compare(existing []*Observed) error {
+func (p *Plan) compare(existing []*facts.Slice) error {
 	p.existing, p.Writes = existing, Writes{}
-	byPool := map[PoolID][]*Observed{}
+	byPool := map[facts.PoolID][]*facts.Slice{}
 	for _, slice := range existing {
-		byPool[slice.poolID()] = append(byPool[slice.poolID()], slice)
+		byPool[slice.PoolID()] = append(byPool[slice.PoolID()], slice)
 	}
 	for _, pool := range p.Pools {
 		id, owner := poolIDOf(&pool), ownerOf(p.node, &pool)
@@ -86,13 +82,13 @@ func (p *Plan) compare(existing []*Observed) error {
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		if _, obsolete := byPool[slice.poolID()]; obsolete && !p.as.IsAnother(slice.Installation) {
+		if _, obsolete := byPool[slice.PoolID()]; obsolete && !p.as.IsAnother(slice.Installation) {
 			p.Delete = append(p.Delete, slice)
 		}
 	}
 	// Oldest first: if a newer slice were deleted before, an older one whose count
 	// happens to be right could pass as the whole pool.
-	slices.SortStableFunc(p.Delete, func(a, b *Observed) int {
+	slices.SortStableFunc(p.Delete, func(a, b *facts.Slice) int {
 		return cmp.Compare(a.Generation, b.Generation)
 	})
 	return nil
@@ -101,13 +97,13 @@ func (p *Plan) compare(existing []*Observed) error {
 // addPool plans one pool by the rules of the upstream resourceslice controller
 // (syncPool in k8s.io/dynamic-resource-allocation/resourceslice). Slices match by name.
 // One of an old generation is obsolete.
-func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, existing []*Observed) {
+func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, existing []*facts.Slice) {
 	newest, current := newestOf(existing)
 	missing, changed := 0, map[string]bool{}
 	for _, slice := range desired {
 		if match := current[slice.Name]; match == nil {
 			missing++
-		} else if match.Content != ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount {
+		} else if match.Content != facts.ContentOf(&slice.Spec) || match.Count != slice.Spec.Pool.ResourceSliceCount {
 			changed[slice.Name] = true
 		}
 	}
@@ -122,7 +118,7 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 		switch {
 		case match == nil:
 			w.Create = append(w.Create, slice)
-		case generation != newest || changed[slice.Name] || !owner.owns(match) || match.own != ownLabelsOf(slice) || !isRecorded(slice, match):
+		case generation != newest || changed[slice.Name] || !owner.owns(match) || match.OwnLabels != facts.OwnLabelsOf(slice) || !isRecorded(slice, match):
 			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
 		}
 	}
@@ -134,8 +130,8 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 }
 
 // newestOf returns the newest generation, and its slices by name.
-func newestOf(existing []*Observed) (int64, map[string]*Observed) {
-	newest, byName := int64(0), map[string]*Observed{}
+func newestOf(existing []*facts.Slice) (int64, map[string]*facts.Slice) {
+	newest, byName := int64(0), map[string]*facts.Slice{}
 	for _, slice := range existing {
 		newest = max(newest, slice.Generation)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // TestPlan starts from a published pool, does something to it, and plans. The
@@ -167,7 +168,7 @@ type view struct {
 }
 
 func (m *model) view(driver, pool string) view {
-	var newest []*Observed
+	var newest []*facts.Slice
 	generation := int64(-1)
 	for _, slice := range m.observed() {
 		if slice.Driver != driver || slice.Pool != pool || slice.Generation < generation {
@@ -179,7 +180,7 @@ func (m *model) view(driver, pool string) view {
 		newest = append(newest, slice)
 	}
 	var v view
-	contents := map[string]Content{}
+	contents := map[string]facts.Content{}
 	for _, slice := range newest {
 		v.complete = v.complete || int(slice.Count) == len(newest)
 		contents[index(slice.GetName())] = slice.Content

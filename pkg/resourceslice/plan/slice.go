@@ -15,6 +15,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // maxReadable is where the readable part of a name is cut off, as the API
@@ -53,7 +54,7 @@ func (o sliceOwner) uid() types.UID {
 }
 
 // owns reports whether a slice has the owner that it should have.
-func (o sliceOwner) owns(slice *Observed) bool {
+func (o sliceOwner) owns(slice *facts.Slice) bool {
 	if o.reference == nil {
 		return len(slice.OwnerReferences) == 0
 	}
@@ -63,7 +64,7 @@ func (o sliceOwner) owns(slice *Observed) bool {
 }
 
 // isAnother reports whether a slice belongs to another object of the owner's name.
-func (o sliceOwner) isAnother(slice *Observed) bool {
+func (o sliceOwner) isAnother(slice *facts.Slice) bool {
 	return o.reference != nil && slices.ContainsFunc(slice.OwnerReferences, func(reference metav1.OwnerReference) bool {
 		return reference.Kind == o.reference.Kind && reference.UID != o.reference.UID
 	})
@@ -84,10 +85,10 @@ func (o sliceOwner) nameOf(pool *devices.Pool, index int) string {
 
 // named reports whether a slice is of the pool by its name: it has the hash that goes
 // with the index that it begins with.
-func (o sliceOwner) named(slice *Observed, pool *devices.Pool) bool {
+func (o sliceOwner) named(slice *facts.Slice, pool *devices.Pool) bool {
 	var index int
 	_, err := fmt.Sscanf(slice.GetName(), "%05x-", &index)
-	return err == nil && slice.poolID() == poolIDOf(pool) && o.nameOf(pool, index) == slice.GetName()
+	return err == nil && slice.PoolID() == poolIDOf(pool) && o.nameOf(pool, index) == slice.GetName()
 }
 
 // newSlices makes the slices of a pool, without a generation.
@@ -114,7 +115,7 @@ func newSlices(owner sliceOwner, pool *devices.Pool, layout devices.Layout) ([]*
 		if owner.reference != nil {
 			made[i].OwnerReferences = []metav1.OwnerReference{*owner.reference}
 		}
-		setLabels(&made[i].ObjectMeta, pool.Labels(&content))
+		facts.SetLabels(&made[i].ObjectMeta, pool.Labels(&content))
 		if slices.ContainsFunc(content.Devices, consumes) {
 			made[i].Spec.PartitionTypeAttribute = pool.PartitionTypeAttribute
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // taintedPool is pool p of so many devices, of which those at the places have a
@@ -122,12 +122,12 @@ func dropFirst(pool devices.Pool) devices.Pool {
 // order the cache has the slices.
 func TestTimesOnNode(t *testing.T) {
 	t.Parallel()
-	at := func(second int64) *Observed {
-		taint := inventory.Taint{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: time.Unix(second, 0)}
-		return &Observed{Slice: inventory.Slice{Taints: map[string][]inventory.Taint{"gpu": {taint}}}}
+	at := func(second int64) *facts.Slice {
+		taint := resourcev1.DeviceTaint{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: new(metav1.Unix(second, 0))}
+		return &facts.Slice{Taints: map[string][]resourcev1.DeviceTaint{"gpu": {taint}}}
 	}
 	tainted := []resourcev1.Device{{Name: "gpu", Taints: []resourcev1.DeviceTaint{{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone}}}}
-	for _, existing := range [][]*Observed{{at(1), at(2)}, {at(2), at(1)}} {
+	for _, existing := range [][]*facts.Slice{{at(1), at(2)}, {at(2), at(1)}} {
 		require.Equal(t, time.Unix(1, 0), keepTimes(tainted, sliceOwner{}, existing)[0].Taints[0].TimeAdded.Time)
 	}
 }

@@ -9,11 +9,12 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // Update replaces what a slice says.
 type Update struct {
-	Existing *Observed
+	Existing *facts.Slice
 	Slice    *resourcev1.ResourceSlice
 }
 
@@ -38,7 +39,7 @@ func (u *Update) Patch() ([]byte, error) {
 	if err := json.Unmarshal(encoded, &spec); err != nil {
 		return nil, fmt.Errorf("decode its spec: %w", err)
 	}
-	labels, annotations := u.Existing.own.patch(u.Slice)
+	labels, annotations := u.Existing.OwnLabels.Patch(u.Slice)
 	metadata := map[string]any{
 		"uid":             u.Existing.UID,
 		"resourceVersion": u.Existing.ResourceVersion,
@@ -54,8 +55,8 @@ func (u *Update) Patch() ([]byte, error) {
 // Adopt updates a slice that was to be created and that exists already, in an earlier
 // generation: someone has removed its label, so that the cache no longer has it.
 func Adopt(slice, live *resourcev1.ResourceSlice) *Update {
-	existing := Observe(live)
-	slice.Spec.Devices = keepTimes(slice.Spec.Devices, sliceOwner{}, []*Observed{existing})
+	existing := facts.ObserveSlice(live)
+	slice.Spec.Devices = keepTimes(slice.Spec.Devices, sliceOwner{}, []*facts.Slice{existing})
 	return &Update{Existing: existing, Slice: slice}
 }
 
@@ -70,8 +71,8 @@ func (p *Plan) TakeOver(get func(name string) (*resourcev1.ResourceSlice, error)
 		if err != nil {
 			return nil, err
 		}
-		existing = slices.DeleteFunc(existing, func(o *Observed) bool {
-			return slices.ContainsFunc(live, func(found *Observed) bool { return found.GetName() == o.GetName() })
+		existing = slices.DeleteFunc(existing, func(o *facts.Slice) bool {
+			return slices.ContainsFunc(live, func(found *facts.Slice) bool { return found.GetName() == o.GetName() })
 		})
 		existing = append(existing, live...)
 	}
@@ -80,19 +81,19 @@ func (p *Plan) TakeOver(get func(name string) (*resourcev1.ResourceSlice, error)
 }
 
 // find gets the slices of a pool by name, also those with which it was larger.
-func (p *Plan) find(pool *devices.Pool, get func(name string) (*resourcev1.ResourceSlice, error)) ([]*Observed, error) {
+func (p *Plan) find(pool *devices.Pool, get func(name string) (*resourcev1.ResourceSlice, error)) ([]*facts.Slice, error) {
 	contents, err := pool.Slices(p.Layout)
 	if err != nil {
 		return nil, &LayoutError{err}
 	}
-	var found []*Observed
+	var found []*facts.Slice
 	for i := 0; ; i++ {
 		live, err := get(ownerOf(p.node, pool).nameOf(pool, i))
 		switch {
 		case err != nil:
 			return nil, err
 		case live != nil:
-			found = append(found, Observe(live))
+			found = append(found, facts.ObserveSlice(live))
 		case i >= len(contents):
 			return found, nil
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 func TestPatch(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPatch(t *testing.T) {
 	node, pool := fakeNode("n", true), poolOf("p", 1)
 	slice := slicesOf(t, node, &pool)[0]
 	slice.Spec.Pool.Generation = 3
-	update := Update{Existing: &Observed{Meta: cached.Meta{UID: "u", ResourceVersion: "7"}}, Slice: slice}
+	update := Update{Existing: &facts.Slice{Meta: cached.Meta{UID: "u", ResourceVersion: "7"}}, Slice: slice}
 	patch, err := update.Patch()
 	require.NoError(t, err)
 
@@ -68,7 +69,7 @@ func requireNoZeroField(t *testing.T, spec resourcev1.ResourceSliceSpec) {
 func TestPatchNamesEveryField(t *testing.T) {
 	t.Parallel()
 	node, pool := fakeNode("n", true), poolOf("p", 1)
-	update := Update{Existing: &Observed{}, Slice: slicesOf(t, node, &pool)[0]}
+	update := Update{Existing: &facts.Slice{}, Slice: slicesOf(t, node, &pool)[0]}
 	patch, err := update.Patch()
 	require.NoError(t, err)
 	var decoded struct {

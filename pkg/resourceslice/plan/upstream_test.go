@@ -19,6 +19,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 // upstream is the controller with which real drivers publish, on a server of
@@ -88,10 +89,10 @@ func (u *upstream) publish(pools []devices.Pool) [3]int64 {
 }
 
 // published tells for each slice its place, pool, generation, count and devices.
-func published(list []*resourcev1.ResourceSlice) map[string]Content {
-	all := map[string]Content{}
+func published(list []*resourcev1.ResourceSlice) map[string]facts.Content {
+	all := map[string]facts.Content{}
 	for _, slice := range list {
-		content := ContentOf(&slice.Spec)
+		content := facts.ContentOf(&slice.Spec)
 		pool := slice.Spec.Pool
 		all[fmt.Sprintf("%s of %s@%d/%d", index(slice.Name), pool.Name, pool.Generation, pool.ResourceSliceCount)] = content
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
@@ -177,7 +178,7 @@ func (f *fleet) publish(spec *resourcev1.ResourceSliceSpec) *inventory.Slice {
 	f.published[name] = &resourcev1.ResourceSlice{Spec: *spec}
 	f.slices = append(f.slices, inventory.Slice{
 		Driver: spec.Driver, Pool: spec.Pool.Name, Name: name, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount,
-		Devices: inventory.NamesOf(spec.Devices), Sharing: inventory.SharingOf(spec), Facts: inventory.FactsOf(spec),
+		Devices: facts.NamesOf(spec.Devices), Sharing: inventory.SharingOf(spec), Facts: inventory.FactsOf(spec),
 	})
 	slice := &f.slices[len(f.slices)-1]
 	if spec.NodeName != nil {

@@ -16,12 +16,14 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
+
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
-	"github.com/kwok-dra/kwok-dra/test/e2e/harness"
 )
 
 const (
@@ -129,7 +131,7 @@ func (r *randomRun) create(ctx context.Context, slice *resourcev1.ResourceSlice)
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	if plan.ContentOf(&stored.Spec) != plan.ContentOf(&slice.Spec) {
+	if facts.ContentOf(&stored.Spec) != facts.ContentOf(&slice.Spec) {
 		return errors.New("the API server would store something else")
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kwok-dra/kwok-dra/pkg/app"
+	"github.com/kwok-dra/kwok-dra/pkg/extensions"
 )
 
 func main() {
@@ -23,7 +24,7 @@ func main() {
 }
 
 func run(arguments []string) error {
-	options := app.NewOptions()
+	options := app.NewOptions(extensions.All()...)
 	flags := options.Flags()
 	flags.StringVar(&options.Host, "host", "", "name of the Pod: several share a machine here")
 	if err := flags.Parse(arguments); err != nil {

@@ -1,4 +1,5 @@
-package templates
+// Package injections works out what drivers with templates have a container runtime inject.
+package injections
 
 import (
 	"fmt"
@@ -6,19 +7,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
+
+// Templates answers for the drivers of one node that have templates. It implements
+// containerview.Drivers.
+type Templates struct {
+	*templates.Driver
+}
 
 // Injections lists what the drivers with templates have a runtime inject into a
 // container that has allocated devices of a claim.
-func (d *Driver) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
-	i := &injector{Driver: d, pod: pod, claim: claim, known: map[string]bool{}}
+func (t *Templates) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, results []*resourcev1.DeviceRequestAllocationResult) ([]containerview.Injection, error) {
+	i := &injector{Templates: t, pod: pod, claim: claim, known: map[string]bool{}}
 	for _, result := range results {
-		if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
+		if !t.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
 			continue
 		}
 		if err := i.add(result); err != nil {
@@ -29,11 +37,11 @@ func (d *Driver) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, re
 }
 
 // Device is an allocated device as it is published, or nil where no template has it.
-func (d *Driver) Device(result *resourcev1.DeviceRequestAllocationResult) *resourcev1.Device {
-	if !d.Has(result.Driver) {
+func (t *Templates) Device(result *resourcev1.DeviceRequestAllocationResult) *resourcev1.Device {
+	if !t.Has(result.Driver) {
 		return nil
 	}
-	device, err := d.lookup.Device(result)
+	device, err := t.Lookup.Device(result)
 	if err != nil {
 		return nil
 	}
@@ -42,7 +50,7 @@ func (d *Driver) Device(result *resourcev1.DeviceRequestAllocationResult) *resou
 
 // injector makes the injections of one claim into the containers of one Pod.
 type injector struct {
-	*Driver
+	*Templates
 
 	pod   *corev1.Pod
 	claim *resourcev1.ResourceClaim
@@ -53,7 +61,7 @@ type injector struct {
 // add adds what is injected for a device, and before that what is injected for its claim and
 // its request, unless it is there.
 func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
-	template, err := i.lookup.Template(result)
+	template, err := i.Lookup.Template(result)
 	if err != nil {
 		return err
 	}
@@ -66,11 +74,11 @@ func (i *injector) add(result *resourcev1.DeviceRequestAllocationResult) error {
 	if err := i.once(id, edits.PerRequest, func(c *devices.Container) error { return i.all(c, result.Driver, result.Request) }); err != nil {
 		return err
 	}
-	device := plan.ResultID(result)
+	device := facts.ResultID(result)
 	id += fmt.Sprintf(" %s %s %s", device.Pool, device.Device, device.Share)
 	return i.once(id, edits.PerDevice, func(c *devices.Container) (err error) {
-		c.Result, c.Config = result, configOf(i.claim, result)
-		c.Device, err = i.lookup.Device(result)
+		c.Result, c.Config = result, templates.ParametersFor(i.claim, result)
+		c.Device, err = i.Lookup.Device(result)
 		return err
 	})
 }
@@ -82,9 +90,9 @@ func (i *injector) once(id string, edits *devices.Edits, fill func(*devices.Cont
 	}
 	i.known[id] = true
 	container := &devices.Container{
-		Node:  i.lookup.Node,
+		Node:  i.Lookup.Node,
 		Claim: devices.AllocatedClaim{Object: devices.Object{Name: i.claim.Name, Namespace: i.claim.Namespace, UID: i.claim.UID}},
-		Pod:   objectsOf([]*corev1.Pod{i.pod})[0],
+		Pod:   devices.Object{Name: i.pod.Name, Namespace: i.pod.Namespace, UID: i.pod.UID},
 	}
 	container.Claim.AdminAccess = slices.ContainsFunc(i.claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
 		return result.AdminAccess != nil && *result.AdminAccess
@@ -108,32 +116,17 @@ func (i *injector) all(c *devices.Container, driver, request string) error {
 		if result.Driver != driver || request != "" && result.Request != request {
 			continue
 		}
-		device, err := i.lookup.Device(result)
+		device, err := i.Lookup.Device(result)
 		if err != nil {
 			return err
 		}
 		c.Devices = append(c.Devices, devices.AllocatedDevice{Device: device, Result: result})
 		if request != "" {
-			c.Request, c.Config = request, configOf(i.claim, result)
+			c.Request, c.Config = request, templates.ParametersFor(i.claim, result)
 		}
 	}
 	if request == "" {
-		c.Config = parametersOf(i.claim.Status.Allocation.Devices.Config, driver)
+		c.Config = templates.ParametersOf(i.claim.Status.Allocation.Devices.Config, driver)
 	}
 	return nil
-}
-
-// parametersOf lists opaque parameters for a driver. The scheduler puts those of the
-// class before those of the claim (DeviceAllocationResult.Config); so does kwok-dra,
-// whatever allocated.
-func parametersOf(configs []resourcev1.DeviceAllocationConfiguration, driver string) []runtime.RawExtension {
-	parameters := []runtime.RawExtension{}
-	for _, source := range []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClass, resourcev1.AllocationConfigSourceClaim} {
-		for _, config := range configs {
-			if config.Source == source && config.Opaque != nil && config.Opaque.Driver == driver {
-				parameters = append(parameters, config.Opaque.Parameters)
-			}
-		}
-	}
-	return parameters
 }

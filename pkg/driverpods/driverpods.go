@@ -1,4 +1,6 @@
-package observe
+// Package driverpods watches the Pods in which the plugins of drivers run, by the templates that
+// name some. It tells which drivers run where, and what their slices are made of.
+package driverpods
 
 import (
 	"context"
@@ -19,14 +21,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/observe"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// DriverPods are the Pods that the templates in force select by driverPod. Each selection
+// Pods are the Pods that the templates in force select by driverPod. Each selection
 // is a watch of its own, so that nothing is watched where no template has one.
-type DriverPods struct {
+type Pods struct {
 	client kubernetes.Interface
-	// config is nil where there are no templates.
 	config *config.Store
 	// changed tells of a new configuration. It has room for one, so that whoever tells never
 	// waits.
@@ -42,18 +44,16 @@ type DriverPods struct {
 	watches map[devices.PodSelector]*podWatch
 }
 
-func newDriverPods(client kubernetes.Interface, published *Slices) *DriverPods {
-	d := &DriverPods{client: client, changed: make(chan struct{}, 1), watches: map[devices.PodSelector]*podWatch{}}
-	published.Handle(cache.TypedResourceEventHandlerFuncs[*plan.Observed]{
-		AddFunc: func(slice *plan.Observed) { d.drivers.LoadOrStore(slice.Driver, true) },
-	})
-	return d
-}
+// byNode indexes driver Pods by their nodes.
+const byNode = "node"
 
-// Follow has Run watch the Pods of the templates that are in force. Call it before Run, and
-// before anything else follows the store.
-func (d *DriverPods) Follow(store *config.Store) {
-	d.config = store
+// New follows the templates in force, and learns from slices which drivers ran before. Call it
+// before anything else follows the store, and before the caches run.
+func New(client kubernetes.Interface, store *config.Store, published *observe.Slices) *Pods {
+	d := &Pods{client: client, config: store, changed: make(chan struct{}, 1), watches: map[devices.PodSelector]*podWatch{}}
+	published.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
+		AddFunc: func(slice *facts.Slice) { d.drivers.LoadOrStore(slice.Driver, true) },
+	})
 	store.NameDrivers(d.known)
 	store.OnChange(func() {
 		select {
@@ -61,16 +61,17 @@ func (d *DriverPods) Follow(store *config.Store) {
 		default:
 		}
 	})
+	return d
 }
 
 // Handle calls node with the name of each node whose driver Pods have changed, and all
 // when those of any node may have. Call it before Run.
-func (d *DriverPods) Handle(node func(name string), all func()) {
+func (d *Pods) Handle(node func(name string), all func()) {
 	d.onNode, d.onAll = append(d.onNode, node), append(d.onAll, all)
 }
 
 // Run watches until ctx ends.
-func (d *DriverPods) Run(ctx context.Context) {
+func (d *Pods) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
@@ -87,7 +88,7 @@ func (d *DriverPods) Run(ctx context.Context) {
 
 // settle ends the watches of selections that no template has any more, and makes new ones
 // that are to begin.
-func (d *DriverPods) settle(ctx context.Context) (begin []*podWatch) {
+func (d *Pods) settle(ctx context.Context) (begin []*podWatch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wanted := map[devices.PodSelector][]*devices.Template{}
@@ -115,15 +116,15 @@ func (d *DriverPods) settle(ctx context.Context) (begin []*podWatch) {
 	return begin
 }
 
-func (d *DriverPods) templates() []*devices.Template {
-	if d.config == nil || d.config.Current() == nil {
+func (d *Pods) templates() []*devices.Template {
+	if d.config.Current() == nil {
 		return nil
 	}
 	return d.config.Current().Templates
 }
 
 // On lists the driver Pods on a node, from the cache.
-func (d *DriverPods) On(node string) devices.Pods {
+func (d *Pods) On(node string) devices.Pods {
 	return func(t *devices.Template) ([]*devices.DriverPod, bool) {
 		selector, _ := t.DriverPods()
 		d.mu.Lock()
@@ -137,7 +138,7 @@ func (d *DriverPods) On(node string) devices.Pods {
 }
 
 // Live lists the driver Pods of templates on a node, from the API server.
-func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, node *corev1.Node) (devices.Pods, error) {
+func (d *Pods) Live(ctx context.Context, templates []*devices.Template, node *corev1.Node) (devices.Pods, error) {
 	selecting := slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return !t.Selects(node) })
 	on, err := devices.ListPods(selecting, func(selector devices.PodSelector) ([]corev1.Pod, error) {
 		list, err := d.client.CoreV1().Pods(selector.Namespace).List(ctx, metav1.ListOptions{
@@ -155,7 +156,7 @@ func (d *DriverPods) Live(ctx context.Context, templates []*devices.Template, no
 }
 
 // known reports whether a driver runs or ran in Pods that say its name.
-func (d *DriverPods) known(driver string) bool {
+func (d *Pods) known(driver string) bool {
 	_, known := d.drivers.Load(driver)
 	return known
 }
@@ -164,10 +165,10 @@ var driverPodsDesc = prometheus.NewDesc("kwok_dra_driver_pods",
 	"Pods in which the plugin of a driver runs, by the template whose driverPod selects them. A template that has none publishes nothing.", []string{"template"}, nil)
 
 // Describe implements prometheus.Collector.
-func (d *DriverPods) Describe(ch chan<- *prometheus.Desc) { ch <- driverPodsDesc }
+func (d *Pods) Describe(ch chan<- *prometheus.Desc) { ch <- driverPodsDesc }
 
 // Collect implements prometheus.Collector. It tells of templates whose Pods are known.
-func (d *DriverPods) Collect(ch chan<- prometheus.Metric) {
+func (d *Pods) Collect(ch chan<- prometheus.Metric) {
 	d.mu.Lock()
 	watches := slices.Collect(maps.Values(d.watches))
 	d.mu.Unlock() // counting takes long enough to hold up those that ask for Pods
@@ -191,18 +192,18 @@ func (d *DriverPods) Collect(ch chan<- prometheus.Metric) {
 type podWatch struct {
 	cached.Informer[*devices.DriverPod]
 
-	pods      *DriverPods
+	pods      *Pods
 	ctx       context.Context
 	cancel    context.CancelFunc
 	templates atomic.Pointer[[]*devices.Template]
 	synced    atomic.Bool
 }
 
-func newPodWatch(ctx context.Context, pods *DriverPods, selector devices.PodSelector) *podWatch {
+func newPodWatch(ctx context.Context, pods *Pods, selector devices.PodSelector) *podWatch {
 	w := &podWatch{pods: pods}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	indexers := cache.TypedIndexersToIndexers(cache.TypedIndexers[*devices.DriverPod]{
-		byNode: func(pod *devices.DriverPod) ([]string, error) { return notEmpty(pod.Node), nil },
+		byNode: func(pod *devices.DriverPod) ([]string, error) { return []string{pod.Node}, nil },
 	})
 	selected := func(options *metav1.ListOptions) {
 		options.LabelSelector, options.FieldSelector = selector.Labels, "spec.nodeName!="

@@ -1,4 +1,4 @@
-package plan
+package facts
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func running() corev1.ContainerStatus {
 	return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 }
 
-func TestEnding(t *testing.T) {
+func TestIsEnding(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		policy     corev1.RestartPolicy
@@ -56,7 +56,7 @@ func TestEnding(t *testing.T) {
 			if test.deleted {
 				pod.DeletionTimestamp = new(metav1.Now())
 			}
-			require.Equal(t, test.want, Ending(pod))
+			require.Equal(t, test.want, IsEnding(pod))
 		})
 	}
 }
@@ -113,16 +113,4 @@ func TestNodeOf(t *testing.T) {
 			require.Equal(t, test.want, NodeOf(&resourcev1.ResourceClaim{Status: resourcev1.ResourceClaimStatus{Allocation: test.allocation}}))
 		})
 	}
-}
-
-func TestFailureOf(t *testing.T) {
-	t.Parallel()
-	pod := claimstest.NewPod("p")
-	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
-	claimstest.Say(corev1.ConditionFalse, "")(pod)
-	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
-	claimstest.Say(corev1.ConditionTrue, "all is well")(pod)
-	require.Equal(t, "failWhen selects the Pod", failureOf(pod))
-	claimstest.Say(corev1.ConditionFalse, "broken")(pod)
-	require.Equal(t, "broken", failureOf(pod))
 }

@@ -1,4 +1,4 @@
-package plan
+package facts
 
 import (
 	"maps"
@@ -15,8 +15,8 @@ import (
 // those can be told from others' that a template no longer has.
 const labelsAnnotation = v1alpha1.GroupName + "/slice-labels"
 
-// setLabels labels a slice as kwok-dra's, and as templates say.
-func setLabels(slice *metav1.ObjectMeta, fromTemplates map[string]string) {
+// SetLabels labels a slice as kwok-dra's, and as templates say.
+func SetLabels(slice *metav1.ObjectMeta, fromTemplates map[string]string) {
 	slice.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
 	if len(fromTemplates) == 0 {
 		return
@@ -25,9 +25,9 @@ func setLabels(slice *metav1.ObjectMeta, fromTemplates map[string]string) {
 	slice.Annotations = map[string]string{labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(fromTemplates)), ",")}
 }
 
-// ownLabels are the labels of a slice but for those of others. Those of two slices are
+// OwnLabels are the labels of a slice but for those of others. Those of two slices are
 // equal if their labels need not be changed.
-type ownLabels struct {
+type OwnLabels struct {
 	// names is the annotation.
 	names string
 	// labels are kwok-dra's and those that are named, joined: the cache of a fleet is
@@ -35,8 +35,9 @@ type ownLabels struct {
 	labels string
 }
 
-func ownLabelsOf(slice *resourcev1.ResourceSlice) ownLabels {
-	own := ownLabels{names: slice.Annotations[labelsAnnotation]}
+// OwnLabelsOf are the labels of a slice that are kwok-dra's or a template's.
+func OwnLabelsOf(slice *resourcev1.ResourceSlice) OwnLabels {
+	own := OwnLabels{names: slice.Annotations[labelsAnnotation]}
 	for key := range strings.SplitSeq(v1alpha1.ManagedByLabel+","+own.names, ",") {
 		if value, ok := slice.Labels[key]; ok {
 			own.labels += key + "=" + value + ","
@@ -45,9 +46,9 @@ func ownLabelsOf(slice *resourcev1.ResourceSlice) ownLabels {
 	return own
 }
 
-// patch is what of the metadata makes the labels those that the slice should
+// Patch is what of the metadata makes the labels those that the slice should
 // have. Labels that templates no longer have are removed.
-func (o ownLabels) patch(want *resourcev1.ResourceSlice) (labels, annotations map[string]any) {
+func (o OwnLabels) Patch(want *resourcev1.ResourceSlice) (labels, annotations map[string]any) {
 	labels, annotations = map[string]any{}, map[string]any{}
 	if o.names != "" {
 		annotations[labelsAnnotation] = nil

@@ -1,4 +1,4 @@
-package app
+package extensions
 
 import (
 	"context"
@@ -42,8 +42,12 @@ type told struct {
 }
 
 func (e *explainer) run(ctx context.Context) {
-	wait := explainEvery
-	for pause(ctx, wait) {
+	for wait := explainEvery; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
 		wait = explainEvery
 		if !e.leads() {
 			continue

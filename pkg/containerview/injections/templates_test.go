@@ -1,4 +1,4 @@
-package templates
+package injections
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
@@ -16,12 +17,12 @@ import (
 
 // viewsOf are the views of a Pod's containers whose claim c is allocated, on a node of the
 // templates.
-func viewsOf(t *testing.T, templates string, claim *resourcev1.ResourceClaim, containers ...corev1.Container) ([]containerview.Container, error) {
+func viewsOf(t *testing.T, documents string, claim *resourcev1.ResourceClaim, containers ...corev1.Container) ([]containerview.Container, error) {
 	t.Helper()
 	node, pod := claimstest.NewNode("n"), claimstest.NewPod("p", "c")
 	node.Labels = map[string]string{"dra.kwok.x-k8s.io/profile": "gpu-example"}
 	pod.Spec.Containers = containers
-	driver := New(configtest.SetOf(t, templates), node, Slices{}, nil)
+	driver := &Templates{templates.New(configtest.SetOf(t, documents), node, templates.Slices{}, nil)}
 	return containerview.Of(pod, map[string]*resourcev1.ResourceClaim{"c": claim}, driver)
 }
 
@@ -100,7 +101,7 @@ func TestInjectionsOfExample(t *testing.T) {
 			[]string{"GPU_DEVICE_GPU_1_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=true", "GPU_DEVICE_1=gpu-1", "GPU_DEVICE_1_SHARING_STRATEGY=TimeSlicing", "GPU_DEVICE_1_TIMESLICE_INTERVAL=Default"},
 		},
 		"share": {
-			[]resourcev1.DeviceRequestAllocationResult{shared("s", consuming(gpu("gpu-1"), map[resourcev1.QualifiedName]string{"memory": "10Gi", "compute": "5"}))},
+			[]resourcev1.DeviceRequestAllocationResult{claimstest.Share("s", consuming(gpu("gpu-1"), map[resourcev1.QualifiedName]string{"memory": "10Gi", "compute": "5"}))},
 			nil,
 			[]string{""},
 			[]string{"GPU_DEVICE_GPU_1_RESOURCE_CLAIM=uid-of-c", "DRA_ADMIN_ACCESS=false", "GPU_DEVICE_1=gpu-1", "GPU_DEVICE_1_SHARING_STRATEGY=TimeSlicing", "GPU_DEVICE_1_TIMESLICE_INTERVAL=Default", "GPU_DEVICE_1_MEMORY=10Gi", "GPU_DEVICE_1_COMPUTE=5"},

@@ -1,4 +1,4 @@
-package app
+package extensions
 
 import (
 	"cmp"
@@ -9,18 +9,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
+	"github.com/kwok-dra/kwok-dra/pkg/claims"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
 
 // maxUnscheduled bounds how many Pods without a node are read.
 const maxUnscheduled = 500
 
-// waiting are the Pods with claims that wait. Those without a node are in no cache, since
+// waitingPods are the Pods with claims that wait. Those without a node are in no cache, since
 // kwok-dra has nothing to do for them, so the API server is asked.
-func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
-	pods, err := s.unscheduled(ctx)
+func waitingPods(ctx context.Context, client kubernetes.Interface, preparer *claims.Controller) ([]page.WaitingPod, error) {
+	pods, err := unscheduledPods(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
 	for _, pod := range pods {
 		all = append(all, unscheduledPod(pod))
 	}
-	for _, w := range s.claims.Waiting() {
+	for _, w := range preparer.Waiting() {
 		waits := waitingPod(w.Pod, scheduledAt(w.Pod))
 		waits.Node, waits.Reason, waits.Retry = w.Pod.Spec.NodeName, cmp.Or(w.Failure, "its claims are not prepared yet"), w.Retry
 		all = append(all, waits)
@@ -36,9 +38,9 @@ func (s *sidecar) waiting(ctx context.Context) ([]page.WaitingPod, error) {
 	return all, nil
 }
 
-// unscheduled are the Pods with claims that have no node.
-func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
-	list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+// unscheduledPods are the Pods with claims that have no node.
+func unscheduledPods(ctx context.Context, client kubernetes.Interface) ([]*corev1.Pod, error) {
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.nodeName=,status.phase=Pending", Limit: maxUnscheduled,
 	})
 	if err != nil {
@@ -46,7 +48,7 @@ func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if pod := &list.Items[i]; plan.UsesClaims(pod) && pod.DeletionTimestamp == nil {
+		if pod := &list.Items[i]; facts.UsesClaims(pod) && pod.DeletionTimestamp == nil {
 			pods = append(pods, pod)
 		}
 	}
@@ -57,7 +59,7 @@ func (s *sidecar) unscheduled(ctx context.Context) ([]*corev1.Pod, error) {
 func unscheduledPod(pod *corev1.Pod) page.WaitingPod {
 	waits := waitingPod(pod, pod.CreationTimestamp.Time)
 	waits.Reason = "no scheduler has tried it yet"
-	if condition := plan.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionFalse {
+	if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionFalse {
 		waits.Reason = cmp.Or(condition.Message, condition.Reason)
 	}
 	return waits
@@ -83,7 +85,7 @@ func waitingPod(pod *corev1.Pod, since time.Time) page.WaitingPod {
 
 // scheduledAt is when a Pod was bound to its node.
 func scheduledAt(pod *corev1.Pod) time.Time {
-	if condition := plan.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
+	if condition := facts.PodCondition(pod, corev1.PodScheduled); condition.Status == corev1.ConditionTrue {
 		return condition.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time

@@ -1,4 +1,4 @@
-package plan
+package facts
 
 import (
 	"slices"
@@ -7,8 +7,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-
-	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
 // UsesClaims reports whether the kubelet would prepare anything for the Pod.
@@ -16,9 +14,9 @@ func UsesClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 }
 
-// podClaims lists the claims of a Pod in the kubelet's order: those that the
+// PodClaims lists the claims of a Pod in the kubelet's order: those that the
 // Pod names, then the one for its extended resources.
-func podClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
+func PodClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
 	extended := pod.Status.ExtendedResourceClaimStatus
 	if extended == nil {
 		return pod.Spec.ResourceClaims
@@ -29,7 +27,7 @@ func podClaims(pod *corev1.Pod) []corev1.PodResourceClaim {
 // ClaimKeys lists the claims of a Pod that exist by its own account.
 func ClaimKeys(pod *corev1.Pod) []types.NamespacedName {
 	var keys []types.NamespacedName
-	for _, podClaim := range podClaims(pod) {
+	for _, podClaim := range PodClaims(pod) {
 		if name, _, err := resourceclaim.Name(pod, &podClaim); err == nil && name != nil {
 			keys = append(keys, types.NamespacedName{Namespace: pod.Namespace, Name: *name})
 		}
@@ -70,18 +68,18 @@ func ReadyToStart(pod *corev1.Pod) corev1.ConditionStatus {
 	return PodCondition(pod, corev1.PodReadyToStartContainers).Status
 }
 
-// Terminal reports whether the phase of a Pod is final.
-func Terminal(pod *corev1.Pod) bool {
+// IsTerminal reports whether the phase of a Pod is final.
+func IsTerminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Ending reports whether the kubelet would start no container of the Pod any more.
-func Ending(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || Terminal(pod) || completed(pod)
+// IsEnding reports whether the kubelet would start no container of the Pod any more.
+func IsEnding(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || IsTerminal(pod) || haveContainersEnded(pod)
 }
 
-// completed reports whether all containers have ended and none is started again.
-func completed(pod *corev1.Pod) bool {
+// haveContainersEnded reports whether all containers have ended and none is started again.
+func haveContainersEnded(pod *corev1.Pod) bool {
 	statuses, policy := pod.Status.ContainerStatuses, pod.Spec.RestartPolicy
 	if len(statuses) == 0 || len(statuses) < len(pod.Spec.Containers) {
 		return false
@@ -93,27 +91,7 @@ func completed(pod *corev1.Pod) bool {
 	})
 }
 
-// failureOf is what the Stages say of why preparing fails.
-func failureOf(pod *corev1.Pod) string {
-	condition := PodCondition(pod, v1alpha1.PrepareResources)
-	if condition.Status != corev1.ConditionFalse || condition.Message == "" {
-		return "failWhen selects the Pod"
-	}
-	return condition.Message
-}
-
-// NodeOf is the name of the node that a claim is allocated on, or "" where it is
-// not allocated, or usable on several.
-func NodeOf(claim *resourcev1.ResourceClaim) string {
-	if claim.Status.Allocation == nil || claim.Status.Allocation.NodeSelector == nil {
-		return ""
-	}
-	for _, term := range claim.Status.Allocation.NodeSelector.NodeSelectorTerms {
-		for _, match := range term.MatchFields {
-			if match.Key == "metadata.name" && match.Operator == corev1.NodeSelectorOpIn && len(match.Values) == 1 {
-				return match.Values[0]
-			}
-		}
-	}
-	return ""
+// IsPod reports whether a consumer of a claim is a Pod.
+func IsPod(consumer resourcev1.ResourceClaimConsumerReference) bool {
+	return consumer.APIGroup == "" && consumer.Resource == "pods"
 }

@@ -1,4 +1,4 @@
-package templates
+package injections
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
 )
@@ -118,14 +119,15 @@ func TestProfiles(t *testing.T) {
 					opaque(test.result.Driver, resourcev1.AllocationConfigSourceClaim, test.parameters),
 				}
 			}
-			templates := nodeSelector.ReplaceAllString(readProfile(t, test.profile), "  devices:")
-			_, err := driverOf(configtest.SetOf(t, templates)).Prepare([]*resourcev1.ResourceClaim{claim})
+			documents := nodeSelector.ReplaceAllString(readProfile(t, test.profile), "  devices:")
+			driver := templates.New(configtest.SetOf(t, documents), claimstest.NewNode("n"), templates.Slices{}, nil)
+			_, err := driver.Prepare([]*resourcev1.ResourceClaim{claim})
 			if test.refused != "" {
 				require.ErrorContains(t, err, ": error decoding config parameters: "+test.refused)
 				return
 			}
 			require.NoError(t, err)
-			views, err := viewsOf(t, templates, claim, naming(""))
+			views, err := viewsOf(t, documents, claim, naming(""))
 			require.NoError(t, err)
 			require.Equal(t, test.env, views[0].Env)
 			var nodes, mounts []string

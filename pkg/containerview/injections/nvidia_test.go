@@ -1,4 +1,4 @@
-package templates
+package injections
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
@@ -34,7 +35,7 @@ func TestInjectionsOfNVIDIA(t *testing.T) {
 			pod.Spec.Containers = []corev1.Container{naming("")}
 			claim := claimstest.Allocated("c", pod)
 			claimstest.Allocate(claim, claimstest.Device("gpu.nvidia.com", test.device))
-			driver := New(configtest.SetOf(t, string(template)), node, Slices{}, nil)
+			driver := &Templates{templates.New(configtest.SetOf(t, string(template)), node, templates.Slices{}, nil)}
 			views, err := containerview.Of(pod, map[string]*resourcev1.ResourceClaim{"c": claim}, driver)
 			require.NoError(t, err)
 			require.Equal(t, []string{"NVIDIA_VISIBLE_DEVICES=void"}, views[0].Env)

@@ -1,4 +1,4 @@
-package plan
+package facts
 
 import (
 	"testing"
@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cached"
-	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
 // fullSpec has something in every field that kwok-dra sets.
@@ -121,7 +120,7 @@ func TestContentSurvivesTheWire(t *testing.T) {
 	require.Equal(t, want, ContentOf(&decoded))
 }
 
-func TestObserve(t *testing.T) {
+func TestObserveSlice(t *testing.T) {
 	t.Parallel()
 	slice := &resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -134,40 +133,18 @@ func TestObserve(t *testing.T) {
 	added := metav1.Unix(9, 0)
 	slice.Spec.Devices[0].Taints[0].TimeAdded = &added
 	content := ContentOf(&slice.Spec)
-	want := &Observed{
+	want := &Slice{
 		Meta: cached.Meta{Name: "s", UID: "u", ResourceVersion: "7"},
-		Slice: inventory.Slice{
-			Node: "n", Driver: "d", Pool: "p", Name: "s", Generation: 1, Count: 1,
-			Devices: inventory.NamesOf(slice.Spec.Devices),
-			Facts:   inventory.FactsOf(&slice.Spec),
-			Taints:  map[string][]inventory.Taint{"a": {{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNoSchedule, TimeAdded: added.Time}}},
-		},
+		Node: "n", Driver: "d", Pool: "p", Generation: 1, Count: 1,
+		Devices:         NamesOf(slice.Spec.Devices),
+		Taints:          map[string][]resourcev1.DeviceTaint{"a": {{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNoSchedule, TimeAdded: &added}}},
 		OwnerReferences: []metav1.OwnerReference{{Name: "n"}}, Content: content,
-		own: ownLabelsOf(slice),
+		OwnLabels: OwnLabelsOf(slice),
 	}
-	require.Equal(t, want, Observe(slice))
+	require.Equal(t, want, ObserveSlice(slice))
 
 	slice.Spec.NodeName, slice.Spec.Devices[0].Taints = nil, nil
-	got := Observe(slice)
+	got := ObserveSlice(slice)
 	require.Empty(t, got.Node)
 	require.Nil(t, got.Taints, "most devices are not tainted")
-	require.Zero(t, got.Sharing, "most devices share nothing")
-
-	slice.Spec.Devices[0].AllowMultipleAllocations = new(true)
-	require.Equal(t, inventory.SharingOf(&slice.Spec), Observe(slice).Sharing)
-	require.NotZero(t, Observe(slice).Sharing)
-}
-
-// BenchmarkContentOf hashes 8 devices as drivers publish them.
-func BenchmarkContentOf(b *testing.B) {
-	spec := fullSpec()
-	device := spec.Devices[0]
-	spec.Devices = nil
-	for range 8 {
-		spec.Devices = append(spec.Devices, device)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		ContentOf(spec)
-	}
 }

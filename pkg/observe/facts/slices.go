@@ -1,0 +1,161 @@
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"unique"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/cached"
+	"github.com/kwok-dra/kwok-dra/pkg/installation"
+)
+
+// Slice is what the cache keeps of a ResourceSlice. A full slice takes 35 KB
+// of memory for 3.5 KB on the wire, so of the devices only their names and a hash are kept.
+type Slice struct {
+	cached.Meta
+	// Node is empty where nodes share the pool.
+	Node, Driver, Pool string
+	// Generation and Count are those of the pool, by what the slice says.
+	Generation, Count int64
+	Devices           DeviceNames
+	// Taints are the taints of devices that have a time, by device. It is nil where there are none.
+	Taints          map[string][]resourcev1.DeviceTaint
+	OwnerReferences []metav1.OwnerReference
+	Content         Content
+	// Installation is the one that the slice is recorded to, or none.
+	Installation installation.ID
+	OwnLabels    OwnLabels
+	// Note is what an extension has noted of the whole slice, or nil.
+	Note any
+}
+
+// PoolID identifies a pool of a node, and of none that had its name before.
+type PoolID struct {
+	Driver, Name string
+}
+
+// ObserveSlice keeps what plans need of a slice.
+func ObserveSlice(slice *resourcev1.ResourceSlice) *Slice {
+	spec := &slice.Spec
+	observed := &Slice{
+		Meta: cached.MetaOf(slice), Driver: spec.Driver, Pool: spec.Pool.Name, Generation: spec.Pool.Generation, Count: spec.Pool.ResourceSliceCount,
+		Devices: NamesOf(spec.Devices), Taints: TimedTaints(spec.Devices), OwnerReferences: slice.OwnerReferences, Content: ContentOf(spec),
+		Installation: unique.Make(installation.Of(slice)).Value(), // one copy for the slices of a fleet
+		OwnLabels:    OwnLabelsOf(slice),
+	}
+	if spec.NodeName != nil {
+		observed.Node = *spec.NodeName
+	}
+	return observed
+}
+
+// Key is the key of what the slice is of.
+func (s *Slice) Key() SlicesKey {
+	if s.Node != "" {
+		return NodeKey(s.Node)
+	}
+	return SlicesKey{Driver: s.Driver, Pool: s.Pool}
+}
+
+// PoolID is the pool of the slice.
+func (s *Slice) PoolID() PoolID { return PoolID{s.Driver, s.Pool} }
+
+// Content is a hash of all that a slice says but its generation and the pool's
+// slice count. It is only good within one process.
+type Content uint64
+
+var contentSeed = maphash.MakeSeed()
+
+// ContentOf hashes a spec. Protobuf sorts map keys and prints quantities in
+// their canonical form, so equal specs have equal hashes. TimeAdded of taints
+// is left out: the API server fills it in.
+func ContentOf(spec *resourcev1.ResourceSliceSpec) Content {
+	canonical := *spec
+	canonical.Pool = resourcev1.ResourcePool{Name: spec.Pool.Name}
+	if slices.ContainsFunc(spec.Devices, func(d resourcev1.Device) bool { return len(d.Taints) > 0 }) {
+		canonical.Devices = ChangeTaints(spec.Devices, func(_ string, taint *resourcev1.DeviceTaint) { taint.TimeAdded = nil })
+	}
+	data, err := canonical.Marshal()
+	if err != nil {
+		panic(fmt.Sprintf("encode what was decoded: %v", err))
+	}
+	return Content(maphash.Bytes(contentSeed, data))
+}
+
+// TimedTaints are the taints of devices that have a time, by device. It is nil where
+// there are none.
+func TimedTaints(devices []resourcev1.Device) map[string][]resourcev1.DeviceTaint {
+	var all map[string][]resourcev1.DeviceTaint
+	for i := range devices {
+		var taints []resourcev1.DeviceTaint
+		for _, taint := range devices[i].Taints {
+			if taint.TimeAdded != nil {
+				taints = append(taints, taint)
+			}
+		}
+		if len(taints) == 0 {
+			continue
+		}
+		slices.SortFunc(taints, func(a, b resourcev1.DeviceTaint) int {
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Value, b.Value))
+		})
+		if all == nil {
+			all = map[string][]resourcev1.DeviceTaint{}
+		}
+		all[devices[i].Name] = taints
+	}
+	return all
+}
+
+// ChangeTaints returns the devices with their taints changed. They share these with
+// their template, so they are copied.
+func ChangeTaints(devices []resourcev1.Device, change func(device string, taint *resourcev1.DeviceTaint)) []resourcev1.Device {
+	changed := slices.Clone(devices)
+	for i := range changed {
+		changed[i].Taints = slices.Clone(changed[i].Taints)
+		for j := range changed[i].Taints {
+			change(changed[i].Name, &changed[i].Taints[j])
+		}
+	}
+	return changed
+}
+
+// DeviceNames are the names of a slice's devices. Those of all nodes of a kind are the
+// same, so each list is kept once, however many slices have it.
+type DeviceNames struct {
+	joined unique.Handle[string]
+}
+
+// between is in no name of a device, which is a DNS label.
+const between = " "
+
+// NamesOf keeps the names of the devices.
+func NamesOf(devices []resourcev1.Device) DeviceNames {
+	names := make([]string, len(devices))
+	for i := range devices {
+		names[i] = devices[i].Name
+	}
+	return DeviceNames{unique.Make(strings.Join(names, between))}
+}
+
+// List returns the names in their order.
+func (n DeviceNames) List() []string {
+	if n.Joined() == "" {
+		return nil
+	}
+	return strings.Split(n.Joined(), between)
+}
+
+// Joined returns the names in one text, which is equal for equal names.
+func (n DeviceNames) Joined() string {
+	if n == (DeviceNames{}) {
+		return ""
+	}
+	return n.joined.Value()
+}
