@@ -86,7 +86,12 @@ func start(ctx context.Context, o cluster.Options) (*cluster.Cluster, error) {
 // clusterOptions are those of a cluster whose kwok reads its Stages from the
 // cluster, keeps up with thousands of nodes and shows containers, and whose devices can be tainted.
 func clusterOptions() (cluster.Options, error) {
-	o := cluster.Options{EnableCRDs: []string{"Stage"}, Config: []string{filepath.Join(sidecar.Root(), "test/tools/demo/world/kwok.yaml")}}
+	o := cluster.Options{
+		EnableCRDs: []string{"Stage"},
+		Config:     []string{filepath.Join(sidecar.Root(), "test/tools/demo/world/kwok.yaml")},
+		// By default it makes 20 calls per second: a fleet's Pods would take minutes to be made and to go.
+		ExtraArgs: map[string][]string{cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"}},
+	}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {
 		return o, err
