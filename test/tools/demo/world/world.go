@@ -89,8 +89,6 @@ func clusterOptions() (cluster.Options, error) {
 	o := cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		Config:     []string{filepath.Join(sidecar.Root(), "test/tools/demo/world/kwok.yaml")},
-		// By default it makes 20 calls per second: a fleet's Pods would take minutes to be made and to go.
-		ExtraArgs: map[string][]string{cluster.ControllerManager: {"kube-api-qps=200", "kube-api-burst=400"}},
 	}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {
