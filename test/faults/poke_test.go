@@ -46,7 +46,7 @@ func (r *run) poke(ctx context.Context) error {
 }
 
 func (r *run) pokeOnce(ctx context.Context) error {
-	before, err := r.atRest(ctx)
+	before, err := r.awaitRest(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,21 @@ type stillness struct {
 	writes int
 	// counted are the preparations that each sidecar has counted.
 	counted map[*sidecar.Process]string
+}
+
+// awaitRest returns what does not change at rest once it has not changed for a while: a scheduler
+// that finds the API server again binds Pods at any time, and each has the sidecars write.
+func (r *run) awaitRest(ctx context.Context) (stillness, error) {
+	last, err := r.atRest(ctx)
+	for started := time.Now(); err == nil && time.Since(started) < r.within; {
+		r.world.ledger.await(ctx, quiet)
+		now, err := r.atRest(ctx)
+		if err != nil || now.cause == last.cause && now.writes == last.writes {
+			return now, err
+		}
+		last = now
+	}
+	return last, err
 }
 
 func (r *run) atRest(ctx context.Context) (stillness, error) {
