@@ -81,21 +81,18 @@ type stillness struct {
 func (r *run) awaitRest(ctx context.Context) (stillness, error) {
 	last, err := r.atRest(ctx)
 	for started := time.Now(); err == nil && time.Since(started) < r.within; {
+		before := last
 		r.world.ledger.await(ctx, quiet)
-		now, err := r.atRest(ctx)
-		if err != nil || now.cause == last.cause && now.writes == last.writes {
-			return now, err
+		if last, err = r.atRest(ctx); last.cause == before.cause && last.writes == before.writes {
+			break
 		}
-		last = now
 	}
 	return last, err
 }
 
 func (r *run) atRest(ctx context.Context) (stillness, error) {
-	for _, process := range r.world.running() {
-		if err := process.WaitReady(ctx); err != nil { // it may have been started a moment ago
-			return stillness{}, err
-		}
+	if err := r.world.awaitReady(ctx); err != nil {
+		return stillness{}, err
 	}
 	state, err := r.world.look(ctx, r.load.all)
 	if err != nil {

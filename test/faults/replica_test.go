@@ -192,6 +192,16 @@ func (rs *replicas) running() []*sidecar.Process {
 	return processes
 }
 
+// awaitReady waits until all running sidecars are ready: one may have been started a moment ago.
+func (rs *replicas) awaitReady(ctx context.Context) error {
+	for _, process := range rs.running() {
+		if err := process.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // launched is how many sidecars were started since takeAll.
 func (rs *replicas) launched() int {
 	rs.mu.Lock()

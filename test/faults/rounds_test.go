@@ -52,10 +52,8 @@ func (r *run) round(ctx context.Context, step step) error {
 		return err
 	}
 	r.world.disturb(nil)
-	for _, process := range r.world.running() {
-		if err := process.WaitReady(ctx); err != nil {
-			return err
-		}
+	if err := r.world.awaitReady(ctx); err != nil {
+		return err
 	}
 	if err := r.settle(ctx); err != nil {
 		return err
