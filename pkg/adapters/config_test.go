@@ -24,6 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 const mappings = `
@@ -62,17 +63,8 @@ func watching(t *testing.T, data ...map[string]string) *cluster {
 		require.NoError(t, err)
 	}
 	configMap := config.NewAdaptedConfigMap(c.client, adaptedName, c.store, c.recorder, adapters.DRAKwokConfigMap)
-	ctx, cancel := context.WithCancel(quiet(t))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		configMap.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-		synctest.Wait()
-	})
+	t.Cleanup(synctest.Wait)
+	runtest.UntilEnd(quiet(t), t, configMap.Run)
 	synctest.Wait()
 	return c
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 var (
@@ -53,17 +55,8 @@ func watching(t *testing.T, documents ...string) *cluster {
 func (c *cluster) run(configMap *ConfigMap) {
 	t := c.t
 	t.Helper()
-	ctx, cancel := context.WithCancel(quiet(t))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		configMap.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-		synctest.Wait()
-	})
+	t.Cleanup(synctest.Wait)
+	runtest.UntilEnd(quiet(t), t, configMap.Run)
 	synctest.Wait()
 	require.True(t, cache.IsDone(configMap.carrier), "synced")
 }

@@ -17,6 +17,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 // definitions is an API server that serves the kinds, unless it says otherwise.
@@ -59,17 +61,8 @@ func (d *definitions) run(t *testing.T) *Store {
 	t.Helper()
 	store := NewStore(ObjectsCarrier)
 	watched := NewCustomResources(d.client, d, NewObjects(store, record.NewFakeRecorder(100), func() {}), ownKinds...)
-	ctx, cancel := context.WithCancel(quiet(t))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		watched.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-		synctest.Wait()
-	})
+	t.Cleanup(synctest.Wait)
+	runtest.UntilEnd(quiet(t), t, watched.Run)
 	time.Sleep(time.Second) // a cache that fills is asked now and then
 	synctest.Wait()
 	return store

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
@@ -10,19 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/timeline"
 )
 
 // remember runs the timeline until the test ends.
 func (w *world) remember() {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.feed.run(ctx)
-	}()
-	w.t.Cleanup(func() { cancel(); <-done })
+	runtest.UntilEnd(w.t.Context(), w.t, w.feed.run)
 	synctest.Wait()
 }
 

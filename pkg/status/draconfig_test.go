@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
@@ -74,16 +74,7 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 		require.Equal(t, adapters.DRAConfigKind, kind, "a NodeOverlay has no status of ours")
 		return map[string]config.Acceptance{"a": w.object}
 	}, func() bool { return true }, kinds...)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	runtest.UntilEnd(t.Context(), t, w.Run)
 	return w
 }
 

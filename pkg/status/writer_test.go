@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
 )
 
@@ -49,16 +49,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		return true, nil, nil
 	})
 	w.Writer = New(client, nil, func(string) map[string]config.Acceptance { return w.templates }, func() bool { return !w.busy.Load() }, config.OwnKinds()...)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	runtest.UntilEnd(t.Context(), t, w.Run)
 	return w
 }
 
