@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/test/cluster"
 	"github.com/kwok-dra/kwok-dra/test/internal/admin"
 	"github.com/kwok-dra/kwok-dra/test/internal/sidecar"
@@ -120,7 +122,9 @@ func (w *World) startSidecar(ctx context.Context, kubeconfig string, port int) (
 // patience bounds the wait for what takes seconds.
 const patience = 2 * time.Minute
 
-// AwaitNodes returns when the devices of all nodes are published.
+// AwaitNodes returns when the plugins of all nodes are registered and their devices are
+// published. The one does not follow from the other: the sidecar may publish before it
+// reads that it is to wait for the plugins.
 func (w *World) AwaitNodes(ctx context.Context) error {
 	err := await(ctx, "wait for the slices of all nodes", func() (bool, error) {
 		nodes, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -131,7 +135,7 @@ func (w *World) AwaitNodes(ctx context.Context) error {
 		if err != nil {
 			return false, fmt.Errorf("list slices: %w", err)
 		}
-		return len(published.Items) == len(nodes.Items), nil
+		return len(published.Items) == len(nodes.Items) && !slices.ContainsFunc(nodes.Items, isPluginMissing), nil
 	})
 	if err != nil {
 		return err
@@ -139,6 +143,13 @@ func (w *World) AwaitNodes(ctx context.Context) error {
 	// Only the start is in a hurry: a driver that crashes later takes its time.
 	_, err = w.Cluster.Kubectl(ctx, "annotate", "nodes", "--all", "node-dra-plugin-register.stage.kwok.x-k8s.io/delay-")
 	return err
+}
+
+// isPluginMissing reports whether no plugin of a node is registered.
+func isPluginMissing(node corev1.Node) bool {
+	return !slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == v1alpha1.PluginRegistered && condition.Status == corev1.ConditionTrue
+	})
 }
 
 // await returns when done says so or fails.
