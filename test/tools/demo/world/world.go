@@ -89,6 +89,10 @@ func clusterOptions() (cluster.Options, error) {
 	o := cluster.Options{
 		EnableCRDs: []string{"Stage"},
 		Config:     []string{filepath.Join(sidecar.Root(), "test/tools/demo/world/kwok.yaml")},
+		ExtraArgs: map[string][]string{cluster.ControllerManager: {
+			"controllers=*,-ttl-controller",          // no kubelet reads the annotation that it writes to each node
+			"kube-api-qps=100", "kube-api-burst=200", // with the default of 20, a minute passes until 300 Pods are gone
+		}},
 	}
 	versions, err := build.Versions{}.Resolve()
 	if err != nil {
