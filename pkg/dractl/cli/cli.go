@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // Name is the name of the command in examples.
@@ -85,4 +87,20 @@ func Rename(command *cobra.Command, name string) {
 	for _, child := range command.Commands() {
 		Rename(child, name)
 	}
+}
+
+// FirstFew lists names. Of more than most and one, it has the first ones and how many more there are.
+func FirstFew(names []string, most int) string {
+	if more := len(names) - most; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// NotFound says what is not there, and what the user may have meant by its name, or else what to do.
+func NotFound(problem, name string, names []string, advice string) error {
+	if nearest := suggest.Nearest(name, names); nearest != "" {
+		return fmt.Errorf("%s: did you mean %s?", problem, nearest)
+	}
+	return fmt.Errorf("%s: %s", problem, advice)
 }

@@ -34,18 +34,14 @@ func (s Streams) Progress(what string, parts int) *Progress {
 				return
 			case <-time.After(wait):
 			}
-			s.Tell("%s ... %s\n", what, p.state(parts, time.Since(started)))
+			state := fmt.Sprintf("%.0f s", time.Since(started).Seconds())
+			if parts > 0 {
+				state = fmt.Sprintf("%d of %d, %s", p.done.Load(), parts, state)
+			}
+			s.Tell("%s ... %s\n", what, state)
 		}
 	})
 	return p
-}
-
-func (p *Progress) state(parts int, took time.Duration) string {
-	seconds := fmt.Sprintf("%.0f s", took.Seconds())
-	if parts == 0 {
-		return seconds
-	}
-	return fmt.Sprintf("%d of %d, %s", p.done.Load(), parts, seconds)
 }
 
 // Step is one part that is done.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,7 +28,9 @@ func (f *Flags) AddTo(command *cobra.Command) {
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace; default: that of the context")
 	// They fail only for flags that do not exist.
 	_ = command.RegisterFlagCompletionFunc("context", f.completeContexts)
-	_ = command.RegisterFlagCompletionFunc("namespace", f.completeNamespaces)
+	_ = command.RegisterFlagCompletionFunc("namespace", func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return f.complete(command, nil, typed, corev1.SchemeGroupVersion.WithResource("namespaces"), false)
+	})
 }
 
 func (f *Flags) rules() *clientcmd.ClientConfigLoadingRules {
@@ -106,4 +109,13 @@ func (f *Flags) DefaultNamespace() (string, error) {
 		return "", fmt.Errorf("find the namespace of the context: %w", err)
 	}
 	return namespace, nil
+}
+
+// Pointers are those to the items of a list.
+func Pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
 }

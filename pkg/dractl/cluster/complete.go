@@ -22,30 +22,17 @@ const patience = 3 * time.Second
 
 // CompleteNodes completes the names of nodes.
 func (f *Flags) CompleteNodes(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.complete(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("nodes"), "")
+	return f.complete(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("nodes"), false)
 }
 
 // CompleteClaims completes the names of claims in the namespace.
 func (f *Flags) CompleteClaims(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.completeNamespaced(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"))
+	return f.complete(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), true)
 }
 
 // CompletePods completes the names of Pods in the namespace.
 func (f *Flags) CompletePods(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.completeNamespaced(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("pods"))
-}
-
-func (f *Flags) completeNamespaced(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource,
-) ([]cobra.Completion, cobra.ShellCompDirective) {
-	namespace, err := f.DefaultNamespace()
-	if err != nil {
-		return failed(err)
-	}
-	return f.complete(command, arguments, typed, resource, namespace)
-}
-
-func (f *Flags) completeNamespaces(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.complete(command, nil, typed, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+	return f.complete(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("pods"), true)
 }
 
 func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -62,10 +49,17 @@ func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]
 
 // complete completes the first argument, or the value of a flag, with the names of
 // a resource. Only metadata is read.
-func (f *Flags) complete(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource, namespace string,
+func (f *Flags) complete(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource, namespaced bool,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(arguments) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	namespace := metav1.NamespaceAll
+	if namespaced {
+		var err error
+		if namespace, err = f.DefaultNamespace(); err != nil {
+			return failed(err)
+		}
 	}
 	config, err := f.RESTConfig()
 	if err != nil {

@@ -42,8 +42,13 @@ func (r *Rows) layOut(l Layout) *block {
 	between, lines := gap, [][]*cell{columns}
 	if wide := sumOf(columns, gap, func(c *cell) int { return c.natural }); l.Width > 0 && wide > l.Width {
 		between = narrowGap
-		if l.Format != Wide {
-			columns = withoutSpare(columns, l.Width)
+		// Spare columns are left out until the others fit and can be read well.
+		for l.Format != Wide && sumOf(columns, narrowGap, (*cell).wanted) > l.Width {
+			spare := slices.MaxFunc(columns, func(a, b *cell) int { return a.Spare - b.Spare })
+			if spare.Spare == 0 {
+				break
+			}
+			columns = slices.DeleteFunc(columns, func(c *cell) bool { return c == spare })
 		}
 		lines = fold(columns, l.Width)
 		for i, line := range lines {
@@ -52,7 +57,14 @@ func (r *Rows) layOut(l Layout) *block {
 	}
 	b := &block{tail: r.Tail}
 	if !l.NoHeaders {
-		b.head = append(r.title(l.Width), linesOf(r.header(), lines, between, l.Width)...)
+		if r.Title != "" {
+			b.head = wrap(r.Title, l.Width, 0, anySpace)
+		}
+		header := make([]string, len(r.Columns))
+		for i := range r.Columns {
+			header[i] = strings.ToUpper(r.Columns[i].Name)
+		}
+		b.head = append(b.head, linesOf(header, lines, between, l.Width)...)
 	}
 	for i, cells := range r.Cells {
 		row := linesOf(cells, lines, between, l.Width)
@@ -64,21 +76,6 @@ func (r *Rows) layOut(l Layout) *block {
 		b.rows = append(b.rows, row)
 	}
 	return b
-}
-
-func (r *Rows) title(width int) []string {
-	if r.Title == "" {
-		return nil
-	}
-	return wrap(r.Title, width, 0, anySpace)
-}
-
-func (r *Rows) header() []string {
-	header := make([]string, len(r.Columns))
-	for i := range r.Columns {
-		header[i] = strings.ToUpper(r.Columns[i].Name)
-	}
-	return header
 }
 
 // columns are those of the format, with the widths that they need.
@@ -93,7 +90,12 @@ func (r *Rows) columns(l Layout) []*cell {
 			c.natural, c.least = utf8.RuneCountInString(column.Name), longestWord(column.Name)
 		}
 		for _, cells := range r.Cells {
-			cells[i] = strings.Map(printable, cells[i])
+			cells[i] = strings.Map(func(r rune) rune {
+				if unicode.IsControl(r) { // it would move the cursor out of the line
+					return ' '
+				}
+				return r
+			}, cells[i])
 			c.natural, c.least = max(c.natural, utf8.RuneCountInString(cells[i])), max(c.least, longestWord(cells[i]))
 		}
 		c.width = c.natural
@@ -108,18 +110,6 @@ func sumOf(columns []*cell, between int, width func(*cell) int) int {
 		all += width(c)
 	}
 	return all
-}
-
-// withoutSpare leaves out columns until the others fit and can be read well.
-func withoutSpare(columns []*cell, width int) []*cell {
-	for sumOf(columns, narrowGap, (*cell).wanted) > width {
-		spare := slices.MaxFunc(columns, func(a, b *cell) int { return a.Spare - b.Spare })
-		if spare.Spare == 0 {
-			break
-		}
-		columns = slices.DeleteFunc(slices.Clone(columns), func(c *cell) bool { return c == spare })
-	}
-	return columns
 }
 
 // fold distributes columns to as many lines as they need.
@@ -175,23 +165,18 @@ func linesOf(cells []string, lines [][]*cell, between, width int) []string {
 			before = strings.Repeat(" ", max(0, min(indent, width-taken)))
 		}
 		for k := range height {
-			all = append(all, before+sideBySide(columns, wrapped, k, between))
+			var line strings.Builder
+			for j, c := range columns {
+				part := ""
+				if k < len(wrapped[j]) {
+					part = wrapped[j][k]
+				}
+				line.WriteString(part + strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(part))+between))
+			}
+			all = append(all, before+strings.TrimRight(line.String(), " "))
 		}
 	}
 	return all
-}
-
-// sideBySide is a line of wrapped cells.
-func sideBySide(columns []*cell, wrapped [][]string, line, between int) string {
-	var text strings.Builder
-	for i, c := range columns {
-		part := ""
-		if line < len(wrapped[i]) {
-			part = wrapped[i][line]
-		}
-		text.WriteString(part + strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(part))+between))
-	}
-	return strings.TrimRight(text.String(), " ")
 }
 
 // Text prints lines of text, each broken between words where it is wider than the terminal. The rest of a line
@@ -249,12 +234,4 @@ func longestWord(text string) int {
 		longest = max(longest, utf8.RuneCountInString(strings.TrimRight(word, " ")))
 	}
 	return longest
-}
-
-// printable keeps what would move the cursor out of a line.
-func printable(r rune) rune {
-	if unicode.IsControl(r) {
-		return ' '
-	}
-	return r
 }

@@ -2,7 +2,6 @@
 package output
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -30,24 +29,24 @@ const (
 	Name Format = "name"
 )
 
+// IsValue reports whether programs read the format, which has the whole value and no table.
+func (f Format) IsValue() bool { return f == JSON || f == YAML }
+
 // Flag is the flag -o of a command.
 type Flag struct {
 	Format  Format
-	allowed []Format
+	allowed []string
 }
 
 // AddTo adds -o to a command, with its formats, the default first.
 func (f *Flag) AddTo(command *cobra.Command, allowed ...Format) {
-	f.Format, f.allowed = allowed[0], allowed
-	command.Flags().VarP(f, "output", "o", "format: "+f.names())
+	f.Format = allowed[0]
+	for _, format := range allowed {
+		f.allowed = append(f.allowed, string(format))
+	}
+	command.Flags().VarP(f, "output", "o", "format: "+f.describeFormats())
 	// It fails only for a flag that does not exist.
-	_ = command.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var names []string
-		for _, format := range f.allowed {
-			names = append(names, string(format))
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // String and Set implement pflag.Value.
@@ -55,8 +54,8 @@ func (f *Flag) String() string { return string(f.Format) }
 
 // Set implements pflag.Value.
 func (f *Flag) Set(text string) error {
-	if !slices.Contains(f.allowed, Format(text)) {
-		return fmt.Errorf("must be %s", f.names())
+	if !slices.Contains(f.allowed, text) {
+		return fmt.Errorf("must be %s", f.describeFormats())
 	}
 	f.Format = Format(text)
 	return nil
@@ -65,15 +64,12 @@ func (f *Flag) Set(text string) error {
 // Type implements pflag.Value.
 func (f *Flag) Type() string { return "format" }
 
-func (f *Flag) names() string {
-	names := make([]string, len(f.allowed))
-	for i, format := range f.allowed {
-		names[i] = string(format)
+func (f *Flag) describeFormats() string {
+	last := len(f.allowed) - 1
+	if last == 0 {
+		return f.allowed[0]
 	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return strings.Join(f.allowed[:last], ", ") + " or " + f.allowed[last]
 }
 
 // Object is what can be printed: an object of Kubernetes or of kwok-dra.
@@ -86,7 +82,14 @@ type Object interface {
 // documents, or by name.
 func Objects[O Object](out io.Writer, format Format, objects []O) error {
 	for i := range objects {
-		setKind(objects[i])
+		// Objects from a client lack their apiVersion and kind.
+		typed, isTyped := any(objects[i]).(runtime.Object)
+		if !isTyped || !objects[i].GetObjectKind().GroupVersionKind().Empty() {
+			continue
+		}
+		if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
+			objects[i].GetObjectKind().SetGroupVersionKind(kinds[0])
+		}
 	}
 	switch format {
 	case Name:
@@ -97,25 +100,24 @@ func Objects[O Object](out io.Writer, format Format, objects []O) error {
 		}
 		return nil
 	case JSON:
-		return printJSON(out, objects)
+		if len(objects) == 1 {
+			return Value(out, JSON, objects[0])
+		}
+		return Value(out, JSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": append([]O{}, objects...)})
 	}
 	for i, object := range objects {
-		if err := printYAML(out, object, i > 0); err != nil {
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", nameOf(object), err)
+		}
+		if i > 0 {
+			data = append([]byte("---\n"), data...)
+		}
+		if _, err := out.Write(data); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// setKind fills in apiVersion and kind, which objects from a client lack.
-func setKind(object Object) {
-	typed, ok := object.(runtime.Object)
-	if !ok || !object.GetObjectKind().GroupVersionKind().Empty() {
-		return
-	}
-	if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
-		object.GetObjectKind().SetGroupVersionKind(kinds[0])
-	}
 }
 
 func nameOf(object Object) string {
@@ -125,27 +127,4 @@ func nameOf(object Object) string {
 		name += "." + kind.Group
 	}
 	return name + "/" + object.GetName()
-}
-
-func printJSON[O Object](out io.Writer, objects []O) error {
-	var value any = map[string]any{"apiVersion": "v1", "kind": "List", "items": append([]O{}, objects...)}
-	if len(objects) == 1 {
-		value = objects[0]
-	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "    ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
-}
-
-func printYAML(out io.Writer, object Object, separate bool) error {
-	data, err := yaml.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", nameOf(object), err)
-	}
-	if separate {
-		data = append([]byte("---\n"), data...)
-	}
-	_, err = out.Write(data)
-	return err
 }

@@ -1,7 +1,9 @@
 package output
 
 import (
+	"cmp"
 	"io"
+	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
@@ -41,6 +43,9 @@ func (r *Rows) Mark() {
 	}
 	r.marked[len(r.Cells)-1] = true
 }
+
+// OrNone joins texts for a cell, which has None without any.
+func OrNone(texts ...string) string { return cmp.Or(strings.Join(texts, ","), None) }
 
 // Print prints the table, or the wide one, as wide as the terminal.
 func (r *Rows) Print(out io.Writer, format Format) error {

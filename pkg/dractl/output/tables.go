@@ -75,8 +75,17 @@ func cutToHeight(tables []*block, height int) []*block {
 		lengths[i] = len(table.body())
 	}
 	room := height - overhead()
-	limit := limitOf(lengths, room, 1)
-	spare := room - sum(capped(lengths, limit))
+	total := func(limit int) (lines int) {
+		for _, length := range lengths {
+			lines += min(length, limit)
+		}
+		return lines
+	}
+	limit := slices.Max(append(lengths, 1))
+	for limit > 1 && total(limit) > room {
+		limit--
+	}
+	spare := room - total(limit)
 	for i, table := range tables {
 		lines := limit
 		if more := min(lengths[i]-limit, spare); more > 0 {
@@ -107,33 +116,4 @@ func (b *block) cut(lines int) {
 		return
 	}
 	b.rows = append(b.rows[:kept:kept], []string{fmt.Sprintf("… and %d more", more)})
-}
-
-// limitOf is the largest limit with which sizes, each cut to it, fit into a room, but not less
-// than the least one.
-func limitOf(sizes []int, room, least int) int {
-	if len(sizes) == 0 {
-		return least
-	}
-	limit := max(slices.Max(sizes), least)
-	for limit > least && sum(capped(sizes, limit)) > room {
-		limit--
-	}
-	return limit
-}
-
-func sum(sizes []int) int {
-	all := 0
-	for _, size := range sizes {
-		all += size
-	}
-	return all
-}
-
-func capped(sizes []int, limit int) []int {
-	all := make([]int, len(sizes))
-	for i, size := range sizes {
-		all[i] = min(size, limit)
-	}
-	return all
 }
