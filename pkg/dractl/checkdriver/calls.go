@@ -41,8 +41,6 @@ func message(claim *resourcev1.ResourceClaim) *drav1.Claim {
 	return &drav1.Claim{Namespace: claim.Namespace, Name: claim.Name, Uid: string(claim.UID)}
 }
 
-func single(message *drav1.Claim) []*drav1.Claim { return []*drav1.Claim{message} }
-
 func messages(claims []*resourcev1.ResourceClaim) []*drav1.Claim {
 	all := make([]*drav1.Claim, len(claims))
 	for i, claim := range claims {
@@ -115,26 +113,6 @@ func (w *world) unprepare(ctx context.Context, claims ...*resourcev1.ResourceCla
 			return fmt.Errorf("NodeUnprepareResources failed for claim %s: %s", claim.Name, answer.GetError())
 		}
 		delete(w.prepared, claim.UID)
-	}
-	return nil
-}
-
-// release gives back what a statement has left. Whether the driver does its part is what
-// other statements say.
-func (w *world) release(ctx context.Context) error {
-	for _, message := range w.prepared {
-		if found := w.current(); found != nil {
-			_, _ = found.Unprepare(ctx, single(message))
-		}
-	}
-	clear(w.prepared)
-	return w.deleteClaims(ctx)
-}
-
-// same is an error if a claim has another answer than before.
-func same(claim *resourcev1.ResourceClaim, before, now answers) error {
-	if was, is := before.lines(claim.UID), now.lines(claim.UID); was != is {
-		return fmt.Errorf("claim %s: first %s, then %s", claim.Name, was, is)
 	}
 	return nil
 }

@@ -158,6 +158,9 @@ func TestPublishesNoDevices(t *testing.T) {
 		client := fake.NewClientset(&one, &two)
 		w := &world{}
 		w.site = site{client: client, name: node.Name, node: node}
+		chosen, err := choose("^publishes$")
+		require.NoError(t, err)
+		publishes := chosen[0].run
 		require.NoError(t, publishes(t.Context(), w))
 		go func() {
 			time.Sleep(quiet / 2)

@@ -148,18 +148,21 @@ func exclusive(published []resourcev1.ResourceSlice) []device {
 	for i := range published {
 		spec := &published[i].Spec
 		for j := range spec.Devices {
-			if candidate := &spec.Devices[j]; simple(candidate) && take(counters, spec.Pool.Name, candidate) {
-				free = append(free, device{spec.Pool.Name, candidate.Name})
+			candidate := &spec.Devices[j]
+			isTaken := slices.ContainsFunc(candidate.ConsumesCounters, func(consumed resourcev1.DeviceCounterConsumption) bool {
+				return counters[spec.Pool.Name+"/"+consumed.CounterSet]
+			})
+			if isTaken || len(candidate.Taints) > 0 || len(candidate.BindingConditions) > 0 {
+				continue
 			}
+			for _, consumed := range candidate.ConsumesCounters {
+				counters[spec.Pool.Name+"/"+consumed.CounterSet] = true
+			}
+			free = append(free, device{spec.Pool.Name, candidate.Name})
 		}
 	}
 	slices.SortFunc(free, func(a, b device) int { return strings.Compare(a.String(), b.String()) })
 	return free
-}
-
-// simple reports whether a device is not tainted or bound.
-func simple(d *resourcev1.Device) bool {
-	return len(d.Taints) == 0 && len(d.BindingConditions) == 0
 }
 
 // shared are the devices that claims can share, and what a claim consumes of one that does not
@@ -184,17 +187,4 @@ func shared(published []resourcev1.ResourceSlice) map[device]map[resourcev1.Qual
 		}
 	}
 	return all
-}
-
-// take reports whether a device has all its counter sets for itself, and takes them.
-func take(counters map[string]bool, pool string, d *resourcev1.Device) bool {
-	for _, consumed := range d.ConsumesCounters {
-		if counters[pool+"/"+consumed.CounterSet] {
-			return false
-		}
-	}
-	for _, consumed := range d.ConsumesCounters {
-		counters[pool+"/"+consumed.CounterSet] = true
-	}
-	return true
 }

@@ -81,7 +81,12 @@ The exit code is 1 if a statement failed.`,
 
   # Some statements only, for a CI system
   kwok-dractl check-driver --only 'prepare' -o junit -- ./my-driver > junit.xml`,
-		Args: commandLine,
+		Args: func(made *cobra.Command, arguments []string) error {
+			if len(arguments) == 0 {
+				return fmt.Errorf("COMMAND is missing: %s", made.UseLine())
+			}
+			return nil
+		},
 		RunE: func(made *cobra.Command, arguments []string) error { return c.run(made.Context(), arguments) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, junit)
@@ -91,14 +96,6 @@ The exit code is 1 if a statement failed.`,
 	flags.StringVar(&c.only, "only", "", "regular expression for the ids of statements to try; default: all")
 	flags.DurationVar(&c.timeout, "timeout", timeout, "time for each statement")
 	return made
-}
-
-// commandLine refuses to start nothing.
-func commandLine(made *cobra.Command, arguments []string) error {
-	if len(arguments) == 0 {
-		return fmt.Errorf("COMMAND is missing: %s", made.UseLine())
-	}
-	return nil
 }
 
 func (c *command) run(ctx context.Context, arguments []string) (err error) {

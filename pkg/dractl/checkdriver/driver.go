@@ -38,14 +38,18 @@ type runner struct {
 
 // launch starts a process of the driver.
 func (r *runner) launch(ctx context.Context, instance string) (*process.Process, error) {
-	p := r.places(instance)
+	p := places{
+		node: r.name, plugins: r.kubelet.root.Plugins(), registry: r.kubelet.root.Registry(),
+		kubeconfig: r.kubeconfig, cdi: r.cdi(), driver: r.expected, instance: instance,
+	}
 	return process.Start(ctx, process.Options{Arguments: p.replace(r.arguments), Environment: p.environment(), Log: r.log()})
 }
 
 // up has the driver run and be registered.
 func (r *runner) up(ctx context.Context) error {
 	if r.broken != nil {
-		return skipped("the driver does not start: " + firstLine(r.broken))
+		reason, _, _ := strings.Cut(r.broken.Error(), "\n") // the last lines of the driver follow
+		return skipped("the driver does not start: " + reason)
 	}
 	if r.process != nil && r.process.Err() == nil && r.driver != "" && r.kubelet.Connected(r.driver) {
 		return nil
@@ -64,7 +68,21 @@ func (r *runner) start(ctx context.Context, before *plugin.Plugin) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, registration)
 	defer cancel()
-	return r.awaitRegistration(ctx, before)
+	return until(ctx, func() (string, error) {
+		if err := r.process.Err(); err != nil {
+			return "", err
+		}
+		if err := r.meet(); err != nil {
+			return "", err
+		}
+		switch now := r.current(); {
+		case now == nil:
+			return "no driver has registered in " + r.kubelet.root.Registry() + r.because(), nil
+		case now == before || !r.kubelet.Connected(r.driver):
+			return "driver " + r.driver + " has not registered anew" + r.because(), nil
+		}
+		return "", nil
+	})
 }
 
 // stop ends the driver as a kubelet does.
@@ -75,13 +93,6 @@ func (r *runner) stop() error {
 	stopped := r.process
 	r.process = nil
 	return stopped.Stop(grace)
-}
-
-// kill ends the driver without asking it.
-func (r *runner) kill() error {
-	killed := r.process
-	r.process = nil
-	return killed.Kill()
 }
 
 // restart ends the driver and starts it again.
@@ -102,26 +113,6 @@ func (r *runner) current() *plugin.Plugin {
 	return found
 }
 
-// awaitRegistration waits until a plugin other than the one before is registered and
-// connected.
-func (r *runner) awaitRegistration(ctx context.Context, before *plugin.Plugin) error {
-	return until(ctx, func() (string, error) {
-		if err := r.process.Err(); err != nil {
-			return "", err
-		}
-		if err := r.meet(); err != nil {
-			return "", err
-		}
-		switch now := r.current(); {
-		case now == nil:
-			return "no driver has registered in " + r.kubelet.root.Registry() + r.because(), nil
-		case now == before || !r.kubelet.Connected(r.driver):
-			return "driver " + r.driver + " has not registered anew" + r.because(), nil
-		}
-		return "", nil
-	})
-}
-
 // because is what the kubelet has logged last.
 func (r *runner) because() string {
 	if last := r.kubelet.problems.String(); last != "" {
@@ -132,7 +123,9 @@ func (r *runner) because() string {
 
 // meet learns the name of the driver.
 func (r *runner) meet() error {
-	registered := r.kubelet.registered()
+	r.kubelet.mu.Lock()
+	registered := slices.Clone(r.kubelet.drivers)
+	r.kubelet.mu.Unlock()
 	switch {
 	case r.driver != "" || len(registered) == 0:
 		return nil
@@ -155,10 +148,4 @@ func (s skipped) Error() string { return string(s) }
 func isSkipped(err error) bool {
 	_, ok := errors.AsType[skipped](err)
 	return ok
-}
-
-// firstLine is an error without the lines of the driver.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
 }

@@ -88,13 +88,6 @@ func (k *kubelet) changed(driver string) {
 	}
 }
 
-// registered are the drivers that have ever registered.
-func (k *kubelet) registered() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.drivers)
-}
-
 // problems is a log that keeps the last error, which tells why a driver is not registered.
 type problems struct {
 	mu   sync.Mutex

@@ -3,56 +3,55 @@ package checkdriver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// quiet is how long a driver is watched that has to do nothing.
-const quiet = 5 * time.Second
-
-// registers is true when a driver is up: the kubelet's half checks the rest.
-func registers(context.Context, *world) error { return nil }
-
-// publishes waits until the pools are complete. A driver may publish a slice without
-// devices until it has found them, so it has some time to do so; one that finds none
-// publishes what it should.
-func publishes(ctx context.Context, w *world) error {
-	var found []resourcev1.ResourceSlice
-	complete := func() (_ string, err error) {
-		found, err = w.published(ctx)
-		if err != nil {
-			return "", err
-		}
-		if len(found) == 0 {
-			return w.nothing(), nil
-		}
-		return strings.Join(incomplete(found, w.node), "; "), nil
-	}
-	if err := until(ctx, complete); err != nil || len(names(found)) > 0 {
-		return err
-	}
-	if err := watchQuietly(ctx); err != nil {
-		return err
-	}
-	return until(ctx, complete)
+var republishStatements = []statement{
+	{"slices-away", "publishes slices again that the kubelet has deleted while the driver was away", fromKEP, func(ctx context.Context, w *world) error {
+		return w.without(ctx, func() error {
+			if err := w.stop(); err != nil {
+				return err
+			}
+			return w.deleteSlices(ctx, w.driver)
+		})
+	}},
+	{slicesDeletedID, "publishes slices again that a kubelet has deleted at its start", fromKEP, func(ctx context.Context, w *world) error {
+		return w.without(ctx, func() error { return w.deleteSlices(ctx, w.driver) })
+	}},
 }
 
-// slicesAway has the driver come back too late, after 30 s.
-func slicesAway(ctx context.Context, w *world) error {
-	return w.without(ctx, func() error {
-		if err := w.stop(); err != nil {
+var publishingStatements = []statement{
+	{"registers", "registers within 30 s, with a service that the kubelet supports", fromRegistration, func(context.Context, *world) error { return nil }}, // the kubelet's half checks the rest
+	// A driver may publish a slice without devices until it has found them, so it gets time for that.
+	// One that finds none publishes what it should.
+	{"publishes", "publishes complete pools for the node, which owns them", fromSlice, func(ctx context.Context, w *world) error {
+		var found []resourcev1.ResourceSlice
+		complete := func() (_ string, err error) {
+			found, err = w.published(ctx)
+			if err != nil {
+				return "", err
+			}
+			if len(found) == 0 {
+				return w.nothing(), nil
+			}
+			return strings.Join(incomplete(found, w.node), "; "), nil
+		}
+		if err := until(ctx, complete); err != nil || len(names(found)) > 0 {
 			return err
 		}
-		return w.deleteSlices(ctx, w.driver)
-	})
+		if err := watchQuietly(ctx); err != nil {
+			return err
+		}
+		return until(ctx, complete)
+	}},
 }
 
-// slicesDeleted has a kubelet start while the driver runs.
-func slicesDeleted(ctx context.Context, w *world) error {
-	return w.without(ctx, func() error { return w.deleteSlices(ctx, w.driver) })
-}
+// quiet is how long a driver is watched that has to do nothing.
+const quiet = 5 * time.Second
 
 // without has the slices go, and waits until they are back.
 func (w *world) without(ctx context.Context, remove func() error) error {
@@ -72,29 +71,17 @@ func (w *world) without(ctx context.Context, remove func() error) error {
 			return err
 		}
 	}
-	return w.awaitAll(ctx, before)
-}
-
-// restartSlices looks at the slices for a while after a restart.
-func restartSlices(ctx context.Context, w *world) error {
-	if _, err := w.awaitDevices(ctx); err != nil {
-		return err
-	}
-	before, err := w.published(ctx)
-	if err != nil {
-		return err
-	}
-	if err := w.restart(ctx, w.stop); err != nil {
-		return err
-	}
-	if err := watchQuietly(ctx); err != nil {
-		return err
-	}
-	now, err := w.published(ctx)
-	if err != nil {
-		return err
-	}
-	return rewritten(before, now)
+	want := names(before)
+	return until(ctx, func() (string, error) {
+		found, err := w.published(ctx)
+		if err != nil {
+			return "", err
+		}
+		if got := names(found); !slices.Equal(want, got) {
+			return fmt.Sprintf("%d of %d devices are published", len(got), len(want)), nil
+		}
+		return "", nil
+	})
 }
 
 // watchQuietly gives a driver time to do what it must not do.

@@ -5,18 +5,79 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/kwok-dra/kwok-dra/pkg/cdi"
-	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
+
+var restartStatements = []statement{
+	{"restart-slices", "registers after a restart, and writes no slice that is as it should be", fromSlice, func(ctx context.Context, w *world) error {
+		if _, err := w.awaitDevices(ctx); err != nil {
+			return err
+		}
+		before, err := w.published(ctx)
+		if err != nil {
+			return err
+		}
+		if err := w.restart(ctx, w.stop); err != nil {
+			return err
+		}
+		if err := watchQuietly(ctx); err != nil {
+			return err
+		}
+		now, err := w.published(ctx)
+		if err != nil {
+			return err
+		}
+		return rewritten(before, now)
+	}},
+	{"restart-prepare", "gives the same answer to the same claim after a restart", fromPrepare, func(ctx context.Context, w *world) error { return w.remembers(ctx, w.stop) }},
+	{"kill-prepare", "gives the same answer to the same claim after it was killed", fromPrepare, func(ctx context.Context, w *world) error {
+		return w.remembers(ctx, func() error {
+			killed := w.process
+			w.process = nil
+			return killed.Kill()
+		})
+	}},
+	// A reboot leaves the driver its own files, and an empty folder of CDI specs. The kubelet prepares the
+	// claims again when it starts the containers of their Pods again.
+	{"reboot-prepare", "writes the CDI specs of a claim again after a reboot, which empties their folder", fromPrepare, func(ctx context.Context, w *world) error {
+		prepared, _, err := w.prepareCDI(ctx)
+		if err != nil {
+			return err
+		}
+		err = w.restart(ctx, func() error {
+			if err := w.stop(); err != nil {
+				return err
+			}
+			return errors.Join(os.RemoveAll(w.cdi()), os.Mkdir(w.cdi(), 0o755))
+		})
+		if err != nil {
+			return err
+		}
+		now, err := w.prepare(ctx, prepared)
+		if err != nil {
+			return fmt.Errorf("prepare again: %w", err)
+		}
+		specs, err := cdi.Read("/", w.cdi())
+		if err != nil {
+			return err
+		}
+		return specs.Check(now.cdiDevices(prepared.UID))
+	}},
+	{"restart-unprepare", "unprepares a claim after a restart", fromUnprepare, func(ctx context.Context, w *world) error {
+		claims, _, err := w.prepareNew(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if err := w.restart(ctx, w.stop); err != nil {
+			return err
+		}
+		return w.unprepare(ctx, claims[0])
+	}},
+}
 
 // mostLeft is how many entries of the registry are listed.
 const mostLeft = 1000
-
-func restartPrepare(ctx context.Context, w *world) error { return w.remembers(ctx, w.stop) }
-
-func killPrepare(ctx context.Context, w *world) error { return w.remembers(ctx, w.kill) }
 
 // remembers has a driver end and start while a claim is prepared.
 func (w *world) remembers(ctx context.Context, end func() error) error {
@@ -28,65 +89,4 @@ func (w *world) remembers(ctx context.Context, end func() error) error {
 		return err
 	}
 	return w.again(ctx, claims[0], before)
-}
-
-func restartUnprepare(ctx context.Context, w *world) error {
-	claims, _, err := w.prepareNew(ctx, 1)
-	if err != nil {
-		return err
-	}
-	if err := w.restart(ctx, w.stop); err != nil {
-		return err
-	}
-	return w.unprepare(ctx, claims[0])
-}
-
-// rebootPrepare has a driver start with what a reboot leaves: its own files, and an empty folder of CDI specs. The
-// kubelet prepares the claims of Pods again whose containers it starts again.
-func rebootPrepare(ctx context.Context, w *world) error {
-	prepared, _, err := w.prepareCDI(ctx)
-	if err != nil {
-		return err
-	}
-	err = w.restart(ctx, func() error {
-		if err := w.stop(); err != nil {
-			return err
-		}
-		return errors.Join(os.RemoveAll(w.cdi()), os.Mkdir(w.cdi(), 0o755))
-	})
-	if err != nil {
-		return err
-	}
-	now, err := w.prepare(ctx, prepared)
-	if err != nil {
-		return fmt.Errorf("prepare again: %w", err)
-	}
-	specs, err := cdi.Read("/", w.cdi())
-	if err != nil {
-		return err
-	}
-	return specs.Check(now.cdiDevices(prepared.UID))
-}
-
-// stops ends the driver, and looks for what is left. Stop is an error where a process of the
-// group is. A driver that has just started may not listen to signals yet.
-func stops(ctx context.Context, w *world) error {
-	if err := watchQuietly(ctx); err != nil {
-		return err
-	}
-	if err := w.stop(); err != nil {
-		return err
-	}
-	left, err := untrusted.ReadDir(w.kubelet.root.Registry(), mostLeft)
-	if err != nil {
-		return fmt.Errorf("look for sockets: %w", err)
-	}
-	names := make([]string, len(left))
-	for i, entry := range left {
-		names[i] = entry.Name()
-	}
-	if len(names) > 0 {
-		return errors.New("it has left in the registry: " + strings.Join(names, ", "))
-	}
-	return nil
 }

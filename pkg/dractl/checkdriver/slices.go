@@ -77,21 +77,6 @@ func (p *pools) nothing() string {
 	return fmt.Sprintf("driver %s has no ResourceSlice with spec.nodeName %s", p.driver, p.name)
 }
 
-// awaitAll waits until the devices of before are published, and no others.
-func (p *pools) awaitAll(ctx context.Context, before []resourcev1.ResourceSlice) error {
-	want := names(before)
-	return until(ctx, func() (string, error) {
-		found, err := p.published(ctx)
-		if err != nil {
-			return "", err
-		}
-		if got := names(found); !slices.Equal(want, got) {
-			return fmt.Sprintf("%d of %d devices are published", len(got), len(want)), nil
-		}
-		return "", nil
-	})
-}
-
 // names are all devices in slices, in a fixed order.
 func names(published []resourcev1.ResourceSlice) []device {
 	var all []device

@@ -2,10 +2,15 @@ package checkdriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
+
+	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+
+	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
 // statement is something that is true of every driver.
@@ -31,32 +36,39 @@ const (
 const slicesDeletedID = "slices-deleted"
 
 // statements are in the order in which they are tried. The last one stops the driver.
-var statements = []statement{
-	{"registers", "registers within 30 s, with a service that the kubelet supports", fromRegistration, registers},
-	{"publishes", "publishes complete pools for the node, which owns them", fromSlice, publishes},
-	{"prepare-answers", "answers with devices of the allocation only", fromProto, prepareAnswers},
-	{"prepare-twice", "gives the same answer to the same claim", fromPrepare, prepareTwice},
-	{"prepare-batch", "prepares two claims in one call", fromProto, prepareBatch},
-	{"prepare-concurrent", "prepares claims in calls at the same time", fromKEP, prepareConcurrent},
-	{"prepare-missing", "fails for a claim that does not exist, after which others can be prepared", fromProto, prepareMissing},
-	{"prepare-recreated", "prepares a claim with the name of an earlier one as a new one", fromKEP, prepareRecreated},
-	{"prepare-taken", "refuses to prepare a device that is prepared for another claim", fromPrepare, prepareTaken},
-	{"unprepare-deleted", "unprepares a claim that is deleted", fromUnprepare, unprepareDeleted},
-	{"unprepare-twice", "succeeds when it unprepares a claim again", fromUnprepare, unprepareTwice},
-	{"unprepare-unknown", "succeeds when it unprepares a claim that it has never prepared", fromUnprepare, unprepareUnknown},
-	{"cdi-names", "names CDI devices as vendor/class=name", fromCDI, cdiNames},
-	{"cdi-resolves", "has a CDI spec with each device that it names", fromCDI, cdiResolves},
-	{"cdi-removed", "removes the CDI specs of a claim that it unprepares", fromUnprepare, cdiRemoved},
-	{"restart-slices", "registers after a restart, and writes no slice that is as it should be", fromSlice, restartSlices},
-	{"restart-prepare", "gives the same answer to the same claim after a restart", fromPrepare, restartPrepare},
-	{"kill-prepare", "gives the same answer to the same claim after it was killed", fromPrepare, killPrepare},
-	{"reboot-prepare", "writes the CDI specs of a claim again after a reboot, which empties their folder", fromPrepare, rebootPrepare},
-	{"restart-unprepare", "unprepares a claim after a restart", fromUnprepare, restartUnprepare},
-	{"slices-away", "publishes slices again that the kubelet has deleted while the driver was away", fromKEP, slicesAway},
-	{slicesDeletedID, "publishes slices again that a kubelet has deleted at its start", fromKEP, slicesDeleted},
-	{"rolling-update", "works as two processes, each of which takes over when the other ends", fromRolling, rollingUpdate},
-	{"stops", "ends after SIGTERM, without processes and sockets left", fromRegistration, stops},
-}
+var statements = slices.Concat(
+	publishingStatements,
+	prepareStatements,
+	unprepareStatements,
+	cdiStatements,
+	restartStatements,
+	republishStatements,
+	[]statement{
+		{"rolling-update", "works as two processes, each of which takes over when the other ends", fromRolling, rollingUpdate},
+		// Stop fails if a process of the group is left. A driver that has just started may not listen to
+		// signals yet.
+		{"stops", "ends after SIGTERM, without processes and sockets left", fromRegistration, func(ctx context.Context, w *world) error {
+			if err := watchQuietly(ctx); err != nil {
+				return err
+			}
+			if err := w.stop(); err != nil {
+				return err
+			}
+			left, err := untrusted.ReadDir(w.kubelet.root.Registry(), mostLeft)
+			if err != nil {
+				return fmt.Errorf("look for sockets: %w", err)
+			}
+			names := make([]string, len(left))
+			for i, entry := range left {
+				names[i] = entry.Name()
+			}
+			if len(names) > 0 {
+				return errors.New("it has left in the registry: " + strings.Join(names, ", "))
+			}
+			return nil
+		}},
+	},
+)
 
 // choose returns the statements whose ids match an expression.
 func choose(expression string) ([]statement, error) {
@@ -78,26 +90,29 @@ func choose(expression string) ([]statement, error) {
 	return chosen, nil
 }
 
-// patience is how long a statement may take. A driver may trust what it has written itself for
-// a while, as those with kubeletplugin up to 0.36 do, before it sees that slices are gone.
-func (s statement) patience(timeout time.Duration) time.Duration {
-	if s.id == slicesDeletedID {
-		return 3 * timeout
-	}
-	return timeout
-}
-
 // try tries one statement. What fails leaves no trace for the next one.
 func (w *world) try(ctx context.Context, s statement) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patience(w.timeout))
+	timeout := w.timeout
+	if s.id == slicesDeletedID {
+		// A driver may trust what it has written itself for a while, as those with kubeletplugin up to
+		// 0.36 do, before it sees that slices are gone.
+		timeout *= 3
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := w.up(ctx)
 	if err == nil {
 		err = s.run(ctx, w)
 	}
-	release, done := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+	cleaning, done := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer done()
-	if left := w.release(release); err == nil {
+	for _, message := range w.prepared {
+		if found := w.current(); found != nil {
+			_, _ = found.Unprepare(cleaning, []*drav1.Claim{message}) // other statements say whether the driver does its part
+		}
+	}
+	clear(w.prepared)
+	if left := w.deleteClaims(cleaning); err == nil {
 		err = left
 	}
 	if err != nil && !isSkipped(err) {

@@ -5,35 +5,35 @@ import (
 	"fmt"
 )
 
-func unprepareDeleted(ctx context.Context, w *world) error {
-	claims, _, err := w.prepareNew(ctx, 1)
-	if err != nil {
-		return err
-	}
-	if err := w.deleteClaim(ctx, claims[0]); err != nil {
-		return err
-	}
-	return w.unprepare(ctx, claims[0])
-}
-
-func unprepareTwice(ctx context.Context, w *world) error {
-	claims, _, err := w.prepareNew(ctx, 1)
-	if err != nil {
-		return err
-	}
-	if err := w.unprepare(ctx, claims[0]); err != nil {
-		return err
-	}
-	if err := w.unprepare(ctx, claims[0]); err != nil {
-		return fmt.Errorf("unprepare again: %w", err)
-	}
-	return nil
-}
-
-func unprepareUnknown(ctx context.Context, w *world) error {
-	claims, err := w.newClaims(ctx, 1)
-	if err != nil {
-		return err
-	}
-	return w.unprepare(ctx, claims[0])
+var unprepareStatements = []statement{
+	{"unprepare-deleted", "unprepares a claim that is deleted", fromUnprepare, func(ctx context.Context, w *world) error {
+		claims, _, err := w.prepareNew(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if err := w.deleteClaim(ctx, claims[0]); err != nil {
+			return err
+		}
+		return w.unprepare(ctx, claims[0])
+	}},
+	{"unprepare-twice", "succeeds when it unprepares a claim again", fromUnprepare, func(ctx context.Context, w *world) error {
+		claims, _, err := w.prepareNew(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if err := w.unprepare(ctx, claims[0]); err != nil {
+			return err
+		}
+		if err := w.unprepare(ctx, claims[0]); err != nil {
+			return fmt.Errorf("unprepare again: %w", err)
+		}
+		return nil
+	}},
+	{"unprepare-unknown", "succeeds when it unprepares a claim that it has never prepared", fromUnprepare, func(ctx context.Context, w *world) error {
+		claims, err := w.newClaims(ctx, 1)
+		if err != nil {
+			return err
+		}
+		return w.unprepare(ctx, claims[0])
+	}},
 }

@@ -117,14 +117,6 @@ func (s *site) cdi() string { return filepath.Join(s.folder, "cdi") }
 
 func (s *site) log() string { return filepath.Join(s.folder, "log") }
 
-// places are what an instance of the driver is told.
-func (s *site) places(instance string) places {
-	return places{
-		node: s.name, plugins: s.kubelet.root.Plugins(), registry: s.kubelet.root.Registry(),
-		kubeconfig: s.kubeconfig, cdi: s.cdi(), driver: s.expected, instance: instance,
-	}
-}
-
 // close ends the driver, and deletes all that was created, also after the end of ctx.
 func (w *world) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
