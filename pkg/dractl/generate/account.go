@@ -88,12 +88,3 @@ func (a *account) describeLeftOut(most int) []string {
 	}
 	return append(lines, fmt.Sprintf("copied %d of %d nodes and %d of %d ResourceSlices", a.copiedNodes, a.nodes, a.copiedSlices, a.slices))
 }
-
-// headComment is the account as a comment.
-func (a *account) headComment() string {
-	var text strings.Builder
-	for _, line := range a.describeLeftOut(0) {
-		fmt.Fprintf(&text, "# %s\n", line)
-	}
-	return text.String()
-}

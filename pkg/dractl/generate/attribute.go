@@ -42,43 +42,6 @@ func texts[T any](values []T, text func(T) string) []string {
 	return all
 }
 
-// isList reports whether a type is that of a list.
-func isList(typ v1alpha1.AttributeType) bool {
-	switch typ {
-	case v1alpha1.AttributeInts, v1alpha1.AttributeBools, v1alpha1.AttributeVersions, v1alpha1.AttributeStrings:
-		return true
-	}
-	return false
-}
-
-// newAttribute makes an attribute of a template of the texts of its values.
-func newAttribute(typ v1alpha1.AttributeType, values []string) v1alpha1.Attribute {
-	if !isList(typ) {
-		return v1alpha1.Attribute{Type: typ, Value: values[0]}
-	}
-	return v1alpha1.Attribute{Type: typ, Value: strings.Join(values, v1alpha1.ElementEnd) + v1alpha1.ElementEnd}
-}
-
-// brief writes attributes and capacities in their short form where they have one:
-// a template is short for a string.
-func brief(device map[string]any) {
-	attributes, _ := device["attributes"].(map[string]any)
-	for name, value := range attributes {
-		object, _ := value.(map[string]any)
-		for typ, inner := range object {
-			if isBrief(v1alpha1.AttributeType(typ), inner) {
-				attributes[name] = inner
-			}
-		}
-	}
-	capacities, _ := device["capacity"].(map[string]any)
-	for name, value := range capacities {
-		if object, _ := value.(map[string]any); len(object) == 1 && object["value"] != nil {
-			capacities[name] = object["value"]
-		}
-	}
-}
-
 func isBrief(typ v1alpha1.AttributeType, value any) bool {
 	switch typ {
 	case v1alpha1.AttributeString, v1alpha1.AttributeStrings:

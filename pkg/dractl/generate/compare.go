@@ -19,19 +19,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 )
 
-// releaseOf is a release that has everything turned on, and counter sets where
-// the slices have them: 1.34 has them beside the devices.
-func releaseOf(pools []*pool) (preview.Release, error) {
-	for _, p := range pools {
-		for _, slice := range p.slices {
-			if len(slice.Spec.SharedCounters) > 0 && len(slice.Spec.Devices) > 0 {
-				return preview.EverythingOn("1.34")
-			}
-		}
-	}
-	return preview.EverythingOn(preview.Releases()[0])
-}
-
 // render makes the slices of templates on nodes, and says what keeps others from being
 // made.
 func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nodes []*corev1.Node, like []*pool) (made []*resourcev1.ResourceSlice, problems []error, err error) {
@@ -51,7 +38,16 @@ func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nod
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := releaseOf(like)
+	// Kubernetes 1.34 has counter sets beside the devices.
+	name := preview.Releases()[0]
+	if slices.ContainsFunc(like, func(p *pool) bool {
+		return slices.ContainsFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
+			return len(slice.Spec.SharedCounters) > 0 && len(slice.Spec.Devices) > 0
+		})
+	}) {
+		name = "1.34"
+	}
+	release, err := preview.EverythingOn(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,9 +107,11 @@ func (f *fleet) compare(ctx context.Context, pools []*pool) (differ map[*pool]er
 		switch {
 		case again == nil:
 			differ[p] = cmp.Or(append(problems, errNotPublished)...)
-		case !again.sameContent(p):
+		case !again.hasSameContent(p):
 			differ[p] = errOtherDevices
-		case !again.sameSlices(p):
+		case !slices.EqualFunc(again.slices, p.slices, func(a, b *resourcev1.ResourceSlice) bool {
+			return len(a.Spec.Devices) == len(b.Spec.Devices) && len(a.Spec.SharedCounters) == len(b.Spec.SharedCounters)
+		}):
 			notes = append(notes, fmt.Sprintf("pool %s is divided into slices in another way: %d instead of %d", p, len(again.slices), len(p.slices)))
 		}
 	}
@@ -148,7 +146,8 @@ func (p *pool) listContents() (sets, devices []content) {
 		for _, set := range slice.Spec.SharedCounters {
 			sets = append(sets, content{slice: frame, set: set})
 		}
-		for _, device := range timeless(slice.Spec.Devices) {
+		for _, device := range slice.Spec.Devices {
+			device.Taints = taints(device.Taints)
 			one := content{slice: frame, device: device}
 			if len(device.ConsumesCounters) > 0 {
 				one.slice.PartitionTypeAttribute = slice.Spec.PartitionTypeAttribute
@@ -167,29 +166,13 @@ func unlessZero[T comparable](field *T) *T {
 	return field
 }
 
-// sameContent reports whether two pools have the same devices and counter sets, in
+// hasSameContent reports whether two pools have the same devices and counter sets, in
 // the same order, for the same nodes.
-func (p *pool) sameContent(other *pool) bool {
+func (p *pool) hasSameContent(other *pool) bool {
 	sets, devices := p.listContents()
 	otherSets, otherDevices := other.listContents()
 	same := func(a, b content) bool {
 		return apiequality.Semantic.DeepEqual(a.slice, b.slice) && apiequality.Semantic.DeepEqual(a.device, b.device) && apiequality.Semantic.DeepEqual(a.set, b.set)
 	}
 	return slices.EqualFunc(sets, otherSets, same) && slices.EqualFunc(devices, otherDevices, same)
-}
-
-// sameSlices reports whether two pools of the same content are divided alike.
-func (p *pool) sameSlices(other *pool) bool {
-	return slices.EqualFunc(p.slices, other.slices, func(a, b *resourcev1.ResourceSlice) bool {
-		return len(a.Spec.Devices) == len(b.Spec.Devices) && len(a.Spec.SharedCounters) == len(b.Spec.SharedCounters)
-	})
-}
-
-// timeless are devices without the times at which their taints were added.
-func timeless(devices []resourcev1.Device) []resourcev1.Device {
-	devices = slices.Clone(devices)
-	for i := range devices {
-		devices[i].Taints = taints(devices[i].Taints)
-	}
-	return devices
 }

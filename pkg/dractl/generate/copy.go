@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -57,20 +56,13 @@ func (c *command) copy(ctx context.Context, all []documents.Document) error {
 		return err
 	}
 	if c.output.Format == output.YAML {
-		if _, err := io.WriteString(c.streams.Out, account.headComment()); err != nil {
-			return err
+		for _, line := range account.describeLeftOut(0) {
+			if _, err := fmt.Fprintf(c.streams.Out, "# %s\n", line); err != nil {
+				return err
+			}
 		}
 	}
 	return c.print(ctx, objects, copied.nodes)
-}
-
-// leftOutOfGoneNode says that a pool is left out since its Node is gone.
-func leftOutOfGoneNode(p *pool) leftOut {
-	left := leftOutPool(p, errors.New("its Node is not there"))
-	if p.node() != p.name {
-		left.name += " on " + p.node()
-	}
-	return left
 }
 
 // copyFleet copies all that can be copied, and says what is left out and why.
@@ -88,10 +80,18 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	})
 	var nodes []*corev1.Node
 	names := map[string]bool{}
-	reached := newReach(chosen)
+	named := map[string]bool{} // nodes with slices of their own
+	var shared []*resourcev1.ResourceSlice
+	for _, slice := range chosen {
+		if name := nodeOf(slice); name != "" {
+			named[name] = true
+			continue
+		}
+		shared = append(shared, slice)
+	}
 	for _, node := range read.nodes {
 		names[node.Name] = true
-		if !reached.hasDevicesFor(node) {
+		if !named[node.Name] && !slices.ContainsFunc(shared, func(slice *resourcev1.ResourceSlice) bool { return reachesNode(slice, node) }) {
 			account.left = append(account.left, leftOut{kind: "Node", name: node.Name, reason: "no ResourceSlice is for it"})
 			continue
 		}
@@ -100,7 +100,11 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	pools = slices.DeleteFunc(pools, func(p *pool) bool {
 		isGone := p.node() != "" && !names[p.node()]
 		if isGone {
-			account.left = append(account.left, leftOutOfGoneNode(p))
+			gone := leftOutPool(p, errors.New("its Node is not there"))
+			if p.node() != p.name {
+				gone.name += " on " + p.node()
+			}
+			account.left = append(account.left, gone)
 		}
 		return isGone
 	})
@@ -133,31 +137,33 @@ func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) er
 			if members[p.driver] == nil {
 				members[p.driver] = map[string]*member{}
 			}
-			members[p.driver][name] = members[p.driver][name].with(byName[name], p)
+			m := members[p.driver][name]
+			if m == nil {
+				m = &member{node: byName[name]}
+				members[p.driver][name] = m
+			}
+			m.pools = append(m.pools, p)
 		}
 	}
 	for _, driver := range slices.Sorted(maps.Keys(members)) {
-		if err := f.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), byNodeName), copies); err != nil {
+		if err := f.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), func(a, b *member) int { return cmp.Compare(a.node.Name, b.node.Name) }), copies); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(copies)) {
 		f.nodes = append(f.nodes, copies[name])
 	}
-	f.addShared(ctx, pools)
+	numbers := map[string]int{}
+	for _, p := range pools {
+		if p.node() != "" {
+			continue
+		}
+		name := fmt.Sprintf("%s-shared-%d", strings.ToLower(p.driver), numbers[p.driver])
+		numbers[p.driver]++
+		f.addTemplate(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name)
+	}
 	return nil
 }
-
-// with is the node, which may be none yet, with a further pool.
-func (m *member) with(node *corev1.Node, p *pool) *member {
-	if m == nil {
-		m = &member{node: node}
-	}
-	m.pools = append(m.pools, p)
-	return m
-}
-
-func byNodeName(a, b *member) int { return cmp.Compare(a.node.Name, b.node.Name) }
 
 // addDriver adds the templates for the pools of a driver on nodes, and what the
 // nodes need for them.
@@ -168,7 +174,17 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 	}
 	for number, g := range groups {
 		values := &nodeValues{driver: driver, model: f.model, byNode: map[string]map[string][]string{}}
-		f.addGroup(ctx, g.members, values, number)
+		for i := range g.members[0].pools {
+			d := &draft{members: g.members, values: values, number: i, nodes: selecting(copyPrefix+driver, strconv.Itoa(number))}
+			for _, m := range g.members {
+				d.pools = append(d.pools, m.pools[i])
+			}
+			name := strings.ToLower(driver) + "-" + strconv.Itoa(number)
+			if len(g.members[0].pools) > 1 {
+				name += "-" + strconv.Itoa(i)
+			}
+			f.addTemplate(ctx, d, name)
+		}
 		for _, m := range g.members {
 			if err := mark(nodes[m.node.Name], driver, number, values); err != nil {
 				return err
@@ -178,48 +194,28 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 	return nil
 }
 
-// addGroup adds the templates of nodes that have the same pools.
-func (f *fleet) addGroup(ctx context.Context, members []*member, values *nodeValues, number int) {
-	for i := range members[0].pools {
-		d := &draft{members: members, values: values, number: i, nodes: selecting(copyPrefix+values.driver, strconv.Itoa(number))}
-		for _, m := range members {
-			d.pools = append(d.pools, m.pools[i])
-		}
-		name := strings.ToLower(values.driver) + "-" + strconv.Itoa(number)
-		if len(members[0].pools) > 1 {
-			name += "-" + strconv.Itoa(i)
-		}
-		f.addTemplate(ctx, d, name)
-	}
-}
-
 // mark has the templates of a group select a node, and find its values.
 func mark(node *corev1.Node, driver string, number int, values *nodeValues) error {
 	node.Labels[copyPrefix+driver] = strconv.Itoa(number)
-	text, err := values.annotation(node.Name)
-	if text != "" {
-		node.Annotations[copyPrefix+driver] = text
+	if values.byNode[node.Name] == nil {
+		return nil
 	}
-	return err
-}
-
-// addShared adds the templates for the pools that nodes share.
-func (f *fleet) addShared(ctx context.Context, pools []*pool) {
-	numbers := map[string]int{}
-	for _, p := range pools {
-		if p.node() != "" {
-			continue
-		}
-		name := fmt.Sprintf("%s-shared-%d", strings.ToLower(p.driver), numbers[p.driver])
-		numbers[p.driver]++
-		f.addTemplate(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name)
+	encoded, err := json.Marshal(values.byNode[node.Name])
+	if err != nil {
+		return fmt.Errorf("encode the values of node %s: %w", node.Name, err)
 	}
+	node.Annotations[copyPrefix+driver] = string(encoded)
+	return nil
 }
 
 // addTemplate adds a template. It says which device is in which slice only where that is
 // not what comes of itself.
 func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
-	name = f.unusedName(name)
+	// Drivers may differ in case alone, or in what looks like the number of a group.
+	isUsed := func(t *v1alpha1.ResourcePoolTemplate) bool { return t.Name == name }
+	for base, i := name, 2; slices.ContainsFunc(f.templates, isUsed); i++ {
+		name = fmt.Sprintf("%s-v%d", base, i)
+	}
 	made := d.template(name, d.pools[0].driver)
 	same, err := d.dividedAlike(ctx, made)
 	if err == nil && !same {
@@ -235,16 +231,6 @@ func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
 	}
 	made.Spec.NodeSelector = d.nodes
 	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools)
-}
-
-// unusedName is a name that no template has. Drivers may differ in case alone, or in what
-// looks like the number of a group.
-func (f *fleet) unusedName(name string) string {
-	for try, i := name, 2; ; try, i = fmt.Sprintf("%s-v%d", name, i), i+1 {
-		if !slices.ContainsFunc(f.templates, func(t *v1alpha1.ResourcePoolTemplate) bool { return t.Name == try }) {
-			return try
-		}
-	}
 }
 
 // fakeCopy is a fake node with what of a node is not of the machine.
@@ -282,8 +268,24 @@ func (f *fleet) objects() ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("encode template %s: %w", template.Name, err)
 		}
 		devices, _, _ := unstructured.NestedSlice(object, "spec", "devices")
-		for _, device := range devices {
-			brief(device.(map[string]any))
+		for _, one := range devices {
+			// Attributes and capacities have a short form: a template is short for a string.
+			device := one.(map[string]any)
+			attributes, _ := device["attributes"].(map[string]any)
+			for name, value := range attributes {
+				object, _ := value.(map[string]any)
+				for typ, inner := range object {
+					if isBrief(v1alpha1.AttributeType(typ), inner) {
+						attributes[name] = inner
+					}
+				}
+			}
+			capacities, _ := device["capacity"].(map[string]any)
+			for name, value := range capacities {
+				if object, _ := value.(map[string]any); len(object) == 1 && object["value"] != nil {
+					capacities[name] = object["value"]
+				}
+			}
 		}
 		if err := unstructured.SetNestedSlice(object, devices, "spec", "devices"); err != nil {
 			return nil, fmt.Errorf("encode template %s: %w", template.Name, err)

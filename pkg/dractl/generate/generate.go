@@ -128,36 +128,23 @@ func (c *command) run(command *cobra.Command, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if hasTemplatesAlone(all) {
+	objects, _ := documents.Objects(all)
+	has := func(kind string) bool {
+		return slices.ContainsFunc(objects, func(object documents.Object) bool { return object.GetKind() == kind })
+	}
+	if has(v1alpha1.ResourcePoolTemplateKind) && !has("ResourceSlice") { // nothing to copy
 		of, err := target.FromDocuments(c.streams, strings.Join(c.files.Paths, ", "), all)
 		if err != nil {
 			return err
 		}
 		return c.printTarget(command, of)
 	}
-	if err := refuseTargetFlags(command); err != nil {
-		return err
-	}
-	return c.copy(ctx, all)
-}
-
-// refuseTargetFlags refuses what a copy cannot follow.
-func refuseTargetFlags(command *cobra.Command) error {
 	for _, flag := range []string{"nodes", "first", "prefix"} {
 		if command.Flags().Changed(flag) {
 			return fmt.Errorf("--%s is for a TARGET, or a file of templates: a copy has the nodes that are copied", flag)
 		}
 	}
-	return nil
-}
-
-// hasTemplatesAlone reports whether documents have templates, and nothing to copy.
-func hasTemplatesAlone(all []documents.Document) bool {
-	objects, _ := documents.Objects(all)
-	has := func(kind string) bool {
-		return slices.ContainsFunc(objects, func(object documents.Object) bool { return object.GetKind() == kind })
-	}
-	return has(v1alpha1.ResourcePoolTemplateKind) && !has("ResourceSlice")
+	return c.copy(ctx, all)
 }
 
 // printTarget prints what scale would make where there is nothing.

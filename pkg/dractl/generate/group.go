@@ -90,22 +90,9 @@ func (m *member) vector(at location) []string {
 // and not all: they tell kinds of nodes apart.
 func tellingAttributes(members []*member) []location {
 	var telling []location
-	for _, at := range locations(members[0]) {
-		distinct := map[string]bool{}
-		for _, m := range members {
-			distinct[fmt.Sprintf("%q", m.vector(at))] = true
-		}
-		if len(distinct) > 1 && 2*len(distinct) <= len(members) {
-			telling = append(telling, at)
-		}
-	}
-	return telling
-}
-
-func locations(m *member) []location {
 	seen := map[location]bool{}
 	var all []location
-	for i, p := range m.pools {
+	for i, p := range members[0].pools {
 		for _, device := range p.devices() {
 			for name := range device.Attributes {
 				if at := (location{i, name}); !seen[at] {
@@ -116,5 +103,14 @@ func locations(m *member) []location {
 		}
 	}
 	slices.SortFunc(all, func(a, b location) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name)) })
-	return all
+	for _, at := range all {
+		distinct := map[string]bool{}
+		for _, m := range members {
+			distinct[fmt.Sprintf("%q", m.vector(at))] = true
+		}
+		if len(distinct) > 1 && 2*len(distinct) <= len(members) {
+			telling = append(telling, at)
+		}
+	}
+	return telling
 }

@@ -44,9 +44,20 @@ func (c *command) printProfiles(isChosen bool) error {
 		if err != nil {
 			return err
 		}
-		all[i] = describeProfile(of)
+		// A profile is shown by its pool with memory, or else by the first one. There is none where a
+		// driver's chart says how many devices there are.
+		all[i] = profile{Name: of.Name}
+		for j := range of.Pools {
+			product, number, memory := mainDevices(&of.Pools[j])
+			if size, err := resource.ParseQuantity(memory); err == nil {
+				memory = fmt.Sprintf("%.0fGi", math.Round(size.AsApproximateFloat64()/(1<<30)))
+			}
+			if all[i].Driver == "" || all[i].Memory == "" && memory != "" {
+				all[i] = profile{of.Name, product, number, memory, of.Pools[j].Driver}
+			}
+		}
 	}
-	if format == output.JSON || format == output.YAML {
+	if format.IsValue() {
 		return output.Value(c.streams.Out, format, all)
 	}
 	table := output.Rows{Columns: []output.Column{{Name: "profile"}, {Name: "product"}, {Name: "number"}, {Name: "memory", Spare: 1}, {Name: "driver", Spare: 2}}}
@@ -59,19 +70,6 @@ func (c *command) printProfiles(isChosen bool) error {
 		table.Add(p.Name, cmp.Or(p.Product, output.None), number, cmp.Or(p.Memory, output.None), driver)
 	}
 	return table.Print(c.streams.Out, format)
-}
-
-// describeProfile describes the pool of a profile with memory, or else the first one. There is
-// none where a driver's chart says how many devices there are.
-func describeProfile(of *target.Target) profile {
-	chosen := profile{Name: of.Name}
-	for i := range of.Pools {
-		product, number, memory := mainDevices(&of.Pools[i])
-		if chosen.Driver == "" || chosen.Memory == "" && memory != "" {
-			chosen = profile{of.Name, product, number, gibibytes(memory), of.Pools[i].Driver}
-		}
-	}
-	return chosen
 }
 
 // mainDevices describes the first device of a pool that has a product, and counts those that
@@ -88,12 +86,4 @@ func mainDevices(pool *devices.Pool) (product string, number int, memory string)
 		}
 	}
 	return product, number, memory
-}
-
-func gibibytes(memory string) string {
-	size, err := resource.ParseQuantity(memory)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%.0fGi", math.Round(size.AsApproximateFloat64()/(1<<30)))
 }

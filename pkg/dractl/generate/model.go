@@ -79,7 +79,15 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 	var same []string // serial numbers and addresses
 	for i, slice := range published {
 		all[i] = slice.DeepCopy()
-		m.renamePool(&all[i].Spec)
+		spec := &all[i].Spec
+		was := spec.Pool.Name // pools of nodes differ in their names
+		if replaceWord(was, m.node.Name, marker) == was {
+			spec.Pool.Name = m.node.Name + "-" + was
+			if _, known := m.pools[spec.Pool.Name]; !known {
+				m.notes = append(m.notes, fmt.Sprintf("pool %s is called NODE-%s, or nodes would share it", was, was))
+			}
+		}
+		m.pools[spec.Pool.Name] = was
 		for j := range all[i].Spec.Devices {
 			device := &all[i].Spec.Devices[j]
 			for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
@@ -89,7 +97,9 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 				}
 				device.Attributes[name] = attribute
 			}
-			same = append(same, m.copiedIdentity(slice, device)...)
+			if own := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices).UUID; own != "" && !uuidPattern.MatchString(own) && replaceWord(own, m.node.Name, marker) == own {
+				same = append(same, own)
+			}
 		}
 	}
 	if len(m.numbers) > 0 {
@@ -100,27 +110,6 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 			same, m.node.Name))
 	}
 	return all, nil
-}
-
-// copiedIdentity is the serial number or address of a device that all nodes get as it is, if it has one.
-func (m *model) copiedIdentity(slice *resourcev1.ResourceSlice, device *resourcev1.Device) []string {
-	own := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices).UUID
-	if own == "" || uuidPattern.MatchString(own) || replaceWord(own, m.node.Name, marker) != own {
-		return nil
-	}
-	return []string{own}
-}
-
-// renamePool has the pools of nodes differ in their names.
-func (m *model) renamePool(spec *resourcev1.ResourceSliceSpec) {
-	was := spec.Pool.Name
-	if replaceWord(was, m.node.Name, marker) == was {
-		spec.Pool.Name = m.node.Name + "-" + was
-		if _, known := m.pools[spec.Pool.Name]; !known {
-			m.notes = append(m.notes, fmt.Sprintf("pool %s is called NODE-%s, or nodes would share it", was, was))
-		}
-	}
-	m.pools[spec.Pool.Name] = was
 }
 
 // renumber has an attribute have the UUIDs that templates make.
@@ -190,7 +179,7 @@ func replaceWord(text, word, by string) string {
 			return out.String() + text
 		}
 		out.WriteString(before)
-		if endsWithWord(out.String()) || isWord(after) {
+		if so := out.String(); so != "" && isAlphanumeric(so[len(so)-1]) || after != "" && isAlphanumeric(after[0]) {
 			out.WriteString(word)
 		} else {
 			out.WriteString(by)
@@ -199,8 +188,6 @@ func replaceWord(text, word, by string) string {
 	}
 }
 
-func isWord(text string) bool       { return text != "" && isAlphanumeric(text[0]) }
-func endsWithWord(text string) bool { return text != "" && isAlphanumeric(text[len(text)-1]) }
 func isAlphanumeric(char byte) bool {
 	return char >= '0' && char <= '9' || char >= 'a' && char <= 'z' || char >= 'A' && char <= 'Z'
 }

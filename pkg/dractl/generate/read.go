@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 )
 
@@ -24,7 +25,19 @@ type source struct {
 func (c *command) read(ctx context.Context, all []documents.Document) (*source, error) {
 	if c.fromCluster {
 		defer c.streams.Progress("reading the cluster", 0).Done()
-		return c.readCluster(ctx)
+		client, err := c.reach.Client()
+		if err != nil {
+			return nil, err
+		}
+		nodeList, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list nodes: %w", err)
+		}
+		sliceList, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list slices: %w", err)
+		}
+		return &source{nodes: cluster.Pointers(nodeList.Items), slices: cluster.Pointers(sliceList.Items)}, nil
 	}
 	objects, err := documents.Objects(all)
 	if err != nil {
@@ -71,28 +84,4 @@ func (s *source) addSlice(object documents.Object) {
 	for _, field := range unknown {
 		s.left = append(s.left, leftOut{kind: "field", name: field + " of " + slice.Name, reason: "this version does not know it"})
 	}
-}
-
-func (c *command) readCluster(ctx context.Context) (*source, error) {
-	client, err := c.reach.Client()
-	if err != nil {
-		return nil, err
-	}
-	nodeList, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	sliceList, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list slices: %w", err)
-	}
-	return &source{nodes: pointers(nodeList.Items), slices: pointers(sliceList.Items)}, nil
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }

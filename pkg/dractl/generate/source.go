@@ -35,28 +35,6 @@ func nodeOf(slice *resourcev1.ResourceSlice) string {
 	return ""
 }
 
-// reach finds the nodes that have devices of slices.
-type reach struct {
-	named  map[string]bool
-	shared []*resourcev1.ResourceSlice
-}
-
-func newReach(all []*resourcev1.ResourceSlice) *reach {
-	r := &reach{named: map[string]bool{}}
-	for _, slice := range all {
-		if name := nodeOf(slice); name != "" {
-			r.named[name] = true
-			continue
-		}
-		r.shared = append(r.shared, slice)
-	}
-	return r
-}
-
-func (r *reach) hasDevicesFor(node *corev1.Node) bool {
-	return r.named[node.Name] || slices.ContainsFunc(r.shared, func(slice *resourcev1.ResourceSlice) bool { return reachesNode(slice, node) })
-}
-
 // reachesNode reports whether a node has devices of a slice.
 func reachesNode(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
 	spec := &slice.Spec
@@ -85,14 +63,6 @@ func (p *pool) devices() []resourcev1.Device {
 	return p.all
 }
 
-func (p *pool) counterSets() []resourcev1.CounterSet {
-	var all []resourcev1.CounterSet
-	for _, slice := range p.slices {
-		all = append(all, slice.Spec.SharedCounters...)
-	}
-	return all
-}
-
 // String names the pool.
 func (p *pool) String() string { return fmt.Sprintf("%s of driver %s", p.name, p.driver) }
 
@@ -115,9 +85,17 @@ func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, 
 		byKey[k].slices = append(byKey[k].slices, slice)
 	}
 	for _, p := range slices.SortedFunc(maps.Values(byKey), func(a, b *pool) int { return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.name, b.name)) }) {
-		for _, slice := range p.withoutOlder() {
-			left = append(left, leftOutSlice(slice.Name, "its pool has a newer generation"))
-		}
+		newest := slices.MaxFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int {
+			return cmp.Compare(a.Spec.Pool.Generation, b.Spec.Pool.Generation)
+		}).Spec.Pool.Generation
+		p.slices = slices.DeleteFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
+			isOlder := slice.Spec.Pool.Generation < newest
+			if isOlder {
+				left = append(left, leftOutSlice(slice.Name, "its pool has a newer generation"))
+			}
+			return isOlder
+		})
+		slices.SortFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
 		if reason := p.unusableReason(); reason != "" {
 			left = append(left, leftOutPool(p, errors.New(reason)))
 			continue
@@ -132,23 +110,6 @@ func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, 
 		pools = append(pools, p)
 	}
 	return pools, left
-}
-
-// withoutOlder removes the slices that are not of the newest generation, brings the
-// others in their order, and returns those that it has removed.
-func (p *pool) withoutOlder() (older []*resourcev1.ResourceSlice) {
-	newest := slices.MaxFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int {
-		return cmp.Compare(a.Spec.Pool.Generation, b.Spec.Pool.Generation)
-	}).Spec.Pool.Generation
-	p.slices = slices.DeleteFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
-		isOlder := slice.Spec.Pool.Generation < newest
-		if isOlder {
-			older = append(older, slice)
-		}
-		return isOlder
-	})
-	slices.SortFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
-	return older
 }
 
 // unusableReason says why no template can have the pool, or is empty.
@@ -208,7 +169,14 @@ func (m *member) shape() (string, error) {
 				if err != nil {
 					return "", err
 				}
-				fmt.Fprintf(&text, "%s %s %s\n", device.Name, shape, namesIn(device))
+				var names []string // those that the device refers to
+				if device.NodeName != nil {
+					names = append(names, *device.NodeName)
+				}
+				for _, consumption := range device.ConsumesCounters {
+					names = append(names, consumption.CounterSet)
+				}
+				fmt.Fprintf(&text, "%s %s %s\n", device.Name, shape, names)
 			}
 		}
 	}
@@ -242,16 +210,4 @@ func shapeOf(device *resourcev1.Device) (string, error) {
 		fmt.Fprintf(&text, " %s:%s:%d", name, typ, len(values))
 	}
 	return text.String(), nil
-}
-
-// namesIn are the names that a device refers to.
-func namesIn(device *resourcev1.Device) []string {
-	var names []string
-	if device.NodeName != nil {
-		names = append(names, *device.NodeName)
-	}
-	for _, consumption := range device.ConsumesCounters {
-		names = append(names, consumption.CounterSet)
-	}
-	return names
 }

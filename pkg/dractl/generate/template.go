@@ -35,34 +35,37 @@ func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
 	made.APIVersion, made.Kind, made.Name = v1alpha1.APIVersion, v1alpha1.ResourcePoolTemplateKind, name
 	spec := &made.Spec
 	spec.Driver = driver
-	spec.SharedWith = sharedWith(&first.slices[0].Spec)
+	if of := &first.slices[0].Spec; of.NodeName == nil || *of.NodeName == "" {
+		spec.SharedWith = &v1alpha1.SharedWith{
+			AllNodes:               of.AllNodes != nil && *of.AllNodes,
+			NodeSelector:           of.NodeSelector,
+			PerDeviceNodeSelection: of.PerDeviceNodeSelection != nil && *of.PerDeviceNodeSelection,
+		}
+	}
 	spec.PoolName = d.poolName()
-	spec.SharedCounters = counterSets(first.counterSets())
+	var sets []resourcev1.CounterSet
 	for _, slice := range first.slices {
+		sets = append(sets, slice.Spec.SharedCounters...)
 		if slice.Spec.PartitionTypeAttribute != nil {
 			spec.PartitionTypeAttribute = slice.Spec.PartitionTypeAttribute
 		}
 		spec.SkipNodeOperations = slice.Spec.SkipNodeOperations
 	}
+	spec.SharedCounters = counterSets(sets)
+	ends := d.ends()
 	for _, run := range d.runs() {
-		spec.Devices = append(spec.Devices, d.devices(run))
-	}
-	if d.divided {
-		spec.Slices = d.slices(spec.Devices)
+		group := d.devices(run)
+		spec.Devices = append(spec.Devices, group)
+		if !d.divided {
+			continue
+		}
+		if run.first == 0 || ends[run.first] {
+			spec.Slices = append(spec.Slices, v1alpha1.SliceTemplate{})
+		}
+		last := &spec.Slices[len(spec.Slices)-1]
+		last.Devices = append(last.Devices, group.Name)
 	}
 	return made
-}
-
-// sharedWith is nil for the pool of a node.
-func sharedWith(spec *resourcev1.ResourceSliceSpec) *v1alpha1.SharedWith {
-	if spec.NodeName != nil && *spec.NodeName != "" {
-		return nil
-	}
-	return &v1alpha1.SharedWith{
-		AllNodes:               spec.AllNodes != nil && *spec.AllNodes,
-		NodeSelector:           spec.NodeSelector,
-		PerDeviceNodeSelection: spec.PerDeviceNodeSelection != nil && *spec.PerDeviceNodeSelection,
-	}
 }
 
 // poolName is empty where it is the default.
@@ -120,20 +123,6 @@ func (d *draft) ends() map[int]bool {
 		ends[at] = true
 	}
 	return ends
-}
-
-// slices says which groups are in which slice.
-func (d *draft) slices(groups []v1alpha1.DeviceTemplate) []v1alpha1.SliceTemplate {
-	var all []v1alpha1.SliceTemplate
-	ends := d.ends()
-	for i, run := range d.runs() {
-		if run.first == 0 || ends[run.first] {
-			all = append(all, v1alpha1.SliceTemplate{})
-		}
-		last := &all[len(all)-1]
-		last.Devices = append(last.Devices, groups[i].Name)
-	}
-	return all
 }
 
 // devices makes the group of a run.
@@ -205,7 +194,11 @@ func (d *draft) attribute(r run, name resourcev1.QualifiedName) v1alpha1.Attribu
 		key := strings.Join([]string{strconv.Itoa(d.number), strconv.Itoa(r.first), string(name), strconv.Itoa(element)}, ".")
 		templates[element] = d.values.text(key, d.members, rows)
 	}
-	return newAttribute(typ, templates)
+	switch typ {
+	case v1alpha1.AttributeInts, v1alpha1.AttributeBools, v1alpha1.AttributeVersions, v1alpha1.AttributeStrings:
+		return v1alpha1.Attribute{Type: typ, Value: strings.Join(templates, v1alpha1.ElementEnd) + v1alpha1.ElementEnd}
+	}
+	return v1alpha1.Attribute{Type: typ, Value: templates[0]}
 }
 
 // counterSets puts counter sets side by side with the same counters together.

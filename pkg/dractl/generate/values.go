@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,18 +41,6 @@ func (v *nodeValues) keep(key string, members []*member, values [][]string) stri
 		}
 	}
 	return fmt.Sprintf(`{{ index (index .Node.metadata.annotations %q | fromJson) %q %s }}`, copyPrefix+v.driver, key, index)
-}
-
-// annotation is what the node keeps, or empty.
-func (v *nodeValues) annotation(node string) (string, error) {
-	if v.byNode[node] == nil {
-		return "", nil
-	}
-	encoded, err := json.Marshal(v.byNode[node])
-	if err != nil {
-		return "", fmt.Errorf("encode the values of node %s: %w", node, err)
-	}
-	return string(encoded), nil
 }
 
 func isConstant(values []string) bool {
