@@ -69,24 +69,19 @@ func Documents(all []documents.Document) *Result {
 	}
 	set, err := config.NewSet(c.decoded...)
 	c.refused(err)
-	sortByPlace(all, c.result.Problems)
+	order := map[string]int{}
+	for i := range all {
+		if _, known := order[all[i].File]; !known {
+			order[all[i].File] = i
+		}
+	}
+	slices.SortStableFunc(c.result.Problems, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line))
+	})
 	if len(c.result.Problems) == 0 {
 		c.result.Set = set
 	}
 	return c.result
-}
-
-// sortByPlace brings findings in the order in which they stand.
-func sortByPlace(all []documents.Document, findings []Finding) {
-	files := map[string]int{}
-	for i := range all {
-		if _, known := files[all[i].File]; !known {
-			files[all[i].File] = i
-		}
-	}
-	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(files[a.File], files[b.File]), cmp.Compare(a.Line, b.Line))
-	})
 }
 
 // checker checks documents one after the other.
@@ -154,33 +149,28 @@ func (c *checker) own(p *place) {
 	}
 }
 
+// inDocument is what config adds to the source of a document.
+const inDocument = ", document "
+
 // refused adds the problems of an error of config, and reports whether there are
 // any.
 func (c *checker) refused(err error) bool {
 	refusals, rest := config.Refusals(err)
 	for _, refusal := range refusals {
 		for _, problem := range refusal.Problems {
-			c.refusedField(refusal, problem)
+			source, _, _ := strings.Cut(refusal.Source, inDocument)
+			problem.Text = strings.ReplaceAll(problem.Text, inDocument+"1:", ":")
+			if p := c.places[source]; p != nil {
+				c.wrong(p, refusal.Object, problem)
+				continue
+			}
+			c.result.Problems = append(c.result.Problems, Finding{File: refusal.Source, Object: refusal.Object, Field: problem.Path, Message: problem.Text})
 		}
 	}
 	if rest != nil {
 		c.result.Problems = append(c.result.Problems, Finding{Message: rest.Error()})
 	}
 	return err != nil
-}
-
-// inDocument is what config adds to the source of a document.
-const inDocument = ", document "
-
-func (c *checker) refusedField(refusal *config.Refusal, problem strict.Problem) {
-	source, _, _ := strings.Cut(refusal.Source, inDocument)
-	problem.Text = strings.ReplaceAll(problem.Text, inDocument+"1:", ":")
-	p := c.places[source]
-	if p == nil {
-		c.result.Problems = append(c.result.Problems, Finding{File: refusal.Source, Object: refusal.Object, Field: problem.Path, Message: problem.Text})
-		return
-	}
-	c.wrong(p, refusal.Object, problem)
 }
 
 // wrong adds what is wrong with a document.
@@ -196,10 +186,6 @@ func (c *checker) wrong(p *place, object string, problems ...strict.Problem) {
 
 func (c *checker) problem(p *place, object, path, message string) {
 	c.result.Problems = append(c.result.Problems, p.finding(object, path, message))
-}
-
-func (c *checker) note(p *place, object, message string) {
-	c.result.Notes = append(c.result.Notes, p.finding(object, "", message))
 }
 
 // checked notes an object that was looked at.

@@ -41,10 +41,19 @@ func (c *checker) object(p *place) {
 	want, known := apiVersions[kind]
 	switch {
 	case kind == "" || apiVersion == "" || strings.HasPrefix(apiVersion, v1alpha1.GroupName+"/") || want == v1alpha1.APIVersion:
-		c.checkedOwn(p)
+		if textAt(p.node, "kind") != "" {
+			c.checked(p)
+		}
+		c.own(p)
 		return
 	case !known:
-		c.other(p, kind)
+		// A kind that nearly is one that kwok-dra reads is a mistake.
+		nearest := suggest.Nearest(kind, slices.Sorted(maps.Keys(apiVersions)))
+		if nearest == "" || apiVersion != apiVersions[nearest] {
+			c.result.Skipped[kind]++
+			return
+		}
+		c.problem(p, p.object(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
 		return
 	case apiVersion != want:
 		c.problem(p, p.object(), "apiVersion", fmt.Sprintf("Unsupported value: %q: must be %s", apiVersion, want))
@@ -52,7 +61,17 @@ func (c *checker) object(p *place) {
 	}
 	switch kind {
 	case kwokv1alpha1.StageKind:
-		c.stage(p)
+		c.checked(p)
+		c.unique(p)
+		stage := &kwokv1alpha1.Stage{}
+		document, problems := strict.Parse(p.data)
+		problems = append(problems, document.Decode(stage, nil)...)
+		for _, problem := range strict.Of(checkStage(stage)) {
+			if !problems.Hides(problem.Path) {
+				problems = append(problems, problem)
+			}
+		}
+		c.wrong(p, p.object(), problems...)
 	case "ConfigMap":
 		c.configMap(p)
 	case "DRAConfig":
@@ -60,38 +79,6 @@ func (c *checker) object(p *place) {
 	case "NodeOverlay":
 		c.foreign(p, adapters.NodeOverlay)
 	}
-}
-
-func (c *checker) checkedOwn(p *place) {
-	if textAt(p.node, "kind") != "" {
-		c.checked(p)
-	}
-	c.own(p)
-}
-
-// other is a kind that kwok-dra does not read. One that is nearly one that it
-// reads is a mistake.
-func (c *checker) other(p *place, kind string) {
-	nearest := suggest.Nearest(kind, slices.Sorted(maps.Keys(apiVersions)))
-	if nearest != "" && textAt(p.node, "apiVersion") == apiVersions[nearest] {
-		c.problem(p, p.object(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
-		return
-	}
-	c.result.Skipped[kind]++
-}
-
-func (c *checker) stage(p *place) {
-	c.checked(p)
-	c.unique(p)
-	stage := &kwokv1alpha1.Stage{}
-	document, problems := strict.Parse(p.data)
-	problems = append(problems, document.Decode(stage, nil)...)
-	for _, problem := range strict.Of(checkStage(stage)) {
-		if !problems.Hides(problem.Path) {
-			problems = append(problems, problem)
-		}
-	}
-	c.wrong(p, p.object(), problems...)
 }
 
 // foreign checks a document that an adapter reads.
@@ -122,7 +109,7 @@ func (c *checker) adapted(p *place, adapted *config.Adapted, err error) {
 		return
 	}
 	for _, change := range adapted.Changes {
-		c.note(p, p.object(), change)
+		c.result.Notes = append(c.result.Notes, p.finding(p.object(), "", change))
 	}
 	var text bytes.Buffer
 	for i := range adapted.Templates {
@@ -151,7 +138,10 @@ func (c *checker) configMap(p *place) {
 		}
 		adapted, err := adapters.ConfigMap(text)
 		c.adapted(at, adapted, err)
-	case !slices.ContainsFunc(slices.Collect(maps.Values(texts)), carries):
+	// A text may be in UTF-16.
+	case !slices.ContainsFunc(slices.Collect(maps.Values(texts)), func(text *place) bool {
+		return ownVersion.Match(bytes.ReplaceAll(text.data, []byte{0}, nil))
+	}):
 		c.result.Skipped["ConfigMap"]++
 	default:
 		c.checked(p)
@@ -192,8 +182,3 @@ func textsOf(p *place) map[string]*place {
 // ownVersion finds the apiVersion of a document of kwok-dra, in YAML or JSON, even if the text
 // is no valid one.
 var ownVersion = regexp.MustCompile(`\bapiVersion["']?\s*:\s*["']?` + regexp.QuoteMeta(v1alpha1.GroupName) + `/`)
-
-// carries reports whether a text of a ConfigMap is of kwok-dra, in UTF-16 too.
-func carries(text *place) bool {
-	return ownVersion.Match(bytes.ReplaceAll(text.data, []byte{0}, nil))
-}

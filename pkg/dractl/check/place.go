@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,13 +51,21 @@ func (p *place) object() string {
 	return fmt.Sprintf("%s %q", kind, name)
 }
 
-// finding is one about a field.
+// finding is one about a field. Its line is that of the field's key, or, for a missing field, that of
+// the last key on the way to it.
 func (p *place) finding(object, path, message string) Finding {
-	line := p.lineOf(p.node)
-	if p.node != nil {
-		line = p.lineOf(deepest(p.node, segments(path)))
+	node, shown := p.node, p.node
+	for _, segment := range segments(path) {
+		if node == nil {
+			break
+		}
+		var key *yaml.Node
+		if key, node = step(node, segment); node == nil {
+			break
+		}
+		shown = cmp.Or(key, node)
 	}
-	return Finding{File: p.file, Line: line, Object: object, Field: path, Message: message}
+	return Finding{File: p.file, Line: p.lineOf(shown), Object: object, Field: path, Message: message}
 }
 
 // at is the value of a field of the object, or nil.
@@ -81,23 +90,6 @@ func segments(path string) []string {
 		all, path = append(all, key), strings.TrimPrefix(rest, ".")
 	}
 	return all
-}
-
-// deepest is the node whose line is that of a path: the key of the field, or of
-// the last one on the way that is there, for one that is missing.
-func deepest(node *yaml.Node, path []string) *yaml.Node {
-	shown := node
-	for _, segment := range path {
-		key, value := step(node, segment)
-		if value == nil {
-			break
-		}
-		node, shown = value, value
-		if key != nil {
-			shown = key
-		}
-	}
-	return shown
 }
 
 // step is the key and the value of a field, or of an item of a list.

@@ -19,7 +19,10 @@ import (
 // parse is found out when the Stage is played.
 func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 	spec := field.NewPath("spec")
-	c := &stageCheck{kind: kindOf(stage.Spec.ResourceRef)}
+	c := &stageCheck{kind: stageKinds[""]}
+	if ref := stage.Spec.ResourceRef; stageKinds[ref.Kind] != nil && (ref.APIGroup == "" || ref.APIGroup == "v1") {
+		c.kind = stageKinds[ref.Kind]
+	}
 	if stage.Name == "" {
 		c.add(field.Required(field.NewPath("metadata", "name"), "name the Stage"))
 	}
@@ -29,12 +32,32 @@ func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 	if stage.Spec.Weight < 0 {
 		c.add(field.Invalid(spec.Child("weight"), stage.Spec.Weight, "must not be negative"))
 	}
-	c.selector(stage.Spec.Selector, spec.Child("selector"))
+	if stage.Spec.Selector == nil {
+		c.add(field.Required(spec.Child("selector"), "without one kwok never plays the Stage; {} selects all objects of the kind"))
+	} else {
+		_, errs := lifecycle.CompileForStage(stage.Spec.Selector, spec.Child("selector"), c.kind.cel)
+		c.add(errs...)
+	}
 	c.expression(stage.Spec.WeightFrom, spec.Child("weightFrom"))
 	c.delay(stage.Spec.Delay, spec.Child("delay"))
-	c.next(stage.Spec.Next, spec.Child("next"))
+	if next, path := stage.Spec.Next, spec.Child("next"); next != nil {
+		c.event(next.Event, path.Child("event"))
+		c.template(next.StatusTemplate, path.Child("statusTemplate"))
+		for i := range next.Patches {
+			c.patch(&next.Patches[i], path.Child("patches").Index(i))
+		}
+	}
 	for i := range stage.Spec.Steps {
-		c.step(&stage.Spec.Steps[i], spec.Child("steps").Index(i))
+		step, path := &stage.Spec.Steps[i], spec.Child("steps").Index(i)
+		c.event(step.Event, path.Child("event"))
+		if step.Patch != nil {
+			c.patch(step.Patch, path.Child("patch"))
+		}
+		if step.Apply != nil {
+			c.template(step.Apply.Template, path.Child("apply", "template"))
+			c.patchType(step.Apply.Type, path.Child("apply", "type"),
+				kwokv1alpha1.StagePatchTypeApply, kwokv1alpha1.StagePatchTypeMergePatch, kwokv1alpha1.StagePatchTypeStrategicMergePatch)
+		}
 	}
 	return c.errs
 }
@@ -64,13 +87,6 @@ func functions(names ...string) gotpl.FuncMap {
 	return all
 }
 
-func kindOf(ref kwokv1alpha1.StageResourceRef) *stageKind {
-	if kind := stageKinds[ref.Kind]; kind != nil && (ref.APIGroup == "" || ref.APIGroup == "v1") {
-		return kind
-	}
-	return stageKinds[""]
-}
-
 // stageCheck collects what is wrong with a Stage.
 type stageCheck struct {
 	kind *stageKind
@@ -78,15 +94,6 @@ type stageCheck struct {
 }
 
 func (c *stageCheck) add(errs ...*field.Error) { c.errs = append(c.errs, errs...) }
-
-func (c *stageCheck) selector(selector *kwokv1alpha1.StageSelector, path *field.Path) {
-	if selector == nil {
-		c.add(field.Required(path, "without one kwok never plays the Stage; {} selects all objects of the kind"))
-		return
-	}
-	_, errs := lifecycle.CompileForStage(selector, path, c.kind.cel)
-	c.add(errs...)
-}
 
 // expression checks where a number or a duration is from.
 func (c *stageCheck) expression(from *kwokv1alpha1.ExpressionFrom, path *field.Path) {
@@ -129,29 +136,6 @@ func (c *stageCheck) delay(delay *kwokv1alpha1.StageDelay, path *field.Path) {
 func (c *stageCheck) duration(milliseconds *int64, path *field.Path) {
 	if milliseconds != nil && *milliseconds < 0 {
 		c.add(field.Invalid(path, *milliseconds, "must not be negative"))
-	}
-}
-
-func (c *stageCheck) next(next *kwokv1alpha1.StageNext, path *field.Path) {
-	if next == nil {
-		return
-	}
-	c.event(next.Event, path.Child("event"))
-	c.template(next.StatusTemplate, path.Child("statusTemplate"))
-	for i := range next.Patches {
-		c.patch(&next.Patches[i], path.Child("patches").Index(i))
-	}
-}
-
-func (c *stageCheck) step(step *kwokv1alpha1.StageStep, path *field.Path) {
-	c.event(step.Event, path.Child("event"))
-	if step.Patch != nil {
-		c.patch(step.Patch, path.Child("patch"))
-	}
-	if step.Apply != nil {
-		c.template(step.Apply.Template, path.Child("apply", "template"))
-		c.patchType(step.Apply.Type, path.Child("apply", "type"),
-			kwokv1alpha1.StagePatchTypeApply, kwokv1alpha1.StagePatchTypeMergePatch, kwokv1alpha1.StagePatchTypeStrategicMergePatch)
 	}
 }
 
