@@ -69,10 +69,16 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.writeAccess(server); err != nil {
 		return err
 	}
-	if err := c.run(ctx, "etcd", c.etcdFlags("http://"+etcd.String(), "http://"+peers.String())); err != nil {
+	etcdURL, peersURL := "http://"+etcd.String(), "http://"+peers.String()
+	if err := c.run(ctx, "etcd", []string{
+		"--data-dir=" + c.path("etcd"),
+		"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
+		"--listen-peer-urls=" + peersURL, "--initial-advertise-peer-urls=" + peersURL, "--initial-cluster=default=" + peersURL,
+		"--unsafe-no-fsync=true", // all of it is thrown away
+	}); err != nil {
 		return err
 	}
-	if err := c.run(ctx, "kube-apiserver", c.serverFlags("http://"+etcd.String(), server)); err != nil {
+	if err := c.run(ctx, "kube-apiserver", c.serverFlags(etcdURL, server)); err != nil {
 		return err
 	}
 	return c.wait(ctx)
@@ -116,15 +122,6 @@ func (c *ControlPlane) writeAccess(server *net.TCPAddr) error {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
-}
-
-func (c *ControlPlane) etcdFlags(clients, peers string) []string {
-	return []string{
-		"--data-dir=" + c.path("etcd"),
-		"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
-		"--listen-peer-urls=" + peers, "--initial-advertise-peer-urls=" + peers, "--initial-cluster=default=" + peers,
-		"--unsafe-no-fsync=true", // all of it is thrown away
-	}
 }
 
 func (c *ControlPlane) serverFlags(etcd string, server *net.TCPAddr) []string {
@@ -171,21 +168,14 @@ func (c *ControlPlane) wait(ctx context.Context) error {
 				return false, err
 			}
 		}
-		unready = serves(ctx, client)
+		if unready = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); unready == nil {
+			_, unready = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		}
 		return unready == nil, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("the API server is not ready after %s: %w", patience, unready)
 	}
-	return err
-}
-
-// serves is an error as long as the API server cannot be used.
-func serves(ctx context.Context, client kubernetes.Interface) error {
-	if err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return err
-	}
-	_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 	return err
 }
 
