@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
@@ -99,19 +98,20 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	existing, err := list(ctx, client)
+	listing, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return err
+		return fmt.Errorf("list slices: %w", err)
 	}
+	existing := cluster.Pointers(listing.Items)
 	pods, err := fleet.Live(ctx, client, set)
 	if err != nil {
 		return err
 	}
 	fleet.TellWithoutPods(c.streams, set, nodes, pods)
-	as := c.installationOf(existing.all, nodes)
+	as := c.installationOf(existing, nodes)
 	progress := c.streams.Progress("comparing with the cluster", 0)
-	cluster := preview.Cluster{Config: set, Installation: as, Nodes: nodes, Pods: pods, Others: c.managed.Others(listed), Slices: existing.all}
-	previewed, err := (&fleet.Server{}).Preview(ctx, c.streams, client, cluster)
+	state := preview.Cluster{Config: set, Installation: as, Nodes: nodes, Pods: pods, Others: c.managed.Others(listed), Slices: existing}
+	previewed, err := (&fleet.Server{}).Preview(ctx, c.streams, client, state)
 	progress.Done()
 	if err != nil {
 		return err
@@ -119,27 +119,7 @@ func (c *command) run(ctx context.Context) error {
 	for _, hidden := range previewed.Hidden {
 		c.streams.Tell("%v\n", hidden)
 	}
-	return c.tell(c.limit(about, existing.changes(&previewed.Writes)), previewed.Problems)
-}
-
-// live are the slices of the cluster.
-type live struct {
-	byName map[string]*resourcev1.ResourceSlice
-	all    []*resourcev1.ResourceSlice
-}
-
-func list(ctx context.Context, client kubernetes.Interface) (*live, error) {
-	all, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list slices: %w", err)
-	}
-	l := &live{byName: map[string]*resourcev1.ResourceSlice{}}
-	for i := range all.Items {
-		slice := &all.Items[i]
-		l.byName[slice.Name] = slice
-		l.all = append(l.all, slice)
-	}
-	return l, nil
+	return c.tell(c.limit(about, changesOf(existing, &previewed.Writes)), previewed.Problems)
 }
 
 func (c *command) tell(changes []change, problems []error) error {
@@ -158,7 +138,21 @@ func (c *command) tell(changes []change, problems []error) error {
 func (c *command) print(changes []change) error {
 	switch c.output.Format {
 	case text:
-		return c.printText(changes)
+		counts := map[action]int{}
+		for i := range changes {
+			counts[changes[i].Action]++
+			difference, err := changes[i].text()
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprint(c.streams.Out, difference); err != nil {
+				return err
+			}
+		}
+		if len(changes) > 0 {
+			c.streams.Tell("%d to create, %d to update, %d to delete\n", counts[create], counts[update], counts[remove])
+		}
+		return nil
 	case output.JSON, output.YAML:
 		return output.Value(c.streams.Out, c.output.Format, append([]change{}, changes...))
 	case output.Name:
@@ -176,40 +170,26 @@ func (c *command) print(changes []change) error {
 	return rows.Print(c.streams.Out, c.output.Format)
 }
 
-func (c *command) printText(changes []change) error {
-	counts := map[action]int{}
-	for i := range changes {
-		counts[changes[i].Action]++
-		difference, err := changes[i].text()
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprint(c.streams.Out, difference); err != nil {
-			return err
-		}
-	}
-	if len(changes) > 0 {
-		c.streams.Tell("%d to create, %d to update, %d to delete\n", counts[create], counts[update], counts[remove])
-	}
-	return nil
-}
-
 // changes are what the writes change, in the order in which the sidecar makes them.
 // A slice that has lost its label is taken over rather than created.
-func (l *live) changes(writes *plan.Writes) []change {
+func changesOf(existing []*resourcev1.ResourceSlice, writes *plan.Writes) []change {
+	live := map[string]*resourcev1.ResourceSlice{}
+	for _, slice := range existing {
+		live[slice.Name] = slice
+	}
 	var changes []change
 	for _, gone := range writes.Delete {
-		changes = append(changes, newChange(remove, l.byName[gone.GetName()], nil))
+		changes = append(changes, newChange(remove, live[gone.GetName()], nil))
 	}
 	for _, updated := range writes.Update {
-		changes = append(changes, newChange(update, l.byName[updated.Slice.Name], updated.Slice))
+		changes = append(changes, newChange(update, live[updated.Slice.Name], updated.Slice))
 	}
 	for _, made := range writes.Create {
 		does := create
-		if l.byName[made.Name] != nil {
+		if live[made.Name] != nil {
 			does = update
 		}
-		changes = append(changes, newChange(does, l.byName[made.Name], made))
+		changes = append(changes, newChange(does, live[made.Name], made))
 	}
 	return changes
 }

@@ -36,8 +36,8 @@ func slice(name, device string) *resourcev1.ResourceSlice {
 // there but is not the sidecar's.
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	l := &live{byName: map[string]*resourcev1.ResourceSlice{"gone": slice("gone", "a"), "changed": slice("changed", "a"), "lost": slice("lost", "a")}}
-	changes := l.changes(&plan.Writes{
+	live := []*resourcev1.ResourceSlice{slice("gone", "a"), slice("changed", "a"), slice("lost", "a")}
+	changes := changesOf(live, &plan.Writes{
 		Delete: []*facts.Slice{{Meta: cached.Meta{Name: "gone"}}},
 		Update: []plan.Update{{Slice: slice("changed", "b")}},
 		Create: []*resourcev1.ResourceSlice{slice("new", "b"), slice("lost", "b")},

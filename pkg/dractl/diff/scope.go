@@ -50,26 +50,23 @@ func (c *command) newScope(ctx context.Context, client kubernetes.Interface, giv
 	return s, nil
 }
 
-// has reports whether one of the templates is about the slice of a change.
-func (s *scope) has(c change) bool {
-	return slices.ContainsFunc(s.templates, func(t *devices.Template) bool {
-		if t.Driver != c.Driver {
-			return false
-		}
-		if t.SharedPool() != "" || c.Node == "" {
-			return t.SharedPool() == c.Pool
-		}
-		node := s.nodes[c.Node]
-		return node != nil && t.Selects(node)
-	})
-}
-
 // limit leaves out the changes that the templates are not about, and says how many.
 func (c *command) limit(s *scope, changes []change) []change {
 	if s == nil {
 		return changes
 	}
-	limited := slices.DeleteFunc(slices.Clone(changes), func(one change) bool { return !s.has(one) })
+	limited := slices.DeleteFunc(slices.Clone(changes), func(one change) bool {
+		return !slices.ContainsFunc(s.templates, func(t *devices.Template) bool {
+			if t.Driver != one.Driver {
+				return false
+			}
+			if t.SharedPool() != "" || one.Node == "" {
+				return t.SharedPool() == one.Pool
+			}
+			node := s.nodes[one.Node]
+			return node != nil && t.Selects(node)
+		})
+	})
 	if left := len(changes) - len(limited); left > 0 {
 		c.streams.Tell("%d slices that these templates are not about are left out; --prune shows those that kwok-dra would delete if it had no others\n", left)
 	}
