@@ -48,7 +48,13 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, read, true)
 	if strict, isStrict := runtime.AsStrictDecodingError(err); isStrict {
-		unknown, err = fieldsOf(strict.Errors()), nil
+		for _, one := range strict.Errors() {
+			if found := quotedField.FindStringSubmatch(one.Error()); found != nil {
+				unknown = append(unknown, listIndex.ReplaceAllString(found[1], "[]")) // those of list items once
+			}
+		}
+		slices.Sort(unknown)
+		unknown, err = slices.Compact(unknown), nil
 	}
 	if err != nil {
 		return nil, o.errorf("%w", o.wrongType(read, err))
@@ -79,18 +85,6 @@ var (
 	quotedField = regexp.MustCompile(`"(.*)"`)
 	listIndex   = regexp.MustCompile(`\[\d+\]`)
 )
-
-// fieldsOf are the paths of unknown fields, those of list items once.
-func fieldsOf(errs []error) []string {
-	var fields []string
-	for _, err := range errs {
-		if found := quotedField.FindStringSubmatch(err.Error()); found != nil {
-			fields = append(fields, listIndex.ReplaceAllString(found[1], "[]"))
-		}
-	}
-	slices.Sort(fields)
-	return slices.Compact(fields)
-}
 
 // checkRemoved refuses a Pod of before Kubernetes 1.31. Without its field source it
 // would have no claim.

@@ -67,7 +67,7 @@ var errNoObject = errors.New("not an object with apiVersion and kind")
 func (d *Document) objects() ([]Object, error) {
 	data, problems := strict.JSON(d.Data)
 	if len(problems) > 0 {
-		return nil, d.errorOf(problems[0])
+		return nil, fmt.Errorf("%s:%d: %s", d.File, d.Line+max(problems[0].Line, 1)-1, problems[0].Text)
 	}
 	var document strict.Document
 	if err := utiljson.Unmarshal(data, &document.Value); err != nil { // keeps integers whole
@@ -87,11 +87,6 @@ func (d *Document) objects() ([]Object, error) {
 		objects = append(objects, object)
 	}
 	return objects, nil
-}
-
-// errorOf is the error for a document that is no YAML, at the line where it is not.
-func (d *Document) errorOf(problem strict.Problem) error {
-	return fmt.Errorf("%s:%d: %s", d.File, d.Line+max(problem.Line, 1)-1, problem.Text)
 }
 
 // Once finds objects that are given twice.

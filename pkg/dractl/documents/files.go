@@ -51,16 +51,19 @@ func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 		read, err := f.read(streams.In, path)
 		errs = append(errs, err)
 		for i := range read {
-			if f.Recursive && path != Stdin && read[i].File != path && read[i].isForeign() {
-				foreign = append(foreign, read[i].File)
-				continue
+			if f.Recursive && path != Stdin && read[i].File != path && !meant.Match(read[i].Data) {
+				// No object of Kubernetes: such as the values or a template of a chart.
+				if _, err := read[i].objects(); err != nil {
+					foreign = append(foreign, read[i].File)
+					continue
+				}
 			}
 			all = append(all, read[i])
 		}
 	}
 	if len(foreign) > 0 {
 		count := len(foreign)
-		streams.Tell("skipped what is not for Kubernetes: %d documents in %s\n", count, firstFew(slices.Compact(foreign)))
+		streams.Tell("skipped what is not for Kubernetes: %d documents in %s\n", count, cli.FirstFew(slices.Compact(foreign), maxListed))
 	}
 	return all, errors.Join(errs...)
 }
@@ -68,28 +71,10 @@ func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 // maxListed is how many names a message has.
 const maxListed = 3
 
-// firstFew are the first of some names, and how many more there are.
-func firstFew(names []string) string {
-	if more := len(names) - maxListed; more > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
-
 // meant finds what a document has that was meant for a command, even if it is no valid
 // YAML.
 var meant = regexp.MustCompile(`(?m)\bapiVersion["']?\s*:\s*["']?[\w.-]*\b(kwok\.x-k8s\.io|karpenter\.sh|resource\.k8s\.io)/|\bkind["']?\s*:\s*["']?(` +
 	v1alpha1.ResourcePoolTemplateKind + "|" + v1alpha1.KwokDRAConfigurationKind + `)\b`)
-
-// isForeign reports whether a document is no object of Kubernetes, such as the values
-// or a template of a chart.
-func (d *Document) isForeign() bool {
-	if meant.Match(d.Data) {
-		return false
-	}
-	_, err := d.objects()
-	return err != nil
-}
 
 func (f *Files) read(in io.Reader, path string) ([]Document, error) {
 	switch {
