@@ -80,22 +80,18 @@ func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 	}
 	for name := range *c {
 		if !known[name] {
-			return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: %s", c, name, hint(name, templates))
+			var names []string
+			for _, template := range templates {
+				names = append(names, template.Name)
+			}
+			advice := "give its file with -f"
+			if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
+				advice = "did you mean " + nearest + "?"
+			}
+			return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: %s", c, name, advice)
 		}
 	}
 	return nodes, nil
-}
-
-// hint is what may be meant by the name of a template that does not exist.
-func hint(name string, templates []*devices.Template) string {
-	var names []string
-	for _, template := range templates {
-		names = append(names, template.Name)
-	}
-	if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
-		return "did you mean " + nearest + "?"
-	}
-	return "give its file with -f"
 }
 
 // nodeFor makes a node that the template selects, with the labels of all terms of

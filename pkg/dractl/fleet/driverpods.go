@@ -43,17 +43,14 @@ func (d *DriverPods) Add(object documents.Object) error {
 
 // On are the driver Pods of templates on a node, all of them Ready.
 func (d DriverPods) On(node *corev1.Node) devices.Pods {
-	on := slices.DeleteFunc(slices.Clone(d), func(pod *corev1.Pod) bool { return !runsOn(pod, node) })
-	return devices.Started(node, on)
-}
-
-// runsOn reports whether a Pod is on a node, or may be.
-func runsOn(pod *corev1.Pod, node *corev1.Node) bool {
-	if pod.Spec.NodeName != "" {
-		return pod.Spec.NodeName == node.Name
+	elsewhere := func(pod *corev1.Pod) bool {
+		if pod.Spec.NodeName != "" {
+			return pod.Spec.NodeName != node.Name
+		}
+		mayRun, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+		return err != nil || !mayRun
 	}
-	fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
-	return err == nil && fits
+	return devices.Started(node, slices.DeleteFunc(slices.Clone(d), elsewhere))
 }
 
 // Live asks the cluster for the driver Pods of templates, each as it is there.

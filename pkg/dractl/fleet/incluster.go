@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,9 +24,12 @@ func (t *Templates) SetInCluster(ctx context.Context, streams cli.Streams, clien
 	if len(t.Files.Paths) > 0 || t.ConfigMap != "" {
 		return t.Set(ctx, streams, client)
 	}
-	configMap, err := readDefault(ctx, client)
+	configMap, err := client.CoreV1().ConfigMaps(defaultNamespace).Get(ctx, defaultConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		configMap, err = nil, nil
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", defaultNamespace, defaultConfigMap, err)
 	}
 	var all []*unstructured.Unstructured
 	for _, kind := range config.OwnKinds() {
@@ -47,16 +49,4 @@ func (t *Templates) SetInCluster(ctx context.Context, streams cli.Streams, clien
 		streams.Tell("left out: %v\n", err)
 	}
 	return set, nil
-}
-
-// readDefault reads the ConfigMap that the manifests make, or returns nil.
-func readDefault(ctx context.Context, client kubernetes.Interface) (*corev1.ConfigMap, error) {
-	configMap, err := client.CoreV1().ConfigMaps(defaultNamespace).Get(ctx, defaultConfigMap, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", defaultNamespace, defaultConfigMap, err)
-	}
-	return configMap, nil
 }

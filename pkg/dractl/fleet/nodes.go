@@ -13,6 +13,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/documents"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
@@ -45,24 +46,16 @@ func FromDocuments(all []documents.Document) ([]*corev1.Node, DriverPods, error)
 			}
 			continue
 		}
-		node, err := nodeOf(object)
-		if err := cmp.Or(err, once.Add(object, "")); err != nil {
+		node := &corev1.Node{}
+		if err := cmp.Or(object.Into(node), once.Add(object, "")); err != nil {
 			return nil, nil, err
+		}
+		if node.UID == "" {
+			node.UID = UID(node.Name)
 		}
 		nodes = append(nodes, node)
 	}
 	return nodes, pods, nil
-}
-
-func nodeOf(object documents.Object) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	if err := object.Into(node); err != nil {
-		return nil, err
-	}
-	if node.UID == "" {
-		node.UID = UID(node.Name)
-	}
-	return node, nil
 }
 
 // TellUnselected says which templates select no node, and by what they miss.
@@ -89,11 +82,7 @@ func List(ctx context.Context, client kubernetes.Interface, managed *lifecycle.M
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	nodes := make([]*corev1.Node, len(list.Items))
-	for i := range list.Items {
-		nodes[i] = &list.Items[i]
-	}
-	return nodes, nil
+	return cluster.Pointers(list.Items), nil
 }
 
 // Fake are the nodes that kwok manages, as the sidecar sees them.

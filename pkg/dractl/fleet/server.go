@@ -57,18 +57,13 @@ func (s *Server) Preview(ctx context.Context, streams cli.Streams, client kubern
 		return nil, err
 	}
 	for _, dropped := range previewed.Dropped {
-		streams.Tell("template %s: %s drops %s (%s)\n", dropped.Source, name, dropped.Field.Name, consequence(dropped.Field))
+		consequence := "feature gate " + dropped.Field.Gate
+		if dropped.Field.Without != "" {
+			consequence = "its pool is not published, since " + dropped.Field.Without + "; " + consequence
+		}
+		streams.Tell("template %s: %s drops %s (%s)\n", dropped.Source, name, dropped.Field.Name, consequence)
 	}
 	return previewed, nil
-}
-
-// consequence says what happens to a pool whose field is dropped, and which feature
-// gate keeps it.
-func consequence(field *features.Field) string {
-	if field.Without == "" {
-		return "feature gate " + field.Gate
-	}
-	return "its pool is not published, since " + field.Without + "; feature gate " + field.Gate
 }
 
 // gates are feature gates by name.

@@ -63,18 +63,13 @@ func (t *Templates) SetOf(ctx context.Context, streams cli.Streams, client kuber
 		return nil, cli.ErrNegative
 	}
 	if len(result.Set.Templates) == 0 {
-		return nil, fmt.Errorf("there is no ResourcePoolTemplate in %s", t.sources())
+		sources := slices.Clone(t.Files.Paths)
+		if t.ConfigMap != "" {
+			sources = append(sources, "ConfigMap "+t.ConfigMap)
+		}
+		return nil, fmt.Errorf("there is no ResourcePoolTemplate in %s", strings.Join(sources, ", "))
 	}
 	return result.Set, nil
-}
-
-// sources are where the configuration is read from.
-func (t *Templates) sources() string {
-	sources := slices.Clone(t.Files.Paths)
-	if t.ConfigMap != "" {
-		sources = append(sources, "ConfigMap "+t.ConfigMap)
-	}
-	return strings.Join(sources, ", ")
 }
 
 // readConfigMap makes a document of the ConfigMap.
