@@ -6,18 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
+	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
 type command struct {
@@ -99,7 +106,7 @@ func (c *command) run(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
-	if c.output.Format == output.JSON || c.output.Format == output.YAML {
+	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, shown)
 	}
 	return shown.print(c.streams.Out, c.output.Format)
@@ -118,18 +125,30 @@ func (c *command) view(ctx context.Context, client kubernetes.Interface, pod *co
 	if err != nil {
 		return nil, err
 	}
-	claims, err := claimsOf(ctx, client, pod)
-	if err != nil {
-		return nil, err
+	claims := map[string]*resourcev1.ResourceClaim{}
+	for _, key := range facts.ClaimKeys(pod) {
+		if claims[key.Name], err = client.ResourceV1().ResourceClaims(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+			return nil, fmt.Errorf("get ResourceClaim %s: %w", key.Name, err)
+		}
 	}
 	known, err := c.drivers(ctx, client, set, node)
 	if err != nil {
 		return nil, err
 	}
-	containers, err := containerview.Of(pod, claims, known.all())
+	var all containerview.Drivers = known
+	if known.returned != nil {
+		all = &cdi.Drivers{
+			Drivers:  known,
+			Returned: known.returned.CDIDevices,
+			Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read("/", known.specs) }),
+		}
+	}
+	containers, err := containerview.Of(pod, claims, all)
 	if err != nil {
 		return nil, err
 	}
-	known.tellUnknown(c.streams)
+	if len(known.unknown) > 0 {
+		c.streams.Tell("it is not known what these drivers inject, which have no template: %s; of real drivers --plugins-dir tells\n", strings.Join(sets.List(known.unknown), ", "))
+	}
 	return &view{Namespace: pod.Namespace, Pod: pod.Name, Node: node.Name, Containers: containers}, nil
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -14,12 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 	"github.com/kwok-dra/kwok-dra/pkg/claims/templates"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview/injections"
-	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
 )
@@ -69,18 +65,6 @@ func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set 
 	return d, nil
 }
 
-// all are the drivers of all devices.
-func (d *drivers) all() containerview.Drivers {
-	if d.returned == nil {
-		return d
-	}
-	return &cdi.Drivers{
-		Drivers:  d,
-		Returned: d.returned.CDIDevices,
-		Specs:    sync.OnceValues(func() (cdi.Specs, error) { return cdi.Read("/", d.specs) }),
-	}
-}
-
 // Device is an allocated device as it is published, or else as a template has it.
 func (d *drivers) Device(result *resourcev1.DeviceRequestAllocationResult) *resourcev1.Device {
 	if published := d.published[device{result.Driver, result.Pool, result.Device}]; published != nil {
@@ -97,11 +81,4 @@ func (d *drivers) Injections(pod *corev1.Pod, claim *resourcev1.ResourceClaim, r
 		}
 	}
 	return d.Templates.Injections(pod, claim, results)
-}
-
-// tellUnknown says of which drivers nothing is shown.
-func (d *drivers) tellUnknown(streams cli.Streams) {
-	if len(d.unknown) > 0 {
-		streams.Tell("it is not known what these drivers inject, which have no template: %s; of real drivers --plugins-dir tells\n", strings.Join(sets.List(d.unknown), ", "))
-	}
 }

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -28,23 +29,16 @@ func (v *view) print(out io.Writer, format output.Format) error {
 		if _, err := fmt.Fprintf(out, "%s%s %s\n", before, kind, container.Name); err != nil {
 			return err
 		}
-		if err := printTables(out, format, container); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func printTables(out io.Writer, format output.Format, container *containerview.Container) error {
-	for _, table := range tablesOf(container) {
-		if len(table.Cells) == 0 {
-			continue
-		}
-		if _, err := fmt.Fprintln(out); err != nil {
-			return err
-		}
-		if err := table.Print(out, format); err != nil {
-			return err
+		for _, table := range tablesOf(container) {
+			if len(table.Cells) == 0 {
+				continue
+			}
+			if _, err := fmt.Fprintln(out); err != nil {
+				return err
+			}
+			if err := table.Print(out, format); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -59,7 +53,7 @@ func tablesOf(container *containerview.Container) []*output.Rows {
 	mounts := &output.Rows{Columns: []output.Column{{Name: "mount"}, {Name: "of"}, {Name: "options"}, {Name: "type", Wide: true}}}
 	for i := range container.Mounts {
 		mount := &container.Mounts[i]
-		mounts.Add(mount.ContainerPath, mount.HostPath, orNone(strings.Join(mount.Options, ",")), orNone(mount.Type))
+		mounts.Add(mount.ContainerPath, mount.HostPath, output.OrNone(mount.Options...), output.OrNone(mount.Type))
 	}
 	nodes := &output.Rows{Columns: []output.Column{
 		{Name: "device node"}, {Name: "of"}, {Name: "type"}, {Name: "major"}, {Name: "minor"}, {Name: "permissions"},
@@ -78,7 +72,17 @@ func tablesOf(container *containerview.Container) []*output.Rows {
 		{Name: "consumes", Wide: true},
 	}}
 	for i := range container.Devices {
-		addDevice(devices, &container.Devices[i])
+		device := &container.Devices[i]
+		access := "normal"
+		if device.AdminAccess {
+			access = "admin"
+		}
+		var consumes []string
+		for _, name := range slices.Sorted(maps.Keys(device.ConsumedCapacity)) {
+			amount := device.ConsumedCapacity[name]
+			consumes = append(consumes, fmt.Sprintf("%s=%s", name, amount.String()))
+		}
+		devices.Add(device.Device, device.Driver, device.Pool, device.Claim, device.Request, access, output.OrNone(string(device.ShareID)), output.OrNone(consumes...))
 	}
 	return []*output.Rows{env, mounts, nodes, devices}
 }
@@ -86,33 +90,9 @@ func tablesOf(container *containerview.Container) []*output.Rows {
 func addNode(rows *output.Rows, node *v1alpha1.DeviceNode) {
 	number := func(n *intstr.IntOrString) string {
 		if n == nil {
-			return orNone("")
+			return output.None
 		}
 		return n.String()
 	}
-	of := node.HostPath
-	if of == "" {
-		of = node.Path
-	}
-	rows.Add(node.Path, of, orNone(node.Type), number(node.Major), number(node.Minor), orNone(node.Permissions))
-}
-
-func addDevice(rows *output.Rows, device *containerview.Device) {
-	access := "normal"
-	if device.AdminAccess {
-		access = "admin"
-	}
-	var consumes []string
-	for _, name := range slices.Sorted(maps.Keys(device.ConsumedCapacity)) {
-		amount := device.ConsumedCapacity[name]
-		consumes = append(consumes, fmt.Sprintf("%s=%s", name, amount.String()))
-	}
-	rows.Add(device.Device, device.Driver, device.Pool, device.Claim, device.Request, access, orNone(string(device.ShareID)), orNone(strings.Join(consumes, ",")))
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "<none>"
-	}
-	return text
+	rows.Add(node.Path, cmp.Or(node.HostPath, node.Path), output.OrNone(node.Type), number(node.Major), number(node.Minor), output.OrNone(node.Permissions))
 }
