@@ -68,7 +68,14 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 			view.Pods = cluster.Pods(node)
 		}
 		desired := plan.DesiredPools(ctx, view)
-		p.addHidden(desired.Hidden)
+		for _, t := range slices.SortedFunc(maps.Keys(desired.Hidden), func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }) {
+			i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.Template == t && h.By == desired.Hidden[t] })
+			if i < 0 {
+				i = len(p.Hidden)
+				p.Hidden = append(p.Hidden, Hidden{Template: t, By: desired.Hidden[t]})
+			}
+			p.Hidden[i].Nodes++
+		}
 		p.addProblems(key, maps.Values(desired.Problems()))
 		if err := p.addWrites(ctx, key, node, &desired, existing[key]); err != nil {
 			return nil, err
@@ -127,7 +134,10 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 	}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
 		needs, err := plan.NewAs(ctx, as, p.server, node, drivers[driver].Pools, drivers[driver].Existing)
-		if err == nil && p.exist(needs.Create) {
+		if err == nil && slices.ContainsFunc(needs.Create, func(slice *resourcev1.ResourceSlice) bool {
+			live := p.live[slice.Name]
+			return live != nil && live.Spec.Pool.Generation >= slice.Spec.Pool.Generation
+		}) {
 			needs, err = needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return p.live[name], nil })
 		}
 		if _, ok := errors.AsType[*plan.LayoutError](err); ok {
@@ -140,26 +150,13 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		p.Delete = append(p.Delete, needs.Delete...)
 		p.Update = append(p.Update, needs.Update...)
 		p.Create = append(p.Create, needs.Create...)
-		p.addDropped(needs.Dropped)
-	}
-	return nil
-}
-
-// exist reports whether one of the slices exists, in the same generation or a later
-// one, so that it cannot be created.
-func (p *Preview) exist(created []*resourcev1.ResourceSlice) bool {
-	return slices.ContainsFunc(created, func(slice *resourcev1.ResourceSlice) bool {
-		live := p.live[slice.Name]
-		return live != nil && live.Spec.Pool.Generation >= slice.Spec.Pool.Generation
-	})
-}
-
-func (p *Preview) addDropped(dropped []features.Dropped) {
-	for _, one := range dropped {
-		if !slices.Contains(p.Dropped, one) {
-			p.Dropped = append(p.Dropped, one)
+		for _, one := range needs.Dropped {
+			if !slices.Contains(p.Dropped, one) {
+				p.Dropped = append(p.Dropped, one)
+			}
 		}
 	}
+	return nil
 }
 
 // required reports whether a node requires the pool of a template that nodes share.
@@ -207,16 +204,4 @@ func (h Hidden) String() string {
 		nodes = fmt.Sprintf("%d nodes", h.Nodes)
 	}
 	return plan.Hides(h.Template, h.By) + ", on " + nodes
-}
-
-// addHidden counts what is hidden on one more node.
-func (p *Preview) addHidden(hidden map[*devices.Template]*devices.Template) {
-	for _, t := range slices.SortedFunc(maps.Keys(hidden), func(a, b *devices.Template) int { return cmp.Compare(a.Name, b.Name) }) {
-		i := slices.IndexFunc(p.Hidden, func(h Hidden) bool { return h.Template == t && h.By == hidden[t] })
-		if i < 0 {
-			i = len(p.Hidden)
-			p.Hidden = append(p.Hidden, Hidden{Template: t, By: hidden[t]})
-		}
-		p.Hidden[i].Nodes++
-	}
 }
