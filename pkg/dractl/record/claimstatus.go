@@ -58,7 +58,18 @@ func (l *learned) entries(all []*prepared) error {
 	if len(all) == 0 {
 		return nil
 	}
-	l.conditions(all)
+	mode := map[bool]v1alpha1.ClaimStatusMode{true: v1alpha1.ClaimStatusReady, false: v1alpha1.ClaimStatusNone}
+	l.status.Mode = mode[meta.IsStatusConditionTrue(all[0].entry.Conditions, ready)]
+	for _, p := range all {
+		if mode[meta.IsStatusConditionTrue(p.entry.Conditions, ready)] != l.status.Mode {
+			l.note("condition Ready=True is not on all devices: the first is taken")
+		}
+		for _, c := range p.entry.Conditions {
+			if c.Type != ready || c.Status != metav1.ConditionTrue || c.Reason != readyReason {
+				l.note(fmt.Sprintf("condition %s=%s, reason %s, is not in the template: claimStatus.mode has Ready=True, reason Prepared, or none", c.Type, c.Status, c.Reason))
+			}
+		}
+	}
 	g := &generalizer{symbols: symbolsOf(all)}
 	defer func() { l.notes = append(l.notes, g.notes...) }()
 	data, err := decode(all, func(entry *resourcev1.AllocatedDeviceStatus) any { return entry.Data })
@@ -101,22 +112,6 @@ func decode(all []*prepared, part func(*resourcev1.AllocatedDeviceStatus) any) (
 		}
 	}
 	return values, nil
-}
-
-// conditions chooses the mode by the first entry, and notes the conditions that it does not have.
-func (l *learned) conditions(all []*prepared) {
-	mode := map[bool]v1alpha1.ClaimStatusMode{true: v1alpha1.ClaimStatusReady, false: v1alpha1.ClaimStatusNone}
-	l.status.Mode = mode[meta.IsStatusConditionTrue(all[0].entry.Conditions, ready)]
-	for _, p := range all {
-		if mode[meta.IsStatusConditionTrue(p.entry.Conditions, ready)] != l.status.Mode {
-			l.note("condition Ready=True is not on all devices: the first is taken")
-		}
-		for _, c := range p.entry.Conditions {
-			if c.Type != ready || c.Status != metav1.ConditionTrue || c.Reason != readyReason {
-				l.note(fmt.Sprintf("condition %s=%s, reason %s, is not in the template: claimStatus.mode has Ready=True, reason Prepared, or none", c.Type, c.Status, c.Reason))
-			}
-		}
-	}
 }
 
 // note adds a note, once.

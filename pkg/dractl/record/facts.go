@@ -56,18 +56,14 @@ func (p *prepared) facts() []fact {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.device.Attributes)) {
 		if field, value := valueOf(p.device.Attributes[name]); field != "" {
-			all = append(all, fact{string(name), attribute(string(name)) + "." + field, value})
+			read := ".Device.attributes." + string(name)
+			if strings.Contains(string(name), "/") {
+				read = fmt.Sprintf("(index .Device.attributes `%s`)", name)
+			}
+			all = append(all, fact{string(name), read + "." + field, value})
 		}
 	}
 	return all
-}
-
-// attribute is how a template reads an attribute.
-func attribute(name string) string {
-	if strings.Contains(name, "/") {
-		return fmt.Sprintf("(index .Device.attributes `%s`)", name)
-	}
-	return ".Device.attributes." + name
 }
 
 // valueOf is the field of an attribute that has its value. Lists have none.

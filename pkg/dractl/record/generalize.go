@@ -46,7 +46,9 @@ func (g *generalizer) value(path string, values []any) any {
 			return g.text(path, texts(values))
 		}
 	default:
-		return g.scalar(path, values)
+		if expression := whole(g.symbols, keyOf(path), texts(values)); expression != "" && values[0] != nil {
+			return bare(actionBegin + expression + actionEnd)
+		}
 	}
 	return g.first(path, values)
 }
@@ -57,7 +59,11 @@ func (g *generalizer) text(path string, all []string) string {
 		return actionBegin + expression + actionEnd
 	}
 	if !strings.Contains(all[0], "{{") {
-		if made, ok := newAlignment(g.symbols, all).from(make([]int, len(all))); ok {
+		// Longer values are tried before those that they may contain.
+		symbols := slices.Clone(g.symbols)
+		slices.SortStableFunc(symbols, func(a, b symbol) int { return len(b.value) - len(a.value) })
+		search := &alignment{all, symbols, map[string]bool{}}
+		if made, ok := search.from(make([]int, len(all))); ok {
 			return made
 		}
 	}
@@ -66,14 +72,6 @@ func (g *generalizer) text(path string, all []string) string {
 		g.note(path, all)
 	}
 	return strings.ReplaceAll(kept, "{{", "{{ `{{` }}")
-}
-
-// scalar makes a template of numbers or bools.
-func (g *generalizer) scalar(path string, values []any) any {
-	if expression := whole(g.symbols, keyOf(path), texts(values)); expression != "" && values[0] != nil {
-		return bare(actionBegin + expression + actionEnd)
-	}
-	return g.first(path, values)
 }
 
 // first keeps the first, and says so where others differ.

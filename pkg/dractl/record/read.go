@@ -66,11 +66,21 @@ func (w *world) readKept(directory string) error {
 
 // prepared are the devices of a pool that claims have, in the order of claims.
 func (w *world) prepared(driver, pool string) []*prepared {
-	devices := w.devices(driver, pool)
+	devices := map[string]*resourcev1.Device{}
+	for _, slice := range w.slices {
+		if slice.Spec.Driver == driver && slice.Spec.Pool.Name == pool {
+			for i := range slice.Spec.Devices {
+				devices[slice.Spec.Devices[i].Name] = &slice.Spec.Devices[i]
+			}
+		}
+	}
 	var all []*prepared
 	for i := range w.claims {
 		claim := &w.claims[i]
-		for _, result := range resultsOf(claim) {
+		if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) == 0 {
+			continue
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
 			if result.Driver != driver || result.Pool != pool || devices[result.Device] == nil {
 				continue
 			}
@@ -81,27 +91,6 @@ func (w *world) prepared(driver, pool string) []*prepared {
 		}
 	}
 	return all
-}
-
-// devices are those of a pool, by name.
-func (w *world) devices(driver, pool string) map[string]*resourcev1.Device {
-	devices := map[string]*resourcev1.Device{}
-	for _, slice := range w.slices {
-		if slice.Spec.Driver == driver && slice.Spec.Pool.Name == pool {
-			for i := range slice.Spec.Devices {
-				devices[slice.Spec.Devices[i].Name] = &slice.Spec.Devices[i]
-			}
-		}
-	}
-	return devices
-}
-
-// resultsOf are what is allocated to a claim that is in use.
-func resultsOf(claim *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocationResult {
-	if claim.Status.Allocation == nil || len(claim.Status.ReservedFor) == 0 {
-		return nil
-	}
-	return claim.Status.Allocation.Devices.Results
 }
 
 // entryOf is what the driver has written of an allocated device, or nil.

@@ -39,8 +39,16 @@ func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[
 		}
 		comment(&out, "", fmt.Sprintf("Pool %s of driver %s on node %s.", template.Pool, driver, w.node.Name))
 		comment(&out, "", l.notes...)
-		commentEdits(&out, l.edits)
-		commentLatency(&out, took[driver])
+		if l.edits != "" {
+			comment(&out, "", "The CDI devices would do this to a container. To have kwok-dractl pod show it, say it in containerEdits:")
+			comment(&out, "  ", l.edits)
+		}
+		if calls := took[driver].calls(); calls > 0 {
+			p50 := took[driver].median()
+			comment(&out, "", fmt.Sprintf("%s took %s (p50 of %.0f). With the general Stages for Pods, this annotation has a Pod wait for it, and %s for the kubelet:",
+				prepareCall, p50, calls, kubeletTime))
+			comment(&out, "  ", fmt.Sprintf("pod-prepare.stage.kwok.x-k8s.io/delay: %s", kubeletTime+p50))
+		}
 		if err := complete(template, l, nodes); err != nil {
 			return nil, nil, err
 		}
@@ -79,21 +87,5 @@ func comment(out *bytes.Buffer, indent string, all ...string) {
 		for line := range strings.Lines(text) {
 			fmt.Fprintf(out, "# %s%s\n", indent, strings.TrimRight(line, "\n"))
 		}
-	}
-}
-
-func commentEdits(out *bytes.Buffer, edits string) {
-	if edits != "" {
-		comment(out, "", "The CDI devices would do this to a container. To have kwok-dractl pod show it, say it in containerEdits:")
-		comment(out, "  ", edits)
-	}
-}
-
-func commentLatency(out *bytes.Buffer, took histogram) {
-	if took.calls() > 0 {
-		p50 := took.median()
-		comment(out, "", fmt.Sprintf("%s took %s (p50 of %.0f). With the general Stages for Pods, this annotation has a Pod wait for it, and %s for the kubelet:",
-			prepareCall, p50, took.calls(), kubeletTime))
-		comment(out, "  ", fmt.Sprintf("pod-prepare.stage.kwok.x-k8s.io/delay: %s", kubeletTime+p50))
 	}
 }

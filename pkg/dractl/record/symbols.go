@@ -73,20 +73,17 @@ type alignment struct {
 	failed map[string]bool
 }
 
-// newAlignment has longer values be tried before those that they may contain.
-func newAlignment(symbols []symbol, texts []string) *alignment {
-	symbols = slices.Clone(symbols)
-	slices.SortStableFunc(symbols, func(a, b symbol) int { return len(b.value) - len(a.value) })
-	return &alignment{texts, symbols, map[string]bool{}}
-}
-
 // from returns the template for what follows the places, one in each text.
 func (a *alignment) from(at []int) (string, bool) {
 	key := fmt.Sprint(at)
 	if a.failed[key] {
 		return "", false
 	}
-	if a.ended(at) {
+	ended := true
+	for i, text := range a.texts {
+		ended = ended && at[i] == len(text)
+	}
+	if ended {
 		return "", true
 	}
 	for _, s := range a.symbols {
@@ -108,16 +105,6 @@ func (a *alignment) with(begin string, next []int) (string, bool) {
 	}
 	rest, ok := a.from(next)
 	return begin + rest, ok
-}
-
-// ended reports whether all of the texts end.
-func (a *alignment) ended(at []int) bool {
-	for i, text := range a.texts {
-		if at[i] < len(text) {
-			return false
-		}
-	}
-	return true
 }
 
 // char is the character that follows in all texts, and the places after it, or nil.
