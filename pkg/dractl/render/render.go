@@ -100,7 +100,15 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	previewed, err := c.preview(ctx, client, set, all)
+	state, err := c.read(ctx, client, set, all)
+	if err != nil {
+		return err
+	}
+	fleet.TellUnselected(c.streams, set.Templates, state.Nodes)
+	fleet.TellWithoutPods(c.streams, set, state.Nodes, state.Pods)
+	progress := c.streams.Progress("rendering templates", 0)
+	previewed, err := c.server.Preview(ctx, c.streams, client, *state)
+	progress.Done()
 	if err != nil {
 		return err
 	}
@@ -114,17 +122,6 @@ func (c *command) run(ctx context.Context) error {
 		return cli.ErrNegative
 	}
 	return nil
-}
-
-func (c *command) preview(ctx context.Context, client kubernetes.Interface, set *config.Set, all []documents.Document) (*preview.Preview, error) {
-	state, err := c.read(ctx, client, set, all)
-	if err != nil {
-		return nil, err
-	}
-	fleet.TellUnselected(c.streams, set.Templates, state.Nodes)
-	fleet.TellWithoutPods(c.streams, set, state.Nodes, state.Pods)
-	defer c.streams.Progress("rendering templates", 0).Done()
-	return c.server.Preview(ctx, c.streams, client, *state)
 }
 
 // read reads the nodes, and the driver Pods there, from the cluster or from documents.
