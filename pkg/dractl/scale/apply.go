@@ -124,7 +124,12 @@ func (a *applier) await(ctx context.Context, count func() counts, want, pools in
 		case now != last:
 			last, since = now, time.Now()
 		case time.Since(since) > a.timeout:
-			return stalled(now, want, pools, a.timeout)
+			if now.ready < want {
+				return fmt.Errorf("%d of %d nodes are Ready, and no other for %s: is kwok running, with a Stage that makes nodes Ready? kubectl get stages",
+					now.ready, want, a.timeout)
+			}
+			return fmt.Errorf("%d of %d pools are complete, and no other for %s: does kwok-dra run, and read custom resources (--enable-crds)? "+
+				"kubectl get resourcepooltemplates -o wide says whether it accepts the templates", now.pools, pools, a.timeout)
 		}
 		select {
 		case <-ctx.Done():
@@ -132,15 +137,6 @@ func (a *applier) await(ctx context.Context, count func() counts, want, pools in
 		case <-tick.C:
 		}
 	}
-}
-
-// stalled says what keeps the fleet from being complete.
-func stalled(now counts, want, pools int, limit time.Duration) error {
-	if now.ready < want {
-		return fmt.Errorf("%d of %d nodes are Ready, and no other for %s: is kwok running, with a Stage that makes nodes Ready? kubectl get stages", now.ready, want, limit)
-	}
-	return fmt.Errorf("%d of %d pools are complete, and no other for %s: does kwok-dra run, and read custom resources (--enable-crds)? "+
-		"kubectl get resourcepooltemplates -o wide says whether it accepts the templates", now.pools, pools, limit)
 }
 
 // remove removes all of a target.

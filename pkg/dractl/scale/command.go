@@ -4,8 +4,8 @@ package scale
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -149,13 +149,13 @@ func (c *command) scale(command *cobra.Command, name string) error {
 		return err
 	}
 	if len(plan.Foreign) > 0 {
-		c.streams.Tell("left alone: nodes of others with names of this fleet: %s\n", firstFew(plan.Foreign))
+		c.streams.Tell("left alone: nodes of others with names of this fleet: %s\n", cli.FirstFew(plan.Foreign, maxListed))
 	}
 	if plan.Different != "" {
 		return fmt.Errorf("ResourcePoolTemplate %s in the cluster is of others, and differs from that of %s: rename or delete one of them", plan.Different, name)
 	}
 	if len(plan.Unowned) > 0 {
-		c.streams.Tell("used as they are in the cluster: %s\n", firstFew(plan.Unowned))
+		c.streams.Tell("used as they are in the cluster: %s\n", cli.FirstFew(plan.Unowned, maxListed))
 	}
 	a := &applier{world: w, streams: c.streams, terminal: screen.Of(c.streams.ErrOut), typed: name, plan: plan, seen: seen, timeout: c.timeout}
 	if c.nodes == 0 {
@@ -194,35 +194,19 @@ func (c *command) delete(ctx context.Context, name string) error {
 	of := &target.Target{Name: name}
 	if !c.all && known.Uses[name] == nil {
 		if of, err = target.Read(c.streams, []string{name}, known); err != nil {
-			return errors.Join(err, noFleet(name, known))
+			fleets := slices.Sorted(maps.Keys(known.Uses))
+			switch nearest := suggest.Nearest(name, fleets); {
+			case nearest != "":
+				err = fmt.Errorf("%w\nthere is a fleet %s", err, nearest)
+			case len(fleets) > 0:
+				err = fmt.Errorf("%w\nthe fleets are %s", err, cli.FirstFew(fleets, maxListed))
+			}
+			return err
 		}
 	}
 	a.plan = target.Delete(of, seen)
 	return a.remove(ctx, cmp.Or(of.Name, "any target"))
 }
 
-// noFleet names the fleet that may be meant, if there is one.
-func noFleet(name string, known *target.Known) error {
-	var names []string
-	for fleet := range known.Uses {
-		names = append(names, fleet)
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		return nil
-	}
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("there is a fleet %s", nearest)
-	}
-	return fmt.Errorf("the fleets are %s", firstFew(names))
-}
-
 // maxListed is how many names a message has.
 const maxListed = 5
-
-func firstFew(names []string) string {
-	if more := len(names) - maxListed; more > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}

@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +76,9 @@ func (w *watch) saw(object any) {
 	defer w.mutex.Unlock()
 	switch o := object.(type) {
 	case *corev1.Node:
-		w.nodes[o.Name] = isReady(o)
+		w.nodes[o.Name] = slices.ContainsFunc(o.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
 	case *resourcev1.ResourceSlice:
 		if o.Spec.NodeName == nil {
 			return
@@ -107,15 +110,6 @@ func (w *watch) missed(object any) {
 			delete(w.pools[*o.Spec.NodeName][poolKey{o.Spec.Driver, o.Spec.Pool.Name}], o.Name)
 		}
 	}
-}
-
-func isReady(node *corev1.Node) bool {
-	for i := range node.Status.Conditions {
-		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // counts is how far the fleet is.
