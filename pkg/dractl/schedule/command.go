@@ -187,21 +187,23 @@ func (c *command) input(ctx context.Context) (*input, error) {
 	}
 	in.addPodsOfWorkloads()
 	in.nameNodes()
-	c.tellNotes(in)
-	return in, in.check(c.fromCluster)
-}
-
-// check refuses what cannot be meant.
-func (in *input) check(live bool) error {
-	switch {
-	case live:
-		return nil
-	case len(in.pods) == 0:
-		return errors.New("there are no Pods that wait for a node in the files: give some with -f, or what makes Pods, such as a Deployment")
-	case len(in.Nodes) == 0:
-		return errors.New("there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster")
+	if len(in.skipped) > 0 {
+		c.streams.Tell("not considered: %s\n", check.Counted(in.skipped))
 	}
-	return nil
+	for _, note := range in.notes {
+		c.streams.Tell("not considered: %s\n", note)
+	}
+	for _, warning := range devices.AmbiguousIn(in.Slices) {
+		c.streams.Tell("%s\n", warning)
+	}
+	switch {
+	case c.fromCluster:
+	case len(in.pods) == 0:
+		return nil, errors.New("there are no Pods that wait for a node in the files: give some with -f, or what makes Pods, such as a Deployment")
+	case len(in.Nodes) == 0:
+		return nil, errors.New("there are no nodes: give --nodes, Nodes with -f, --slices or --from-cluster")
+	}
+	return in, nil
 }
 
 // render makes the slices of the templates on the nodes of the files.
@@ -234,19 +236,6 @@ func (c *command) render(ctx context.Context, in *input) error {
 	}
 	in.Slices = append(in.Slices, previewed.Create...)
 	return errors.Join(previewed.Problems...)
-}
-
-// tellNotes says what of the input has no bearing on the result, or one by chance.
-func (c *command) tellNotes(in *input) {
-	if len(in.skipped) > 0 {
-		c.streams.Tell("not considered: %s\n", check.Counted(in.skipped))
-	}
-	for _, note := range in.notes {
-		c.streams.Tell("not considered: %s\n", note)
-	}
-	for _, warning := range devices.AmbiguousIn(in.Slices) {
-		c.streams.Tell("%s\n", warning)
-	}
 }
 
 // nameOf names a Pod as tables do.

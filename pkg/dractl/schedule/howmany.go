@@ -52,7 +52,7 @@ func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, pla
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if c.output.Format == output.JSON || c.output.Format == output.YAML {
+	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, counts)
 	}
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "pods"}, {Name: "fit"}}}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,15 +76,26 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 	case "Node":
 		return appendAs(in, &in.Nodes, object, new(corev1.Node), "")
 	case "Deployment.apps":
-		return in.addDeployment(object)
+		d := new(appsv1.Deployment)
+		err := appendAs(in, new([]*appsv1.Deployment), object, d, in.namespace)
+		return in.addWorkload(err, object, &d.ObjectMeta, &d.Spec.Template, countOrOne(d.Spec.Replicas))
 	case "ReplicaSet.apps":
-		return in.addReplicaSet(object)
+		r := new(appsv1.ReplicaSet)
+		err := appendAs(in, new([]*appsv1.ReplicaSet), object, r, in.namespace)
+		return in.addWorkload(err, object, &r.ObjectMeta, &r.Spec.Template, countOrOne(r.Spec.Replicas))
 	case "StatefulSet.apps":
-		return in.addStatefulSet(object)
+		s := new(appsv1.StatefulSet)
+		err := appendAs(in, new([]*appsv1.StatefulSet), object, s, in.namespace)
+		return in.addWorkload(err, object, &s.ObjectMeta, &s.Spec.Template, countOrOne(s.Spec.Replicas))
 	case "Job.batch":
-		return in.addJob(object)
+		j := new(batchv1.Job)
+		err := appendAs(in, new([]*batchv1.Job), object, j, in.namespace)
+		return in.addWorkload(err, object, &j.ObjectMeta, &j.Spec.Template, atOnce(&j.Spec, &j.Status))
 	case "CronJob.batch":
-		return in.addCronJob(object)
+		c := new(batchv1.CronJob)
+		err := appendAs(in, new([]*batchv1.CronJob), object, c, in.namespace)
+		spec := &c.Spec.JobTemplate.Spec
+		return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, atOnce(spec, &batchv1.JobStatus{}))
 	case "DaemonSet.apps":
 		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":
@@ -92,9 +105,17 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 	case "DeviceTaintRule.resource.k8s.io":
 		return appendAs(in, &in.TaintRules, object, new(resourcev1.DeviceTaintRule), "")
 	case "ResourceClaim.resource.k8s.io":
-		return in.addClaim(object)
+		claim := new(resourcev1.ResourceClaim)
+		if err := appendAs(in, &in.Claims, object, claim, in.namespace); err != nil {
+			return err
+		}
+		return checkRequests(object, claim.Spec.Devices.Requests, "spec")
 	case "ResourceClaimTemplate.resource.k8s.io":
-		return in.addClaimTemplate(object)
+		template := new(resourcev1.ResourceClaimTemplate)
+		if err := appendAs(in, &in.ClaimTemplates, object, template, in.namespace); err != nil {
+			return err
+		}
+		return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
 	}
 	in.skipped[kind.Kind]++
 	return nil
@@ -110,22 +131,6 @@ func (in *input) addPod(object documents.Object) error {
 		in.drivers = append(in.drivers, pods[0])
 	}
 	return nil
-}
-
-func (in *input) addClaim(object documents.Object) error {
-	claim := &resourcev1.ResourceClaim{}
-	if err := appendAs(in, &in.Claims, object, claim, in.namespace); err != nil {
-		return err
-	}
-	return checkRequests(object, claim.Spec.Devices.Requests, "spec")
-}
-
-func (in *input) addClaimTemplate(object documents.Object) error {
-	template := &resourcev1.ResourceClaimTemplate{}
-	if err := appendAs(in, &in.ClaimTemplates, object, template, in.namespace); err != nil {
-		return err
-	}
-	return checkRequests(object, template.Spec.Spec.Devices.Requests, "spec", "spec")
 }
 
 // checkRequests refuses requests that ask for nothing, which the API server never

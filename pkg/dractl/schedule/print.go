@@ -2,10 +2,10 @@ package schedule
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
@@ -24,47 +24,25 @@ func (c *command) print(ctx context.Context, scheduler *simulator.Scheduler, pla
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
 		return output.Objects(c.streams.Out, c.output.Format, objects(placements, reasons))
 	}
-	return c.printTable(placements, reasons)
-}
-
-func (c *command) printTable(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) error {
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "claim", Wide: true}, {Name: "devices"}}}
 	for _, p := range placements {
-		node := p.Node
-		if node == "" {
-			node = "<none>"
-		}
 		var claims, devices []string
 		for _, claim := range p.Claims {
 			claims = append(claims, claim.Name)
-			devices = append(devices, devicesOf(claim)...)
+			if claim.Status.Allocation == nil {
+				continue
+			}
+			for i := range claim.Status.Allocation.Devices.Results {
+				result := &claim.Status.Allocation.Devices.Results[i]
+				devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
+			}
 		}
-		table.Add(p.Pod.Namespace, p.Pod.Name, node, orNone(claims), orNone(devices))
+		table.Add(p.Pod.Namespace, p.Pod.Name, output.OrNone(p.Node), output.OrNone(claims...), output.OrNone(devices...))
 	}
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
 	return printBlocks(c.streams.Out, "\nPod %s fits on no node%s:\n  %s\n", blocks(placements, reasons))
-}
-
-// devicesOf are the devices that a claim has got, each with its request.
-func devicesOf(claim *resourcev1.ResourceClaim) []string {
-	if claim.Status.Allocation == nil {
-		return nil
-	}
-	var devices []string
-	for i := range claim.Status.Allocation.Devices.Results {
-		result := &claim.Status.Allocation.Devices.Results[i]
-		devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
-	}
-	return devices
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "<none>"
-	}
-	return strings.Join(names, ",")
 }
 
 // objects are the Pods and their claims as the scheduler would leave them.
@@ -91,7 +69,8 @@ func placed(p *simulator.Placement, reasons []string) *corev1.Pod {
 	if p.Node == "" {
 		condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, corev1.PodReasonUnschedulable, strings.Join(reasons, "\n")
 	}
-	pod.Status.Conditions = append([]corev1.PodCondition{condition}, without(pod.Status.Conditions, corev1.PodScheduled)...)
+	pod.Status.Conditions = append([]corev1.PodCondition{condition},
+		slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })...)
 	if len(p.Pod.Status.ResourceClaimStatuses) == 0 && len(p.Claims) >= len(pod.Spec.ResourceClaims) {
 		for i, claim := range pod.Spec.ResourceClaims {
 			if claim.ResourceClaimTemplateName != nil {
@@ -101,14 +80,4 @@ func placed(p *simulator.Placement, reasons []string) *corev1.Pod {
 		}
 	}
 	return pod
-}
-
-func without(conditions []corev1.PodCondition, kind corev1.PodConditionType) []corev1.PodCondition {
-	var kept []corev1.PodCondition
-	for _, condition := range conditions {
-		if condition.Type != kind {
-			kept = append(kept, condition)
-		}
-	}
-	return kept
 }

@@ -26,38 +26,6 @@ type workload struct {
 	before int
 }
 
-// addDeployment adds a Deployment, and the other functions add workloads of their kinds.
-func (in *input) addDeployment(object documents.Object) error {
-	d := new(appsv1.Deployment)
-	err := appendAs(in, new([]*appsv1.Deployment), object, d, in.namespace)
-	return in.addWorkload(err, object, &d.ObjectMeta, &d.Spec.Template, countOrOne(d.Spec.Replicas))
-}
-
-func (in *input) addReplicaSet(object documents.Object) error {
-	r := new(appsv1.ReplicaSet)
-	err := appendAs(in, new([]*appsv1.ReplicaSet), object, r, in.namespace)
-	return in.addWorkload(err, object, &r.ObjectMeta, &r.Spec.Template, countOrOne(r.Spec.Replicas))
-}
-
-func (in *input) addStatefulSet(object documents.Object) error {
-	s := new(appsv1.StatefulSet)
-	err := appendAs(in, new([]*appsv1.StatefulSet), object, s, in.namespace)
-	return in.addWorkload(err, object, &s.ObjectMeta, &s.Spec.Template, countOrOne(s.Spec.Replicas))
-}
-
-func (in *input) addJob(object documents.Object) error {
-	j := new(batchv1.Job)
-	err := appendAs(in, new([]*batchv1.Job), object, j, in.namespace)
-	return in.addWorkload(err, object, &j.ObjectMeta, &j.Spec.Template, atOnce(&j.Spec, &j.Status))
-}
-
-func (in *input) addCronJob(object documents.Object) error {
-	c := new(batchv1.CronJob)
-	err := appendAs(in, new([]*batchv1.CronJob), object, c, in.namespace)
-	spec := &c.Spec.JobTemplate.Spec
-	return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, atOnce(spec, &batchv1.JobStatus{}))
-}
-
 // atOnce is how many Pods a Job has at once: none if it is suspended or has ended, and no more than are left
 // to complete.
 func atOnce(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
