@@ -3,6 +3,8 @@ package target
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/dynamic"
@@ -29,7 +31,9 @@ type Known struct {
 // not be a cluster.
 func KnownFor(ctx context.Context, streams cli.Streams, reach *cluster.Flags, targets []string) *Known {
 	known := &Known{}
-	if !mayBeInCluster(targets) {
+	catalogue, _ := profiles() // a failure shows when the target is read
+	mayBeInCluster := func(part string) bool { return catalogue[part] == "" && !isPath(part) }
+	if !slices.ContainsFunc(strings.Split(strings.Join(targets, ","), ","), mayBeInCluster) {
 		return known
 	}
 	reached, err := reach.RESTConfig()

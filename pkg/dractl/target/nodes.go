@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
-	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
@@ -65,7 +64,15 @@ func (t *Target) chooseLabels() error {
 	before := len(probe.Labels)
 	for i, template := range t.Templates {
 		if !fleet.LabelFor(probe, template, t.Templates[:i]) {
-			return fmt.Errorf("template %s: spec.nodeSelector: no labels select a node for it%s: make the nodes yourself, or change the selector", template.Name, besides(t.Templates[:i]))
+			besides := ""
+			if i > 0 {
+				names := make([]string, i)
+				for j, other := range t.Templates[:i] {
+					names[j] = other.Name
+				}
+				besides = " that is also for " + strings.Join(names, ", ")
+			}
+			return fmt.Errorf("template %s: spec.nodeSelector: no labels select a node for it%s: make the nodes yourself, or change the selector", template.Name, besides)
 		}
 	}
 	if len(probe.Labels) == before {
@@ -78,16 +85,4 @@ func (t *Target) chooseLabels() error {
 		}
 	}
 	return nil
-}
-
-// besides names the templates of a target before another one.
-func besides(templates []*devices.Template) string {
-	if len(templates) == 0 {
-		return ""
-	}
-	names := make([]string, len(templates))
-	for i, template := range templates {
-		names[i] = template.Name
-	}
-	return " that is also for " + strings.Join(names, ", ")
 }

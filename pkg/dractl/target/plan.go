@@ -2,6 +2,7 @@ package target
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -53,7 +54,25 @@ type Plan struct {
 func New(t *Target, want int, seen *Observed) *Plan {
 	p := &Plan{}
 	own, taken := nodesOf(t.Name, seen)
-	p.planObjects(t, seen)
+	live := map[string]*unstructured.Unstructured{}
+	for _, object := range seen.Objects {
+		live[keyOf(object)] = object
+	}
+	for _, object := range t.Objects {
+		found := live[keyOf(object)]
+		var carried *devices.Template
+		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
+			carried = templateOf(seen.Templates, object.GetName())
+		}
+		switch {
+		case found != nil && isOwned(found), found == nil && carried == nil:
+			p.Make = append(p.Make, object)
+			continue
+		case carried != nil && !equality.Semantic.DeepEqual(carried.ResourcePoolTemplateSpec, templateOf(t.Templates, object.GetName()).ResourcePoolTemplateSpec):
+			p.Different = object.GetName()
+		}
+		p.Unowned = append(p.Unowned, object.GetKind()+" "+object.GetName())
+	}
 	if len(own) > want {
 		slices.SortStableFunc(own, func(a, b metav1.PartialObjectMetadata) int {
 			return cmp.Or(cmp.Compare(min(seen.Pods[a.Name], 1), min(seen.Pods[b.Name], 1)), natural.Compare(b.Name, a.Name))
@@ -86,7 +105,26 @@ func Delete(t *Target, seen *Observed) *Plan {
 			uses = append(uses, keyOf(object))
 		}
 	}
-	p.removeObjects(uses, seen)
+	users := p.usersOf(seen)
+	for _, kind := range []string{v1alpha1.ResourcePoolTemplateKind, classKind} {
+		for _, object := range seen.Objects {
+			key := keyOf(object)
+			isUsed := slices.Contains(uses, key)
+			switch {
+			case object.GetKind() != kind || !isOwned(object):
+				continue
+			case isUsed && users[key] == "":
+				p.Remove = append(p.Remove, object)
+				continue
+			case isUsed:
+				p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", kind, object.GetName(), users[key]))
+			}
+			for _, used := range usesOf(object) {
+				users[used] = cmp.Or(users[used], kind+" "+object.GetName())
+			}
+		}
+	}
+	slices.Sort(p.Kept)
 	return p
 }
 
@@ -104,30 +142,6 @@ func nodesOf(name string, seen *Observed) (own []metav1.PartialObjectMetadata, t
 		}
 	}
 	return own, taken
-}
-
-// planObjects makes the objects that are not there, and brings those up to date that scale
-// has made. What others made stays as it is, and a template of theirs must be the same.
-func (p *Plan) planObjects(t *Target, seen *Observed) {
-	live := map[string]*unstructured.Unstructured{}
-	for _, object := range seen.Objects {
-		live[keyOf(object)] = object
-	}
-	for _, object := range t.Objects {
-		found := live[keyOf(object)]
-		var carried *devices.Template
-		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
-			carried = templateOf(seen.Templates, object.GetName())
-		}
-		switch {
-		case found != nil && isOwned(found), found == nil && carried == nil:
-			p.Make = append(p.Make, object)
-			continue
-		case carried != nil && !equality.Semantic.DeepEqual(carried.ResourcePoolTemplateSpec, templateOf(t.Templates, object.GetName()).ResourcePoolTemplateSpec):
-			p.Different = object.GetName()
-		}
-		p.Unowned = append(p.Unowned, object.GetKind()+" "+object.GetName())
-	}
 }
 
 func templateOf(templates []*devices.Template, name string) *devices.Template {

@@ -1,8 +1,6 @@
 package target
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -13,31 +11,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
-
-// removeObjects removes those of the objects that scale has made and nothing else uses:
-// templates, then the DeviceClasses that no template needs that stays.
-func (p *Plan) removeObjects(uses []string, seen *Observed) {
-	users := p.usersOf(seen)
-	for _, kind := range []string{v1alpha1.ResourcePoolTemplateKind, classKind} {
-		for _, object := range seen.Objects {
-			key := keyOf(object)
-			isUsed := slices.Contains(uses, key)
-			switch {
-			case object.GetKind() != kind || !isOwned(object):
-				continue
-			case isUsed && users[key] == "":
-				p.Remove = append(p.Remove, object)
-				continue
-			case isUsed:
-				p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", kind, object.GetName(), users[key]))
-			}
-			for _, used := range usesOf(object) {
-				users[used] = cmp.Or(users[used], kind+" "+object.GetName())
-			}
-		}
-	}
-	slices.Sort(p.Kept)
-}
 
 // usersOf names a user of each object that something else uses: claims and Pods of
 // DeviceClasses, nodes of other targets, and fake nodes of others that have the devices of a template.

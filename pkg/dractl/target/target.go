@@ -64,7 +64,12 @@ func Read(streams cli.Streams, names []string, known *Known) (*Target, error) {
 		named = append(named, name)
 	}
 	slices.Sort(named)
-	t.Name = shorten(strings.Join(slices.Compact(named), "."))
+	t.Name = strings.Join(slices.Compact(named), ".")
+	if len(t.Name) > maxName {
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(t.Name)) // it never fails
+		t.Name = fmt.Sprintf("%s-%08x", strings.TrimRight(t.Name[:maxName-9], "-."), hash.Sum32())
+	}
 	return t, t.complete(known)
 }
 
@@ -103,14 +108,6 @@ func (t *Target) add(streams cli.Streams, part string, known *Known) (string, er
 		return "", err
 	}
 	return t.addDocuments(streams, part, all)
-}
-
-// mayBeInCluster reports whether one of the targets is neither a profile nor a file.
-func mayBeInCluster(names []string) bool {
-	catalogue, _ := profiles() // a failure shows when the target is read
-	return slices.ContainsFunc(strings.Split(strings.Join(names, ","), ","), func(part string) bool {
-		return catalogue[part] == "" && !isPath(part)
-	})
 }
 
 // isPath reports whether a part of a target is the name of a file or a directory.
@@ -253,16 +250,6 @@ func keyOf(object interface {
 // Prefix begins the names of the nodes.
 func (t *Target) Prefix() string { return strings.ReplaceAll(t.Name, ".", "-") }
 
-// maxName leaves room for the numbers of nodes, whose names are the values of labels too.
+// maxName leaves room for the numbers of nodes, whose names are the values of labels too. A longer name
+// ends with a hash of all of it.
 const maxName = 54
-
-// shorten makes a name of which labels of nodes can have the whole. What is cut off still
-// counts.
-func shorten(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(name)) // it never fails
-	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:maxName-9], "-."), hash.Sum32())
-}
