@@ -102,7 +102,15 @@ func (c *command) run(ctx context.Context) error {
 	var failure error
 	ask := !c.client && c.reach.Configured()
 	if ask {
-		failure = c.ask(ctx, found)
+		progress := c.streams.Progress("asking the cluster", 0)
+		asking, cancel := context.WithTimeout(ctx, timeout)
+		client, err := c.reach.Client()
+		if err == nil {
+			err = found.ask(asking, client)
+		}
+		failure = err
+		cancel()
+		progress.Done()
 	}
 	if c.output.Format != output.Table {
 		if err := output.Value(c.streams.Out, c.output.Format, found); err != nil {
@@ -114,18 +122,6 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	return failure
-}
-
-// ask asks the cluster.
-func (c *command) ask(ctx context.Context, found *Versions) error {
-	defer c.streams.Progress("asking the cluster", 0).Done()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	client, err := c.reach.Client()
-	if err != nil {
-		return err
-	}
-	return found.ask(ctx, client)
 }
 
 func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
