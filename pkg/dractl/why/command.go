@@ -72,11 +72,16 @@ const example = `  # Why does this Pod wait?
 func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	c := &command{streams: streams, reach: reach}
 	made := &cobra.Command{
-		Use:               "why [POD]",
-		Short:             "Say why Pods with devices do not run yet.",
-		Long:              long,
-		Example:           example,
-		Args:              atMostOne,
+		Use:     "why [POD]",
+		Short:   "Say why Pods with devices do not run yet.",
+		Long:    long,
+		Example: example,
+		Args: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) == 0 {
+				return nil
+			}
+			return cli.OneArgument("POD")(command, arguments)
+		},
 		ValidArgsFunction: reach.CompletePods,
 
 		RunE: func(made *cobra.Command, arguments []string) error {
@@ -89,14 +94,6 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	made.Flags().StringVar(&c.plugins, "plugins-dir", "", "directory that kwok-dra has as --plugins-dir, to say which real drivers are registered")
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
 	return made
-}
-
-// atMostOne refuses more than one Pod.
-func atMostOne(command *cobra.Command, arguments []string) error {
-	if len(arguments) == 0 {
-		return nil
-	}
-	return cli.OneArgument("POD")(command, arguments)
 }
 
 func (c *command) run(ctx context.Context, name string) error {
@@ -184,19 +181,15 @@ func (c *command) set(ctx context.Context, client kubernetes.Interface) (*config
 	return set, err
 }
 
-func (c *command) asValue() bool {
-	return c.output.Format == output.JSON || c.output.Format == output.YAML
-}
-
 func (c *command) show(answer *why.Answer, now time.Time) error {
-	if c.asValue() {
+	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, answer)
 	}
 	return c.print(func(out io.Writer) error { return answer.Print(out, now) })
 }
 
 func (c *command) list(groups []*why.Group, now time.Time) error {
-	if c.asValue() {
+	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, groups)
 	}
 	if len(groups) == 0 {

@@ -50,21 +50,14 @@ func (p *plugins) isRegistered(ctx context.Context, node *corev1.Node, driver st
 			return false, err
 		}
 		for _, socket := range sockets {
-			drivers = append(drivers, driverAt(ctx, socket.Path))
+			asking, cancel := context.WithTimeout(ctx, askTimeout)
+			answer, err := plugin.DriverAt(asking, socket.Path)
+			cancel()
+			if err == nil { // kwok-dra cannot register a plugin that does not answer either
+				drivers = append(drivers, answer)
+			}
 		}
 		p.drivers[node.Name] = drivers
 	}
 	return slices.Contains(drivers, driver), nil
-}
-
-// driverAt is the driver of the plugin behind a socket, or empty where none answers: then
-// kwok-dra cannot register it either.
-func driverAt(ctx context.Context, socket string) string {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	driver, err := plugin.DriverAt(ctx, socket)
-	if err != nil {
-		return ""
-	}
-	return driver
 }
