@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 	"github.com/kwok-dra/kwok-dra/pkg/why"
 )
 
@@ -64,7 +65,7 @@ func readStory(ctx context.Context, client kubernetes.Interface, namespace, name
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	s.events = pointers(events.Items)
+	s.events = cluster.Pointers(events.Items)
 	return s, nil
 }
 
@@ -99,7 +100,11 @@ func (s *story) path() []Step {
 	}
 	for _, event := range s.events {
 		if object, of := objects[event.InvolvedObject.UID]; of {
-			steps = append(steps, eventStep(event, object))
+			message := event.Message
+			if event.Count > 1 {
+				message += fmt.Sprintf(" (%d times)", event.Count)
+			}
+			steps = append(steps, Step{Time: new(why.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
 		}
 	}
 	order(steps)
@@ -122,10 +127,8 @@ func noClaim(ctx context.Context, client kubernetes.Interface, namespace, name s
 			}
 		}
 	}
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("there is no claim %q in namespace %s: did you mean %s?", name, namespace, nearest)
-	}
-	return fmt.Errorf("there is no claim %q in namespace %s: list them with kubectl get resourceclaims -n %s", name, namespace, namespace)
+	return cli.NotFound(fmt.Sprintf("there is no claim %q in namespace %s", name, namespace), name, names,
+		"list them with kubectl get resourceclaims -n "+namespace)
 }
 
 func claimSteps(claim *resourcev1.ResourceClaim) []Step {
@@ -276,48 +279,29 @@ func known(at *metav1.Time) *time.Time {
 	return new(at.UTC())
 }
 
-func eventStep(event *corev1.Event, object string) Step {
-	message := event.Message
-	if event.Count > 1 {
-		message += fmt.Sprintf(" (%d times)", event.Count)
-	}
-	return Step{Time: new(why.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)}
-}
-
 func detail(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
 }
 
-// stepTable has steps, with the time after the first.
+// stepTable has steps, with the time after the first in whole seconds: most times in the API have no
+// fraction, so that of a difference would be wrong.
 func stepTable(steps []Step) *output.Rows {
 	columns := []output.Column{{Name: "time"}, {Name: "after"}, {Name: "object"}, {Name: "step"}, {Name: "detail"}}
 	table := &output.Rows{Columns: columns, Tail: true}
-	first := firstTime(steps)
+	var first time.Time
 	for i := range steps {
 		step := &steps[i]
 		at, after := "<unknown>", "<unknown>"
 		if step.Time != nil {
-			at, after = written(*step.Time), step.Time.Sub(*first).Round(time.Millisecond).String()
+			if first.IsZero() {
+				first = step.Time.Truncate(time.Second)
+			}
+			at, after = step.Time.Format(time.RFC3339), step.Time.Truncate(time.Second).Sub(first).String()
+			if step.Time.Nanosecond() != 0 {
+				at = step.Time.Format("2006-01-02T15:04:05.000Z07:00") // as much of the second as is known
+			}
 		}
-		table.Add(at, after, cmp.Or(step.Object, "claim"), step.What, orNone(step.Detail))
+		table.Add(at, after, cmp.Or(step.Object, "claim"), step.What, output.OrNone(step.Detail))
 	}
 	return table
-}
-
-// firstTime is the first time that is known.
-func firstTime(steps []Step) *time.Time {
-	for i := range steps {
-		if steps[i].Time != nil {
-			return steps[i].Time
-		}
-	}
-	return nil
-}
-
-// written is a time with as much of the second as is known.
-func written(at time.Time) string {
-	if at.Nanosecond() == 0 {
-		return at.Format(time.RFC3339)
-	}
-	return at.Format("2006-01-02T15:04:05.000Z07:00")
 }

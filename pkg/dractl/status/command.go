@@ -3,9 +3,11 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,7 +16,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cli"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
-	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
 // command is what the user asks for.
@@ -165,8 +166,8 @@ func newClaim(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 
 The steps are from the claim, the conditions of its devices, the Pods that it is
 reserved for and their containers, and events, in the order in which they happened. Most times in
-the API are whole seconds. Fractions of a second are shown where the API has them,
-as in the scheduler's events. The time of the allocation is in the claim, or else it is
+the API are whole seconds, and so is AFTER, the time since the first step. TIME has
+fractions of a second where the API has them, as in the scheduler's events. The time of the allocation is in the claim, or else it is
 the time at which the scheduler last wrote its status. The claim is prepared for a
 Pod since its condition PodReadyToStartContainers is True. What the API does not keep
 is <unknown>: of several Pods, when the claim was reserved for each.`,
@@ -226,10 +227,12 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, selecto
 // checkNodes refuses --node with a node that does not exist.
 func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w *world) error {
 	for _, name := range c.filter.nodes {
-		if !w.publishes(name) {
-			if err := exists(ctx, client, name); err != nil {
-				return err
-			}
+		publishes := func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName != nil && *s.Spec.NodeName == name }
+		if slices.ContainsFunc(w.slices, publishes) {
+			continue
+		}
+		if err := exists(ctx, client, name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -277,10 +280,7 @@ func exists(ctx context.Context, client kubernetes.Interface, name string) error
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("there is no node %q: did you mean %s?", name, nearest)
-	}
-	return fmt.Errorf("there is no node %q: list them with kubectl get nodes", name)
+	return cli.NotFound(fmt.Sprintf("there is no node %q", name), name, names, "list them with kubectl get nodes")
 }
 
 func (c *command) claim(ctx context.Context, name string) error {
@@ -293,7 +293,11 @@ func (c *command) claim(ctx context.Context, name string) error {
 		return err
 	}
 	if c.watch {
-		return c.followClaim(ctx, client, namespace, name)
+		if _, err := getClaim(ctx, client, namespace, name); err != nil {
+			return err
+		}
+		l := liveClaim(client, namespace, name)
+		return c.follow(ctx, l, func(context.Context) *view { return claimOf(l, namespace, name) })
 	}
 	progress := c.streams.Progress(reading, 0)
 	s, err := readStory(ctx, client, namespace, name)
@@ -302,12 +306,4 @@ func (c *command) claim(ctx context.Context, name string) error {
 		return err
 	}
 	return c.show(pathOf(s.path()))
-}
-
-func (c *command) followClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
-	if _, err := getClaim(ctx, client, namespace, name); err != nil {
-		return err
-	}
-	l := liveClaim(client, namespace, name)
-	return c.follow(ctx, l, func(context.Context) *view { return claimOf(l, namespace, name) })
 }

@@ -17,7 +17,7 @@ const interval = time.Second
 // follow shows what look finds whenever it changes, until the user has seen enough.
 func (c *command) follow(ctx context.Context, l *live, look func(context.Context) *view) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer l.wait()
+	defer l.running.Wait()
 	defer cancel(nil)
 	l.start(ctx, cancel)
 	progress := c.streams.Progress(reading, 0)
@@ -29,7 +29,11 @@ func (c *command) follow(ctx context.Context, l *live, look func(context.Context
 	for {
 		if l.synced() {
 			progress.Done()
-			if err := f.update(ctx, l.version()); err != nil {
+			changes := l.changes.Load()
+			if l.rules != nil {
+				changes += l.rules.Changes()
+			}
+			if err := f.update(ctx, changes); err != nil {
 				return err
 			}
 		}
@@ -63,7 +67,7 @@ type follower struct {
 
 func (c *command) follower(look func(context.Context) *view) *follower {
 	f := &follower{command: c, look: look}
-	if !c.asValue() {
+	if !c.output.Format.IsValue() {
 		f.screen = screen.Of(c.streams.Out)
 	}
 	return f
@@ -80,7 +84,23 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 		if same {
 			return nil
 		}
-		return f.append()
+		var text strings.Builder
+		if err := f.print(&text, f.view); err != nil {
+			return err
+		}
+		next := text.String() + f.view.nothing
+		if next == f.shown {
+			return nil
+		}
+		f.shown = next
+		if text.Len() > 0 {
+			if _, err := io.WriteString(f.streams.Out, f.separator()+text.String()); err != nil {
+				return err
+			}
+			f.appended = true
+		}
+		f.tell(f.view)
+		return nil
 	}
 	if width, height := f.screen.Size(); width != f.width || height != f.height {
 		f.width, f.height, same = width, height, false
@@ -88,11 +108,6 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 	if same {
 		return nil
 	}
-	return f.draw()
-}
-
-// draw shows as much of the view as the terminal has room for.
-func (f *follower) draw() error {
 	height := f.height
 	note := strings.Trim(f.view.unseen+"\n"+f.view.nothing, "\n")
 	if note != "" {
@@ -103,27 +118,6 @@ func (f *follower) draw() error {
 		return err
 	}
 	return f.screen.Show(text.String() + note)
-}
-
-// append shows the view below the one before, if it is another one.
-func (f *follower) append() error {
-	var text strings.Builder
-	if err := f.print(&text, f.view); err != nil {
-		return err
-	}
-	next := text.String() + f.view.nothing
-	if next == f.shown {
-		return nil
-	}
-	f.shown = next
-	if text.Len() > 0 {
-		if _, err := io.WriteString(f.streams.Out, f.separator()+text.String()); err != nil {
-			return err
-		}
-		f.appended = true
-	}
-	f.tell(f.view)
-	return nil
 }
 
 // separator is between two views.

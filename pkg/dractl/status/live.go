@@ -37,17 +37,15 @@ func liveCluster(client kubernetes.Interface, selector string) *live {
 	l := liveWorld(client, "")
 	if selector != "" {
 		l.nodes = coreinformers.NewFilteredNodeInformer(client, 0, cache.Indexers{}, func(options *metav1.ListOptions) { options.LabelSelector = selector })
-		_ = l.nodes.SetTransform(nameOnly)
+		// This saves memory, and an update of the status of a Node changes nothing then.
+		_ = l.nodes.SetTransform(func(object any) (any, error) {
+			if node, ok := object.(*corev1.Node); ok {
+				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}, nil
+			}
+			return object, nil
+		})
 	}
 	return l
-}
-
-// nameOnly saves memory, and updates of the status of a Node change nothing then.
-func nameOnly(object any) (any, error) {
-	if node, ok := object.(*corev1.Node); ok {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}, nil
-	}
-	return object, nil
 }
 
 // liveNode watches what is on a node.
@@ -65,7 +63,13 @@ func liveWorld(client kubernetes.Interface, on string) *live {
 		rules:  taintrules.NewWatcher(client),
 	}
 	for _, informer := range l.informers() {
-		_ = informer.SetTransform(withoutManagers)
+		// Managed fields are a good part of an object.
+		_ = informer.SetTransform(func(object any) (any, error) {
+			if accessor, err := meta.Accessor(object); err == nil {
+				accessor.SetManagedFields(nil)
+			}
+			return object, nil
+		})
 	}
 	return l
 }
@@ -82,14 +86,6 @@ func liveClaim(client kubernetes.Interface, namespace, name string) *live {
 
 func selected(fields string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) { options.FieldSelector = fields }
-}
-
-// withoutManagers saves memory: they are a good part of an object.
-func withoutManagers(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 func (l *live) informers() []cache.SharedIndexInformer {
@@ -124,17 +120,6 @@ func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
 		l.running.Go(func() { l.rules.Run(quiet) })
 	}
 }
-
-// version counts what changes.
-func (l *live) version() uint64 {
-	if l.rules == nil {
-		return l.changes.Load()
-	}
-	return l.changes.Load() + l.rules.Changes()
-}
-
-// wait waits until nothing runs any more.
-func (l *live) wait() { l.running.Wait() }
 
 func (l *live) synced() bool {
 	for _, informer := range l.informers() {

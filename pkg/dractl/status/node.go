@@ -45,8 +45,9 @@ type Blocker struct {
 	Claims []inventory.Claim `json:"claims"`
 }
 
-// findPublished has the devices of all slices by their ids, and what they are known by.
-func (w *world) findPublished() (map[string]*resourcev1.Device, inventory.Identities) {
+// devices are those of a node's own pools, and those that are gone, by driver, pool and name.
+func (w *world) devices(node string) []Device {
+	devices := []Device{}
 	found, identities := map[string]*resourcev1.Device{}, inventory.Identities{}
 	for _, slice := range w.slices {
 		identities.Add(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices)
@@ -55,13 +56,6 @@ func (w *world) findPublished() (map[string]*resourcev1.Device, inventory.Identi
 			found[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = device
 		}
 	}
-	return found, identities
-}
-
-// devices are those of a node's own pools, and those that are gone, by driver, pool and name.
-func (w *world) devices(node string) []Device {
-	devices := []Device{}
-	found, identities := w.findPublished()
 	taken := w.inventory()
 	for _, item := range taken.Items {
 		if item.Node != node {
@@ -92,7 +86,9 @@ func showPool(pool *inventory.Pool, kind *inventory.Kind, identities inventory.I
 	for i := range pool.Devices {
 		shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[i])
 		shown.Whole = kind.Whole(i)
-		shown.describe(identities.Describe(shown.Driver, find(shown.Name)))
+		known := identities.Describe(shown.Driver, find(shown.Name))
+		shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
+		shown.Attributes, shown.Capacity = known.Attributes, known.Capacity
 		if shown.State == inventory.Blocked {
 			shown.Blockers = blockersOf(shown.Name, pool, find)
 		}
@@ -110,11 +106,6 @@ func deviceOf(driver, pool string, known *inventory.Device) Device {
 
 func id(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
-}
-
-func (d *Device) describe(known inventory.Description) {
-	d.UUID, d.Product, d.Memory = known.UUID, known.Product, known.Memory
-	d.Attributes, d.Capacity = known.Attributes, known.Capacity
 }
 
 // blockersOf are the devices of a pool that claims have and that draw on a counter set on which the
@@ -168,16 +159,16 @@ func (d *Device) cells(attributes []string) []string {
 		used = percent(float64(d.Used))
 	}
 	cells := []string{
-		d.Driver, d.Pool, name, d.State.String(), orNone(used), orNone(d.Product), orNone(d.Memory), orNone(d.UUID), orNone(claims...), orNone(pods...),
+		d.Driver, d.Pool, name, d.State.String(), output.OrNone(used), output.OrNone(d.Product), output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
 	}
 	for _, attribute := range attributes {
-		cells = append(cells, orNone(attributeOf(d.Driver, d.Attributes, attribute)))
+		cells = append(cells, output.OrNone(attributeOf(d.Driver, d.Attributes, attribute)))
 	}
 	var all []string
 	for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
 		all = append(all, attribute+"="+d.Attributes[attribute])
 	}
-	return append(cells, orNone(d.reason()), orNone(all...))
+	return append(cells, output.OrNone(d.reason()), output.OrNone(all...))
 }
 
 // reason says why the device cannot be used, if so.
@@ -230,11 +221,4 @@ func claimsAndPods(all []inventory.Claim) (claims, pods []string) {
 	}
 	slices.Sort(pods)
 	return claims, slices.Compact(pods)
-}
-
-func orNone(texts ...string) string {
-	if joined := strings.Join(texts, ","); joined != "" {
-		return joined
-	}
-	return output.None
 }

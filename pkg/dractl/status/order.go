@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -83,19 +82,6 @@ func order(steps []Step) {
 			at[i] = steps[i].Time.Unix()
 		}
 	}
-	sortBySecond(steps, at)
-	for begin := 0; begin < len(steps); {
-		end := begin
-		for end < len(steps) && at[end] == at[begin] {
-			end++
-		}
-		orderFractions(steps[begin:end])
-		begin = end
-	}
-}
-
-// sortBySecond sorts steps, and the seconds that go with them.
-func sortBySecond(steps []Step, at []int64) {
 	indices := make([]int, len(steps))
 	for i := range indices {
 		indices[i] = i
@@ -106,22 +92,24 @@ func sortBySecond(steps []Step, at []int64) {
 		steps[to] = unsorted[from]
 	}
 	slices.Sort(at)
-}
-
-// orderFractions puts those steps of one second whose fraction of the second is
-// known in order, in the places that they have together.
-func orderFractions(steps []Step) {
-	var places []int
-	var exact []Step
-	for i := range steps {
-		if steps[i].Time != nil && steps[i].Time.Nanosecond() != 0 {
-			places, exact = append(places, i), append(exact, steps[i])
+	for begin := 0; begin < len(steps); {
+		end := begin
+		for end < len(steps) && at[end] == at[begin] {
+			end++
 		}
-	}
-	slices.SortStableFunc(exact, func(a, b Step) int { return compareTimes(a.Time, b.Time) })
-	for i, place := range places {
-		steps[place] = exact[i]
+		// Steps whose fraction of the second is known are in order, in the places that they have together.
+		same := steps[begin:end]
+		var places []int
+		var exact []Step
+		for i := range same {
+			if same[i].Time != nil && same[i].Time.Nanosecond() != 0 {
+				places, exact = append(places, i), append(exact, same[i])
+			}
+		}
+		slices.SortStableFunc(exact, func(a, b Step) int { return a.Time.Compare(*b.Time) })
+		for i, place := range places {
+			same[place] = exact[i]
+		}
+		begin = end
 	}
 }
-
-func compareTimes(a, b *time.Time) int { return a.Compare(*b) }

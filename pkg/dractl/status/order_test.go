@@ -35,24 +35,24 @@ func TestOrder(t *testing.T) {
 	steps := pathIn(t, client, "made")
 	var out strings.Builder
 	require.NoError(t, stepTable(steps).Print(&out, output.Table))
-	require.Equal(t, `TIME                       AFTER    OBJECT      STEP                             DETAIL
-2026-01-02T03:04:05Z       0s       Pod train   created                          <none>
-2026-01-02T03:04:05Z       0s       claim       created                          gpu wants 1 of gpu
-2026-01-02T03:04:05.090Z   90ms     Pod train   FailedScheduling                 <none>
-2026-01-02T03:04:05Z       0s       claim       allocated                        gpu=gpu.example.com/a/gpu-0
-2026-01-02T03:04:05Z       0s       claim       reserved                         for pods/train
-2026-01-02T03:04:05Z       0s       Pod train   PodScheduled=True                on node a
-2026-01-02T03:04:05.420Z   420ms    Pod train   Scheduled                        <none>
-2026-01-02T03:04:06.005Z   1.005s   Pod train   Pulled                           <none>
-2026-01-02T03:04:06Z       1s       claim       prepared                         for pods/train
-2026-01-02T03:04:06Z       1s       Pod train   PodReadyToStartContainers=True   <none>
-2026-01-02T03:04:06Z       1s       Pod train   started                          container setup
-2026-01-02T03:04:06Z       1s       Pod train   ended                            container setup: exit code 0: Completed
-2026-01-02T03:04:06Z       1s       Pod train   Initialized=True                 <none>
-2026-01-02T03:04:06Z       1s       Pod train   started                          container main
-2026-01-02T03:04:06Z       1s       Pod train   ContainersReady=True             <none>
-2026-01-02T03:04:06Z       1s       Pod train   Ready=True                       <none>
-2026-01-02T03:04:06Z       1s       Pod train   example.com/Own=True             <none>
+	require.Equal(t, `TIME                       AFTER   OBJECT      STEP                             DETAIL
+2026-01-02T03:04:05Z       0s      Pod train   created                          <none>
+2026-01-02T03:04:05Z       0s      claim       created                          gpu wants 1 of gpu
+2026-01-02T03:04:05.090Z   0s      Pod train   FailedScheduling                 <none>
+2026-01-02T03:04:05Z       0s      claim       allocated                        gpu=gpu.example.com/a/gpu-0
+2026-01-02T03:04:05Z       0s      claim       reserved                         for pods/train
+2026-01-02T03:04:05Z       0s      Pod train   PodScheduled=True                on node a
+2026-01-02T03:04:05.420Z   0s      Pod train   Scheduled                        <none>
+2026-01-02T03:04:06.005Z   1s      Pod train   Pulled                           <none>
+2026-01-02T03:04:06Z       1s      claim       prepared                         for pods/train
+2026-01-02T03:04:06Z       1s      Pod train   PodReadyToStartContainers=True   <none>
+2026-01-02T03:04:06Z       1s      Pod train   started                          container setup
+2026-01-02T03:04:06Z       1s      Pod train   ended                            container setup: exit code 0: Completed
+2026-01-02T03:04:06Z       1s      Pod train   Initialized=True                 <none>
+2026-01-02T03:04:06Z       1s      Pod train   started                          container main
+2026-01-02T03:04:06Z       1s      Pod train   ContainersReady=True             <none>
+2026-01-02T03:04:06Z       1s      Pod train   Ready=True                       <none>
+2026-01-02T03:04:06Z       1s      Pod train   example.com/Own=True             <none>
 `, out.String())
 
 	out.Reset()

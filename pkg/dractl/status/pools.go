@@ -68,7 +68,7 @@ func (w *world) overview(ctx context.Context, chosen *filter, attributes ...stri
 			o.Gone = append(o.Gone, *gone)
 		}
 	}
-	products := newProductTotals(taken)
+	products := &productTotals{kinds: taken.Kinds, known: map[string]descriptions{}, totals: map[productKey]*ProductTotal{}}
 	for _, item := range taken.Items {
 		for i := range item.Pools {
 			if pool := &item.Pools[i]; f.chooses(item.Node, pool.Driver) {
@@ -78,9 +78,17 @@ func (w *world) overview(ctx context.Context, chosen *filter, attributes ...stri
 			}
 		}
 	}
-	slices.SortFunc(o.Pools, comparePools)
+	slices.SortFunc(o.Pools, func(a, b Pool) int {
+		if (a.Node == "") != (b.Node == "") {
+			return cmp.Compare(b.Node, a.Node) // those that nodes share are last
+		}
+		return cmp.Or(natural.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Name, b.Name))
+	})
 	o.Totals, o.Products = totals(o.Pools, o.Gone), products.sorted()
-	o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool { return f.problems && p.healthy() || !p.hasState(f.states) })
+	o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool {
+		hasState := func(s inventory.State) bool { return s != inventory.Gone && p.States[s] > 0 }
+		return f.problems && p.healthy() || len(f.states) > 0 && !slices.ContainsFunc(f.states, hasState)
+	})
 	if len(f.states) > 0 {
 		o.Waiting = []Waiting{}
 	}
@@ -88,11 +96,6 @@ func (w *world) overview(ctx context.Context, chosen *filter, attributes ...stri
 		o.Gone = nil
 	}
 	return o
-}
-
-// hasState reports whether a device of the pool is in one of the states, or whether all are wanted.
-func (p *Pool) hasState(states stateFlag) bool {
-	return len(states) == 0 || slices.ContainsFunc(states, func(s inventory.State) bool { return s != inventory.Gone && p.States[s] > 0 })
 }
 
 func summed(node string, pool *inventory.Pool) Pool {
@@ -111,35 +114,22 @@ func summed(node string, pool *inventory.Pool) Pool {
 		if device.State != inventory.Tainted && device.State != inventory.Failing {
 			continue
 		}
-		cause := device.State.String() + ": " + orNone(reasonsOf(device.Claims, device.Taints)...)
+		cause := device.State.String() + ": " + output.OrNone(reasonsOf(device.Claims, device.Taints)...)
 		if devices[cause] == nil {
 			causes = append(causes, cause)
 		}
 		devices[cause] = append(devices[cause], device.Name)
 	}
 	for _, cause := range causes {
-		sum.Problems = append(sum.Problems, someOf(devices[cause])+" "+cause)
+		const most = 3
+		names := devices[cause]
+		text := strings.Join(names[:min(len(names), most)], ", ")
+		if more := len(names) - most; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		sum.Problems = append(sum.Problems, text+" "+cause)
 	}
 	return sum
-}
-
-// someOf names the first of many devices.
-func someOf(names []string) string {
-	const most = 3
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// comparePools puts pools in the order of their nodes, and those that nodes share
-// last.
-func comparePools(a, b Pool) int {
-	if (a.Node == "") != (b.Node == "") {
-		return cmp.Compare(b.Node, a.Node)
-	}
-	return cmp.Or(natural.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Name, b.Name))
 }
 
 // tables are the totals, what needs attention, and the rest.
@@ -151,7 +141,7 @@ func (o *Overview) tables(format output.Format) output.Tables {
 			rest.Add(pool.cells(o.columns)...)
 			continue
 		}
-		problems.Add(append(pool.cells(o.columns), orNone(strings.Join(pool.Problems, "; ")))...)
+		problems.Add(append(pool.cells(o.columns), output.OrNone(strings.Join(pool.Problems, "; ")))...)
 		if !pool.complete() {
 			problems.Mark()
 		}
@@ -176,7 +166,7 @@ func (o *Overview) goneTable() *output.Rows {
 	for i := range o.Gone {
 		gone := &o.Gone[i]
 		claims, pods := claimsAndPods(gone.Claims)
-		table.Add(cmp.Or(gone.Node, "<shared>"), gone.Driver, gone.Pool, gone.Name, orNone(claims...), orNone(pods...))
+		table.Add(cmp.Or(gone.Node, "<shared>"), gone.Driver, gone.Pool, gone.Name, output.OrNone(claims...), output.OrNone(pods...))
 	}
 	return table
 }
@@ -201,7 +191,7 @@ func (p *Pool) cells(attributes []string) []string {
 	cells := []string{cmp.Or(p.Node, "<shared>"), p.Driver, p.Name, strconv.FormatInt(p.Generation, 10), fmt.Sprintf("%d/%d", p.Slices, p.SliceCount)}
 	cells = append(cells, stateCells(&p.Usage, &p.States)...)
 	for _, name := range attributes {
-		cells = append(cells, orNone(p.Attributes[name]...))
+		cells = append(cells, output.OrNone(p.Attributes[name]...))
 	}
 	return cells
 }

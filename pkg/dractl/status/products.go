@@ -39,10 +39,6 @@ type productTotals struct {
 	totals map[productKey]*ProductTotal
 }
 
-func newProductTotals(taken *inventory.Inventory) *productTotals {
-	return &productTotals{kinds: taken.Kinds, known: map[string]descriptions{}, totals: map[productKey]*ProductTotal{}}
-}
-
 // descriptions are those of the devices of a kind of pool, in their order.
 type descriptions []inventory.Description
 
@@ -174,7 +170,7 @@ func (o *Overview) productTable() *output.Rows {
 	table.Columns = append(table.Columns, o.stateColumns()...)
 	for i := range o.Products {
 		total := &o.Products[i]
-		product, devices := orNone(total.Product), 0
+		product, devices := output.OrNone(total.Product), 0
 		if total.Parts {
 			product += " (parts)"
 		}

@@ -49,21 +49,18 @@ func totals(pools []Pool, gone []inventory.GoneDevice) []Total {
 			nodes[on] = true
 			all[at].Nodes++
 		}
-		all[at].add(pool)
+		t := &all[at]
+		t.Pools++
+		if !pool.complete() {
+			t.IncompletePools++
+		}
+		for state, count := range pool.States {
+			t.States[state] += count
+		}
+		t.Usage.Add(pool.Usage)
 	}
 	slices.SortFunc(all, func(a, b Total) int { return cmp.Compare(a.Driver, b.Driver) })
 	return all
-}
-
-func (t *Total) add(pool *Pool) {
-	t.Pools++
-	if !pool.complete() {
-		t.IncompletePools++
-	}
-	for state, count := range pool.States {
-		t.States[state] += count
-	}
-	t.Usage.Add(pool.Usage)
 }
 
 // stateColumns are those of the utilization and the states. States that call for nothing are spared
@@ -82,7 +79,7 @@ func (o *Overview) stateColumns() []output.Column {
 
 // stateCells have no usage where none is given.
 func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
-	cells := []string{orNone()}
+	cells := []string{output.None}
 	if usage != nil {
 		cells[0] = percent(usage.Ratio())
 	}

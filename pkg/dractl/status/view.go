@@ -56,7 +56,10 @@ func (c *command) nextOf(shown *Overview) string {
 		case first != c.namespace:
 			where = " -n " + first
 		}
-		return counted(pods, "Pod waits", "Pods wait") + ": " + c.name + " why" + where
+		if pods == 1 {
+			return "1 Pod waits: " + c.name + " why" + where
+		}
+		return fmt.Sprintf("%d Pods wait: %s why%s", pods, c.name, where)
 	}
 	for i := range shown.Pools {
 		if pool := &shown.Pools[i]; pool.Node != "" && (!pool.healthy() || len(shown.Gone) == 0) {
@@ -64,13 +67,6 @@ func (c *command) nextOf(shown *Overview) string {
 		}
 	}
 	return ""
-}
-
-func counted(count int, one, many string) string {
-	if count == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", count, many)
 }
 
 func (c *command) nodeOf(w *world, name string) *view {
@@ -126,7 +122,7 @@ func (c *command) print(out io.Writer, v *view) error {
 
 // printIn prints a view that has room for so many columns and lines.
 func (c *command) printIn(out io.Writer, v *view, width, height int) error {
-	if c.asValue() {
+	if c.output.Format.IsValue() {
 		return output.Value(out, c.output.Format, v.value)
 	}
 	next := v.next
@@ -155,8 +151,4 @@ func (c *command) tell(v *view) {
 	if v.nothing != "" {
 		c.streams.Tell("%s\n", v.nothing)
 	}
-}
-
-func (c *command) asValue() bool {
-	return c.output.Format == output.JSON || c.output.Format == output.YAML
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/cluster"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
@@ -60,13 +61,13 @@ func read(ctx context.Context, client kubernetes.Interface, selector string) (*w
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	w := &world{slices: pointers(slices.Items), claims: pointers(claims.Items), pods: pointers(pods.Items), failures: pointers(events.Items)}
+	w := &world{slices: cluster.Pointers(slices.Items), claims: cluster.Pointers(claims.Items), pods: cluster.Pointers(pods.Items), failures: cluster.Pointers(events.Items)}
 	if selector != "" {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return nil, fmt.Errorf("list nodes with -l %s: %w", selector, err)
 		}
-		w.selectNodes(pointers(nodes.Items))
+		w.selectNodes(cluster.Pointers(nodes.Items))
 	}
 	rules, unseen, err := taintrules.List(ctx, client)
 	w.unseen = unseen
@@ -74,19 +75,6 @@ func read(ctx context.Context, client kubernetes.Interface, selector string) (*w
 		w.rules = append(w.rules, inventory.TaintRuleOf(rule))
 	}
 	return w, err
-}
-
-// publishes reports whether there is a slice of a node.
-func (w *world) publishes(node string) bool {
-	return slices.ContainsFunc(w.slices, func(s *resourcev1.ResourceSlice) bool { return s.Spec.NodeName != nil && *s.Spec.NodeName == node })
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }
 
 // inventory takes an inventory of the world.
@@ -105,23 +93,16 @@ func (w *world) published() []inventory.Slice {
 	all := make([]inventory.Slice, len(w.slices))
 	for i, slice := range w.slices {
 		all[i] = inventory.SliceOf(slice)
-		all[i].Taints = taintsOf(slice)
+		all[i].Taints = map[string][]inventory.Taint{}
+		for j := range slice.Spec.Devices {
+			device := &slice.Spec.Devices[j]
+			for k := range device.Taints {
+				all[i].Taints[device.Name] = append(all[i].Taints[device.Name], inventory.TaintOf(&device.Taints[k]))
+			}
+		}
 		all[i].Facts = inventory.FactsOf(&slice.Spec)
 	}
 	return all
-}
-
-func taintsOf(slice *resourcev1.ResourceSlice) map[string][]inventory.Taint {
-	var byDevice map[string][]inventory.Taint
-	for i := range slice.Spec.Devices {
-		for _, taint := range slice.Spec.Devices[i].Taints {
-			if byDevice == nil {
-				byDevice = map[string][]inventory.Taint{}
-			}
-			byDevice[slice.Spec.Devices[i].Name] = append(byDevice[slice.Spec.Devices[i].Name], inventory.TaintOf(&taint))
-		}
-	}
-	return byDevice
 }
 
 func (w *world) allocations() []inventory.Allocation {
@@ -143,7 +124,9 @@ func (w *world) allocations() []inventory.Allocation {
 			allocation := inventory.AllocationOf(claim, result)
 			allocation.Node, allocation.Covered = facts.NodeOf(claim), true
 			has := &allocation.Claim
-			has.Pods, has.Prepared = pods, used || reported(claim, result)
+			// Some drivers do not say in the claim that a device is ready: then the state of the Pod shows it.
+			ready := inventory.ReadyOf(claim, result)
+			has.Pods, has.Prepared = pods, used || ready != nil && ready.Status == metav1.ConditionTrue
 			if !has.Prepared && has.Failure == "" {
 				has.Failure = failure
 			}
@@ -163,13 +146,6 @@ func podsOf(claim *resourcev1.ResourceClaim) []string {
 	}
 	slices.Sort(pods)
 	return pods
-}
-
-// reported reports whether the driver says in the claim that a device is ready.
-// Some drivers say nothing: then the state of the Pod shows it.
-func reported(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) bool {
-	ready := inventory.ReadyOf(claim, result)
-	return ready != nil && ready.Status == metav1.ConditionTrue
 }
 
 // consumer is a Pod with claims.
