@@ -65,10 +65,10 @@ type Checked struct {
 func Documents(all []documents.Document) *Result {
 	c := &checker{result: &Result{Problems: []Finding{}, Checked: []Checked{}, Skipped: map[string]int{}}, places: map[string]*place{}, names: map[string]string{}}
 	for i := range all {
-		c.document(&place{file: all[i].File, line: all[i].Line, data: all[i].Data})
+		c.checkDocument(&place{file: all[i].File, line: all[i].Line, data: all[i].Data})
 	}
 	set, err := config.NewSet(c.decoded...)
-	c.refused(err)
+	c.reportRefusals(err)
 	order := map[string]int{}
 	for i := range all {
 		if _, known := order[all[i].File]; !known {
@@ -95,29 +95,29 @@ type checker struct {
 	names map[string]string
 }
 
-// document checks a document, or the objects in it.
-func (c *checker) document(p *place) {
+// checkDocument checks a document, or the objects in it.
+func (c *checker) checkDocument(p *place) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(p.data, &root); err != nil || len(root.Content) == 0 {
-		c.own(p) // it says best what is wrong
+		c.checkOwnKind(p) // it says best what is wrong
 		return
 	}
 	if p.node == nil {
 		p.node = root.Content[0]
 	}
 	if problem := strict.Trailing(p.data); problem != nil {
-		c.wrong(p, "", *problem)
+		c.reportProblems(p, "", *problem)
 		return
 	}
-	c.objects(p)
+	c.checkObjects(p)
 }
 
-// objects checks an object, or the items of a list.
-func (c *checker) objects(p *place) {
-	kind, items := textAt(p.node, "kind"), p.at("items")
+// checkObjects checks an object, or the items of a list.
+func (c *checker) checkObjects(p *place) {
+	kind, items := textAt(p.node, "kind"), valueAt(p.node, "items")
 	of, isList := strings.CutSuffix(kind, "List")
 	if !isList || items == nil || items.Kind != yaml.SequenceNode {
-		c.object(p)
+		c.checkObject(p)
 		return
 	}
 	for _, item := range items.Content {
@@ -128,40 +128,40 @@ func (c *checker) objects(p *place) {
 		}
 		data, err := yaml.Marshal(item)
 		if err != nil {
-			c.problem(p, "", "items", fmt.Sprintf("cannot be read: %v", err))
+			c.reportProblem(p, "", "items", fmt.Sprintf("cannot be read: %v", err))
 			continue
 		}
-		c.objects(&place{file: p.file, line: p.line, data: data, node: item})
+		c.checkObjects(&place{file: p.file, line: p.line, data: data, node: item})
 	}
 }
 
-// own checks a document of kwok-dra's own kinds.
-func (c *checker) own(p *place) {
-	c.places[p.source()] = p
-	decoded, err := config.Decode(p.source(), p.data)
-	if c.refused(err) {
+// checkOwnKind checks a document of kwok-dra's own kinds.
+func (c *checker) checkOwnKind(p *place) {
+	c.places[p.sourceName()] = p
+	decoded, err := config.Decode(p.sourceName(), p.data)
+	if c.reportRefusals(err) {
 		return
 	}
 	c.decoded = append(c.decoded, decoded)
 	c.noteQuoted(p)
 	for _, warning := range decoded.Ambiguous() {
-		c.result.Notes = append(c.result.Notes, p.finding(p.object(), warning.Path, warning.Text))
+		c.result.Notes = append(c.result.Notes, p.newFinding(p.objectName(), warning.Path, warning.Text))
 	}
 }
 
 // inDocument is what config adds to the source of a document.
 const inDocument = ", document "
 
-// refused adds the problems of an error of config, and reports whether there are
+// reportRefusals adds the problems of an error of config, and reports whether there are
 // any.
-func (c *checker) refused(err error) bool {
+func (c *checker) reportRefusals(err error) bool {
 	refusals, rest := config.Refusals(err)
 	for _, refusal := range refusals {
 		for _, problem := range refusal.Problems {
 			source, _, _ := strings.Cut(refusal.Source, inDocument)
 			problem.Text = strings.ReplaceAll(problem.Text, inDocument+"1:", ":")
 			if p := c.places[source]; p != nil {
-				c.wrong(p, refusal.Object, problem)
+				c.reportProblems(p, refusal.Object, problem)
 				continue
 			}
 			c.result.Problems = append(c.result.Problems, Finding{File: refusal.Source, Object: refusal.Object, Field: problem.Path, Message: problem.Text})
@@ -173,10 +173,10 @@ func (c *checker) refused(err error) bool {
 	return err != nil
 }
 
-// wrong adds what is wrong with a document.
-func (c *checker) wrong(p *place, object string, problems ...strict.Problem) {
+// reportProblems adds what is wrong with a document.
+func (c *checker) reportProblems(p *place, object string, problems ...strict.Problem) {
 	for _, problem := range problems {
-		finding := p.finding(object, problem.Path, problem.Text)
+		finding := p.newFinding(object, problem.Path, problem.Text)
 		if problem.Line > 0 && !p.fixed {
 			finding.Line = p.line + problem.Line - 1
 		}
@@ -184,24 +184,24 @@ func (c *checker) wrong(p *place, object string, problems ...strict.Problem) {
 	}
 }
 
-func (c *checker) problem(p *place, object, path, message string) {
-	c.result.Problems = append(c.result.Problems, p.finding(object, path, message))
+func (c *checker) reportProblem(p *place, object, path, message string) {
+	c.result.Problems = append(c.result.Problems, p.newFinding(object, path, message))
 }
 
-// checked notes an object that was looked at.
-func (c *checker) checked(p *place) {
+// recordChecked records an object that is checked. With comparesNames it reports another one of the same
+// kind and name.
+func (c *checker) recordChecked(p *place, comparesNames bool) {
 	kind, name := textAt(p.node, "kind"), textAt(p.node, "metadata", "name")
-	finding := p.finding("", "", "")
+	finding := p.newFinding("", "", "")
 	c.result.Checked = append(c.result.Checked, Checked{File: finding.File, Line: finding.Line, Kind: kind, Name: name})
-}
-
-// unique refuses two objects of a kind and name.
-func (c *checker) unique(p *place) {
-	key := p.object() + " in " + textAt(p.node, "metadata", "namespace")
-	if other, taken := c.names[key]; taken {
-		c.problem(p, p.object(), "metadata.name", fmt.Sprintf("also in %s: rename one", other))
+	if !comparesNames {
+		return
 	}
-	c.names[key] = p.source()
+	key := p.objectName() + " in " + textAt(p.node, "metadata", "namespace")
+	if other, taken := c.names[key]; taken {
+		c.reportProblem(p, p.objectName(), "metadata.name", fmt.Sprintf("also in %s: rename one", other))
+	}
+	c.names[key] = p.sourceName()
 }
 
 // errEmpty is the error for files without a document for kwok-dra.

@@ -105,7 +105,7 @@ func TestNothingToCheck(t *testing.T) {
 		"spec.devices[0].attributes[a].int":  {"spec", "devices", "0", "attributes", "a", "int"},
 		"mappings[0].resourceSlice.devices[": {"mappings", "0", "resourceSlice", "devices", ""},
 	} {
-		require.Equal(t, want, segments(path))
+		require.Equal(t, want, splitPath(path))
 	}
 }
 

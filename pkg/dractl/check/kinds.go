@@ -35,16 +35,16 @@ var apiVersions = map[string]string{
 	"ConfigMap":                       "v1",
 }
 
-// object checks an object by its kind.
-func (c *checker) object(p *place) {
+// checkObject checks an object by its kind.
+func (c *checker) checkObject(p *place) {
 	kind, apiVersion := textAt(p.node, "kind"), textAt(p.node, "apiVersion")
 	want, known := apiVersions[kind]
 	switch {
 	case kind == "" || apiVersion == "" || strings.HasPrefix(apiVersion, v1alpha1.GroupName+"/") || want == v1alpha1.APIVersion:
 		if textAt(p.node, "kind") != "" {
-			c.checked(p)
+			c.recordChecked(p, false) // config compares the names
 		}
-		c.own(p)
+		c.checkOwnKind(p)
 		return
 	case !known:
 		// A kind that nearly is one that kwok-dra reads is a mistake.
@@ -53,16 +53,15 @@ func (c *checker) object(p *place) {
 			c.result.Skipped[kind]++
 			return
 		}
-		c.problem(p, p.object(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
+		c.reportProblem(p, p.objectName(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
 		return
 	case apiVersion != want:
-		c.problem(p, p.object(), "apiVersion", fmt.Sprintf("Unsupported value: %q: must be %s", apiVersion, want))
+		c.reportProblem(p, p.objectName(), "apiVersion", fmt.Sprintf("Unsupported value: %q: must be %s", apiVersion, want))
 		return
 	}
 	switch kind {
 	case kwokv1alpha1.StageKind:
-		c.checked(p)
-		c.unique(p)
+		c.recordChecked(p, true)
 		stage := &kwokv1alpha1.Stage{}
 		document, problems := strict.Parse(p.data)
 		problems = append(problems, document.Decode(stage, nil)...)
@@ -71,99 +70,96 @@ func (c *checker) object(p *place) {
 				problems = append(problems, problem)
 			}
 		}
-		c.wrong(p, p.object(), problems...)
+		c.reportProblems(p, p.objectName(), problems...)
 	case "ConfigMap":
-		c.configMap(p)
+		c.checkConfigMap(p)
 	case "DRAConfig":
-		c.foreign(p, adapters.DRAConfig)
+		c.checkAdapted(p, adapters.DRAConfig)
 	case "NodeOverlay":
-		c.foreign(p, adapters.NodeOverlay)
+		c.checkAdapted(p, adapters.NodeOverlay)
 	}
 }
 
-// foreign checks a document that an adapter reads.
-func (c *checker) foreign(p *place, adapt func(*unstructured.Unstructured) (*config.Adapted, error)) {
-	c.checked(p)
-	c.unique(p)
+// checkAdapted checks a document that an adapter reads.
+func (c *checker) checkAdapted(p *place, adapt func(*unstructured.Unstructured) (*config.Adapted, error)) {
+	c.recordChecked(p, true)
 	object := &unstructured.Unstructured{}
 	data, err := sigsyaml.YAMLToJSONStrict(p.data)
 	if err == nil {
 		err = object.UnmarshalJSON(data)
 	}
 	if err != nil {
-		c.problem(p, p.object(), "", err.Error())
+		c.reportProblem(p, p.objectName(), "", err.Error())
 		return
 	}
 	adapted, err := adapt(object)
-	c.adapted(p, adapted, err)
+	c.checkAdaptation(p, adapted, err)
 }
 
-// adapted takes what an adapter has made.
-func (c *checker) adapted(p *place, adapted *config.Adapted, err error) {
+// checkAdaptation takes what an adapter has made.
+func (c *checker) checkAdaptation(p *place, adapted *config.Adapted, err error) {
 	var problems strict.Problems
 	if err != nil && !errors.As(err, &problems) {
 		problems = strict.Problems{{Text: err.Error()}}
 	}
-	c.wrong(p, p.object(), problems...)
+	c.reportProblems(p, p.objectName(), problems...)
 	if err != nil {
 		return
 	}
 	for _, change := range adapted.Changes {
-		c.result.Notes = append(c.result.Notes, p.finding(p.object(), "", change))
+		c.result.Notes = append(c.result.Notes, p.newFinding(p.objectName(), "", change))
 	}
 	var text bytes.Buffer
 	for i := range adapted.Templates {
 		adapted.Templates[i].APIVersion, adapted.Templates[i].Kind = v1alpha1.APIVersion, v1alpha1.ResourcePoolTemplateKind
 		data, err := json.Marshal(&adapted.Templates[i])
 		if err != nil {
-			c.problem(p, p.object(), "", err.Error())
+			c.reportProblem(p, p.objectName(), "", err.Error())
 			return
 		}
 		text.WriteString("---\n" + string(data) + "\n")
 	}
-	c.own(&place{file: p.file, line: p.lineOf(p.node), data: text.Bytes(), fixed: true})
+	c.checkOwnKind(&place{file: p.file, line: p.lineOf(p.node), data: text.Bytes(), fixed: true})
 }
 
-// configMap checks a ConfigMap that carries documents, one of kwok-dra or one
+// checkConfigMap checks a ConfigMap that carries documents, one of kwok-dra or one
 // that an adapter reads.
-func (c *checker) configMap(p *place) {
-	texts := textsOf(p)
+func (c *checker) checkConfigMap(p *place) {
+	texts := listTexts(p)
 	switch {
 	case textAt(p.node, "metadata", "name") == "dra-kwok-configmap":
-		c.checked(p)
-		c.unique(p)
+		c.recordChecked(p, true)
 		at, text := p, ""
 		if inner := texts["config.yaml"]; inner != nil {
 			at, text = inner, string(inner.data)
 		}
 		adapted, err := adapters.ConfigMap(text)
-		c.adapted(at, adapted, err)
+		c.checkAdaptation(at, adapted, err)
 	// A text may be in UTF-16.
 	case !slices.ContainsFunc(slices.Collect(maps.Values(texts)), func(text *place) bool {
 		return ownVersion.Match(bytes.ReplaceAll(text.data, []byte{0}, nil))
 	}):
 		c.result.Skipped["ConfigMap"]++
 	default:
-		c.checked(p)
-		c.unique(p)
+		c.recordChecked(p, true)
 		for _, key := range slices.Sorted(maps.Keys(texts)) {
 			inner := texts[key]
 			for _, document := range documents.Split(p.file, inner.data) {
-				c.document(&place{file: p.file, line: inner.line + document.Line - 1, data: document.Data, fixed: inner.fixed})
+				c.checkDocument(&place{file: p.file, line: inner.line + document.Line - 1, data: document.Data, fixed: inner.fixed})
 			}
 		}
 	}
 }
 
-// textsOf are the places of the texts of a ConfigMap, by their keys.
-func textsOf(p *place) map[string]*place {
+// listTexts are the places of the texts of a ConfigMap, by their keys.
+func listTexts(p *place) map[string]*place {
 	texts := map[string]*place{}
 	for _, in := range []string{"data", "binaryData"} {
-		data := p.at(in)
+		data := valueAt(p.node, in)
 		for i := 0; data != nil && i+1 < len(data.Content); i += 2 {
 			key := data.Content[i].Value
-			value := p.at(in, key)
-			inner := &place{file: p.file, line: p.lineOf(value), data: []byte(value.Value), name: p.object(), fixed: true}
+			value := valueAt(p.node, in, key)
+			inner := &place{file: p.file, line: p.lineOf(value), data: []byte(value.Value), name: p.objectName(), fixed: true}
 			if decoded, err := base64.StdEncoding.DecodeString(value.Value); err == nil && in == "binaryData" {
 				inner.data = decoded
 			} else if value.Style == yaml.LiteralStyle && !p.fixed {

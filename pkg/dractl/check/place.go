@@ -25,8 +25,8 @@ type place struct {
 	fixed bool
 }
 
-// source names the place in errors.
-func (p *place) source() string {
+// sourceName names the place in errors.
+func (p *place) sourceName() string {
 	return fmt.Sprintf("%s:%d", p.file, p.lineOf(p.node))
 }
 
@@ -37,8 +37,8 @@ func (p *place) lineOf(node *yaml.Node) int {
 	return p.line + node.Line - 1
 }
 
-// object names the object.
-func (p *place) object() string {
+// objectName names the object.
+func (p *place) objectName() string {
 	kind, name := textAt(p.node, "kind"), textAt(p.node, "metadata", "name")
 	switch {
 	case p.name != "":
@@ -51,16 +51,16 @@ func (p *place) object() string {
 	return fmt.Sprintf("%s %q", kind, name)
 }
 
-// finding is one about a field. Its line is that of the field's key, or, for a missing field, that of
+// newFinding is one about a field. Its line is that of the field's key, or, for a missing field, that of
 // the last key on the way to it.
-func (p *place) finding(object, path, message string) Finding {
+func (p *place) newFinding(object, path, message string) Finding {
 	node, shown := p.node, p.node
-	for _, segment := range segments(path) {
+	for _, segment := range splitPath(path) {
 		if node == nil {
 			break
 		}
 		var key *yaml.Node
-		if key, node = step(node, segment); node == nil {
+		if key, node = childOf(node, segment); node == nil {
 			break
 		}
 		shown = cmp.Or(key, node)
@@ -68,11 +68,8 @@ func (p *place) finding(object, path, message string) Finding {
 	return Finding{File: p.file, Line: p.lineOf(shown), Object: object, Field: path, Message: message}
 }
 
-// at is the value of a field of the object, or nil.
-func (p *place) at(names ...string) *yaml.Node { return valueAt(p.node, names...) }
-
-// segments splits the path of a field: names, and keys or indices in brackets.
-func segments(path string) []string {
+// splitPath splits the path of a field: names, and keys or indices in brackets.
+func splitPath(path string) []string {
 	var all []string
 	for path != "" {
 		end := strings.IndexAny(path, ".[")
@@ -92,8 +89,8 @@ func segments(path string) []string {
 	return all
 }
 
-// step is the key and the value of a field, or of an item of a list.
-func step(node *yaml.Node, segment string) (key, value *yaml.Node) {
+// childOf is the key and the value of a field, or of an item of a list.
+func childOf(node *yaml.Node, segment string) (key, value *yaml.Node) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
@@ -118,7 +115,7 @@ func valueAt(node *yaml.Node, names ...string) *yaml.Node {
 		if node == nil {
 			return nil
 		}
-		_, node = step(node, name)
+		_, node = childOf(node, name)
 	}
 	return node
 }

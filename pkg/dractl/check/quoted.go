@@ -23,39 +23,38 @@ var (
 // a selector that compares one with a number never matches. Strings of digits are right where a
 // real driver publishes them; then the object form says so.
 func (c *checker) noteQuoted(p *place) {
-	devices := p.at("spec", "devices")
+	devices := valueAt(p.node, "spec", "devices")
 	if devices == nil || textAt(p.node, "kind") != v1alpha1.ResourcePoolTemplateKind {
 		return
 	}
+	note := func(attributes *yaml.Node, path *field.Path) {
+		if attributes == nil || attributes.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(attributes.Content); i += 2 {
+			name, value := attributes.Content[i].Value, attributes.Content[i+1]
+			if message := describeQuoted(value); message != "" {
+				c.result.Notes = append(c.result.Notes, p.newFinding(p.objectName(), path.Key(name).String(), message))
+			}
+		}
+	}
 	for i, device := range devices.Content {
 		path := field.NewPath("spec", "devices").Index(i)
-		c.noteQuotedIn(p, valueAt(device, "attributes"), path.Child("attributes"))
+		note(valueAt(device, "attributes"), path.Child("attributes"))
 		partitions := valueAt(device, "partitions")
 		if partitions == nil {
 			continue
 		}
 		for j, partition := range partitions.Content {
-			c.noteQuotedIn(p, valueAt(partition, "attributes"), path.Child("partitions").Index(j).Child("attributes"))
+			note(valueAt(partition, "attributes"), path.Child("partitions").Index(j).Child("attributes"))
 		}
 	}
 }
 
-func (c *checker) noteQuotedIn(p *place, attributes *yaml.Node, path *field.Path) {
-	if attributes == nil || attributes.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(attributes.Content); i += 2 {
-		name, value := attributes.Content[i].Value, attributes.Content[i+1]
-		if message := quoted(value); message != "" {
-			c.result.Notes = append(c.result.Notes, p.finding(p.object(), path.Key(name).String(), message))
-		}
-	}
-}
-
-// quoted says what is unclear about a value, if anything is.
-func quoted(value *yaml.Node) string {
+// describeQuoted says what is unclear about a value, if anything is.
+func describeQuoted(value *yaml.Node) string {
 	if value.Kind == yaml.SequenceNode && len(value.Content) > 0 {
-		if first := quoted(value.Content[0]); first != "" {
+		if first := describeQuoted(value.Content[0]); first != "" {
 			return "a list of strings: " + first
 		}
 	}

@@ -24,38 +24,38 @@ func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 		c.kind = stageKinds[ref.Kind]
 	}
 	if stage.Name == "" {
-		c.add(field.Required(field.NewPath("metadata", "name"), "name the Stage"))
+		c.addErrors(field.Required(field.NewPath("metadata", "name"), "name the Stage"))
 	}
 	if stage.Spec.ResourceRef.Kind == "" {
-		c.add(field.Required(spec.Child("resourceRef", "kind"), "must be the kind of the objects that the Stage is for, such as Node or Pod"))
+		c.addErrors(field.Required(spec.Child("resourceRef", "kind"), "must be the kind of the objects that the Stage is for, such as Node or Pod"))
 	}
 	if stage.Spec.Weight < 0 {
-		c.add(field.Invalid(spec.Child("weight"), stage.Spec.Weight, "must not be negative"))
+		c.addErrors(field.Invalid(spec.Child("weight"), stage.Spec.Weight, "must not be negative"))
 	}
 	if stage.Spec.Selector == nil {
-		c.add(field.Required(spec.Child("selector"), "without one kwok never plays the Stage; {} selects all objects of the kind"))
+		c.addErrors(field.Required(spec.Child("selector"), "without one kwok never plays the Stage; {} selects all objects of the kind"))
 	} else {
 		_, errs := lifecycle.CompileForStage(stage.Spec.Selector, spec.Child("selector"), c.kind.cel)
-		c.add(errs...)
+		c.addErrors(errs...)
 	}
-	c.expression(stage.Spec.WeightFrom, spec.Child("weightFrom"))
-	c.delay(stage.Spec.Delay, spec.Child("delay"))
+	c.checkExpression(stage.Spec.WeightFrom, spec.Child("weightFrom"))
+	c.checkDelay(stage.Spec.Delay, spec.Child("delay"))
 	if next, path := stage.Spec.Next, spec.Child("next"); next != nil {
-		c.event(next.Event, path.Child("event"))
-		c.template(next.StatusTemplate, path.Child("statusTemplate"))
+		c.checkEvent(next.Event, path.Child("event"))
+		c.checkTemplate(next.StatusTemplate, path.Child("statusTemplate"))
 		for i := range next.Patches {
-			c.patch(&next.Patches[i], path.Child("patches").Index(i))
+			c.checkPatch(&next.Patches[i], path.Child("patches").Index(i))
 		}
 	}
 	for i := range stage.Spec.Steps {
 		step, path := &stage.Spec.Steps[i], spec.Child("steps").Index(i)
-		c.event(step.Event, path.Child("event"))
+		c.checkEvent(step.Event, path.Child("event"))
 		if step.Patch != nil {
-			c.patch(step.Patch, path.Child("patch"))
+			c.checkPatch(step.Patch, path.Child("patch"))
 		}
 		if step.Apply != nil {
-			c.template(step.Apply.Template, path.Child("apply", "template"))
-			c.patchType(step.Apply.Type, path.Child("apply", "type"),
+			c.checkTemplate(step.Apply.Template, path.Child("apply", "template"))
+			c.checkPatchType(step.Apply.Type, path.Child("apply", "type"),
 				kwokv1alpha1.StagePatchTypeApply, kwokv1alpha1.StagePatchTypeMergePatch, kwokv1alpha1.StagePatchTypeStrategicMergePatch)
 		}
 	}
@@ -73,13 +73,13 @@ type stageKind struct {
 var otherCEL = lifecycle.NewEnvironment(map[string]any{})
 
 var stageKinds = map[string]*stageKind{
-	"Node": {lifecycle.NodeCEL, &corev1.Node{}, functions("NodeIP", "NodeName", "NodePort")},
-	"Pod":  {lifecycle.PodCEL, &corev1.Pod{}, functions("NodeIP", "PodIP", "NodeIPWith", "NodeIPsWith", "PodIPWith", "PodIPsWith")},
+	"Node": {lifecycle.NodeCEL, &corev1.Node{}, stubFunctions("NodeIP", "NodeName", "NodePort")},
+	"Pod":  {lifecycle.PodCEL, &corev1.Pod{}, stubFunctions("NodeIP", "PodIP", "NodeIPWith", "NodeIPsWith", "PodIPWith", "PodIPsWith")},
 	"":     {otherCEL, map[string]any{}, nil},
 }
 
-// functions stand in for those that templates of a kind have besides kwok's own.
-func functions(names ...string) gotpl.FuncMap {
+// stubFunctions stand in for those that templates of a kind have besides kwok's own.
+func stubFunctions(names ...string) gotpl.FuncMap {
 	all := gotpl.FuncMap{}
 	for _, name := range names {
 		all[name] = func(...any) string { return "" }
@@ -93,10 +93,10 @@ type stageCheck struct {
 	errs field.ErrorList
 }
 
-func (c *stageCheck) add(errs ...*field.Error) { c.errs = append(c.errs, errs...) }
+func (c *stageCheck) addErrors(errs ...*field.Error) { c.errs = append(c.errs, errs...) }
 
-// expression checks where a number or a duration is from.
-func (c *stageCheck) expression(from *kwokv1alpha1.ExpressionFrom, path *field.Path) {
+// checkExpression checks where a number or a duration is from.
+func (c *stageCheck) checkExpression(from *kwokv1alpha1.ExpressionFrom, path *field.Path) {
 	if from == nil {
 		return
 	}
@@ -106,61 +106,59 @@ func (c *stageCheck) expression(from *kwokv1alpha1.ExpressionFrom, path *field.P
 	}
 	switch {
 	case from.CEL != nil && source != "":
-		c.add(field.Invalid(path, source, "give either cel or jq"))
+		c.addErrors(field.Invalid(path, source, "give either cel or jq"))
 	case from.CEL != nil:
 		if _, err := c.kind.cel.Program(from.CEL.Expression); err != nil {
-			c.add(field.Invalid(path.Child("cel", "expression"), from.CEL.Expression, "does not compile: "+err.Error()))
+			c.addErrors(field.Invalid(path.Child("cel", "expression"), from.CEL.Expression, "does not compile: "+err.Error()))
 		}
 	case source == "":
-		c.add(field.Required(path, "give cel or jq"))
+		c.addErrors(field.Required(path, "give cel or jq"))
 	default:
 		if _, err := expression.NewQuery(source); err != nil {
-			c.add(field.Invalid(at, source, "does not compile: "+err.Error()))
+			c.addErrors(field.Invalid(at, source, "does not compile: "+err.Error()))
 		}
 	}
 }
 
-func (c *stageCheck) delay(delay *kwokv1alpha1.StageDelay, path *field.Path) {
+func (c *stageCheck) checkDelay(delay *kwokv1alpha1.StageDelay, path *field.Path) {
 	if delay == nil {
 		return
 	}
-	c.duration(delay.DurationMilliseconds, path.Child("durationMilliseconds"))
-	c.duration(delay.JitterDurationMilliseconds, path.Child("jitterDurationMilliseconds"))
-	c.expression(delay.DurationFrom, path.Child("durationFrom"))
-	c.expression(delay.JitterDurationFrom, path.Child("jitterDurationFrom"))
+	if milliseconds := delay.DurationMilliseconds; milliseconds != nil && *milliseconds < 0 {
+		c.addErrors(field.Invalid(path.Child("durationMilliseconds"), *milliseconds, "must not be negative"))
+	}
+	if milliseconds := delay.JitterDurationMilliseconds; milliseconds != nil && *milliseconds < 0 {
+		c.addErrors(field.Invalid(path.Child("jitterDurationMilliseconds"), *milliseconds, "must not be negative"))
+	}
+	c.checkExpression(delay.DurationFrom, path.Child("durationFrom"))
+	c.checkExpression(delay.JitterDurationFrom, path.Child("jitterDurationFrom"))
 	if from := delay.JitterDurationFrom; from != nil && from.CEL != nil {
-		c.add(field.Forbidden(path.Child("jitterDurationFrom", "cel"), "kwok does not read it; use jq"))
+		c.addErrors(field.Forbidden(path.Child("jitterDurationFrom", "cel"), "kwok does not read it; use jq"))
 	}
 }
 
-func (c *stageCheck) duration(milliseconds *int64, path *field.Path) {
-	if milliseconds != nil && *milliseconds < 0 {
-		c.add(field.Invalid(path, *milliseconds, "must not be negative"))
-	}
-}
-
-func (c *stageCheck) event(event *kwokv1alpha1.StageEvent, path *field.Path) {
+func (c *stageCheck) checkEvent(event *kwokv1alpha1.StageEvent, path *field.Path) {
 	types := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 	if event != nil && event.Type != "" && !slices.Contains(types, event.Type) {
-		c.add(field.NotSupported(path.Child("type"), event.Type, types))
+		c.addErrors(field.NotSupported(path.Child("type"), event.Type, types))
 	}
 }
 
-func (c *stageCheck) patch(patch *kwokv1alpha1.StagePatch, path *field.Path) {
-	c.template(patch.Template, path.Child("template"))
-	c.patchType(patch.Type, path.Child("type"),
+func (c *stageCheck) checkPatch(patch *kwokv1alpha1.StagePatch, path *field.Path) {
+	c.checkTemplate(patch.Template, path.Child("template"))
+	c.checkPatchType(patch.Type, path.Child("type"),
 		kwokv1alpha1.StagePatchTypeJSONPatch, kwokv1alpha1.StagePatchTypeMergePatch, kwokv1alpha1.StagePatchTypeStrategicMergePatch)
 }
 
-func (c *stageCheck) patchType(typ *kwokv1alpha1.StagePatchType, path *field.Path, known ...kwokv1alpha1.StagePatchType) {
+func (c *stageCheck) checkPatchType(typ *kwokv1alpha1.StagePatchType, path *field.Path, known ...kwokv1alpha1.StagePatchType) {
 	if typ != nil && !slices.Contains(known, *typ) {
-		c.add(field.NotSupported(path, *typ, known))
+		c.addErrors(field.NotSupported(path, *typ, known))
 	}
 }
 
-// template parses a template. What it lacks in an empty object is not held
+// checkTemplate parses a template. What it lacks in an empty object is not held
 // against it.
-func (c *stageCheck) template(source string, path *field.Path) {
+func (c *stageCheck) checkTemplate(source string, path *field.Path) {
 	var execution template.ExecError
 	_, err := gotpl.NewRenderer(c.kind.funcs).ToText(source, c.kind.sample)
 	if err == nil || errors.As(err, &execution) {
@@ -169,5 +167,5 @@ func (c *stageCheck) template(source string, path *field.Path) {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}
-	c.add(field.Invalid(path, field.OmitValueType{}, "is no valid template: "+err.Error()))
+	c.addErrors(field.Invalid(path, field.OmitValueType{}, "is no valid template: "+err.Error()))
 }
