@@ -17,8 +17,8 @@ import (
 // answers are the devices of each claim, as lines in a fixed order.
 type answers map[types.UID][]*drav1.Device
 
-// lines are the devices of a claim, comparable.
-func (a answers) lines(claim types.UID) string {
+// describeDevices are the devices of a claim, comparable.
+func (a answers) describeDevices(claim types.UID) string {
 	var lines []string
 	for _, d := range a[claim] {
 		lines = append(lines, fmt.Sprintf("%s/%s for %v as %v share %q", d.GetPoolName(), d.GetDeviceName(), d.GetRequestNames(), d.GetCdiDeviceIds(), d.GetShareId()))
@@ -27,8 +27,8 @@ func (a answers) lines(claim types.UID) string {
 	return strings.Join(lines, "; ")
 }
 
-// cdiDevices are the CDI devices of a claim.
-func (a answers) cdiDevices(claim types.UID) []string {
+// cdiDevicesOf are the CDI devices of a claim.
+func (a answers) cdiDevicesOf(claim types.UID) []string {
 	var ids []string
 	for _, d := range a[claim] {
 		ids = append(ids, d.GetCdiDeviceIds()...)
@@ -36,34 +36,34 @@ func (a answers) cdiDevices(claim types.UID) []string {
 	return ids
 }
 
-// message names a claim to a driver.
-func message(claim *resourcev1.ResourceClaim) *drav1.Claim {
+// claimMessage names a claim to a driver.
+func claimMessage(claim *resourcev1.ResourceClaim) *drav1.Claim {
 	return &drav1.Claim{Namespace: claim.Namespace, Name: claim.Name, Uid: string(claim.UID)}
 }
 
-func messages(claims []*resourcev1.ResourceClaim) []*drav1.Claim {
+func claimMessages(claims []*resourcev1.ResourceClaim) []*drav1.Claim {
 	all := make([]*drav1.Claim, len(claims))
 	for i, claim := range claims {
-		all[i] = message(claim)
+		all[i] = claimMessage(claim)
 	}
 	return all
 }
 
-// prepare has the driver prepare claims in one call, all of which must succeed.
-func (w *world) prepare(ctx context.Context, claims ...*resourcev1.ResourceClaim) (answers, error) {
+// prepareClaims has the driver prepare claims in one call, all of which must succeed.
+func (w *world) prepareClaims(ctx context.Context, claims ...*resourcev1.ResourceClaim) (answers, error) {
 	for _, claim := range claims {
-		w.prepared[claim.UID] = message(claim) // or half of it
+		w.prepared[claim.UID] = claimMessage(claim) // or half of it
 	}
 	called, err := w.kubelet.Get(w.driver)
 	if err != nil {
 		return nil, err
 	}
-	return prepareWith(ctx, called, claims)
+	return callPrepare(ctx, called, claims)
 }
 
-// prepareWith makes the call, and checks the answer as the kubelet does.
-func prepareWith(ctx context.Context, called *plugin.Plugin, claims []*resourcev1.ResourceClaim) (answers, error) {
-	response, err := called.Prepare(ctx, messages(claims))
+// callPrepare makes the call, and checks the answer as the kubelet does.
+func callPrepare(ctx context.Context, called *plugin.Plugin, claims []*resourcev1.ResourceClaim) (answers, error) {
+	response, err := called.Prepare(ctx, claimMessages(claims))
 	if err != nil {
 		return nil, fmt.Errorf("NodePrepareResources: %w", err)
 	}
@@ -84,23 +84,23 @@ func prepareWith(ctx context.Context, called *plugin.Plugin, claims []*resourcev
 	return found, nil
 }
 
-// prepareNew has the driver prepare so many new claims in one call.
-func (w *world) prepareNew(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, answers, error) {
-	claims, err := w.newClaims(ctx, count)
+// prepareNewClaims has the driver prepare so many new claims in one call.
+func (w *world) prepareNewClaims(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, answers, error) {
+	claims, err := w.createClaims(ctx, count)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := w.prepare(ctx, claims...)
+	found, err := w.prepareClaims(ctx, claims...)
 	return claims, found, err
 }
 
-// unprepare has the driver unprepare claims in one call, all of which must succeed.
-func (w *world) unprepare(ctx context.Context, claims ...*resourcev1.ResourceClaim) error {
+// unprepareClaims has the driver unprepare claims in one call, all of which must succeed.
+func (w *world) unprepareClaims(ctx context.Context, claims ...*resourcev1.ResourceClaim) error {
 	called, err := w.kubelet.Get(w.driver)
 	if err != nil {
 		return err
 	}
-	response, err := called.Unprepare(ctx, messages(claims))
+	response, err := called.Unprepare(ctx, claimMessages(claims))
 	if err != nil {
 		return fmt.Errorf("NodeUnprepareResources: %w", err)
 	}
@@ -117,8 +117,8 @@ func (w *world) unprepare(ctx context.Context, claims ...*resourcev1.ResourceCla
 	return nil
 }
 
-// allocated is an error for devices in the answer for a claim that are not allocated for it.
-func allocated(driver string, claim *resourcev1.ResourceClaim, found []*drav1.Device) error {
+// checkAllocated is an error for devices in the answer for a claim that are not allocated for it.
+func checkAllocated(driver string, claim *resourcev1.ResourceClaim, found []*drav1.Device) error {
 	var errs []error
 	for _, d := range found {
 		results := claim.Status.Allocation.Devices.Results

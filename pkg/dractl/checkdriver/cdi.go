@@ -15,7 +15,7 @@ import (
 
 var cdiStatements = []statement{
 	{"cdi-names", "names CDI devices as vendor/class=name", fromCDI, func(ctx context.Context, w *world) error {
-		_, ids, err := w.prepareCDI(ctx)
+		_, ids, err := w.prepareWithCDI(ctx)
 		if err != nil {
 			return err
 		}
@@ -28,11 +28,11 @@ var cdiStatements = []statement{
 		return errors.Join(errs...)
 	}},
 	{"cdi-resolves", "has a CDI spec with each device that it names", fromCDI, func(ctx context.Context, w *world) error {
-		_, ids, err := w.prepareCDI(ctx)
+		_, ids, err := w.prepareWithCDI(ctx)
 		if err != nil {
 			return err
 		}
-		specs, err := cdi.Read("/", w.cdi()) // a driver on a kubelet may link them anywhere
+		specs, err := cdi.Read("/", w.cdiFolder()) // a driver on a kubelet may link them anywhere
 		if err != nil {
 			return err
 		}
@@ -40,18 +40,18 @@ var cdiStatements = []statement{
 	}},
 	// The specs that the driver has for all claims are there before.
 	{"cdi-removed", "removes the CDI specs of a claim that it unprepares", fromUnprepare, func(ctx context.Context, w *world) error {
-		before, err := cdi.Files(w.cdi())
+		before, err := cdi.Files(w.cdiFolder())
 		if err != nil {
 			return err
 		}
-		prepared, _, err := w.prepareCDI(ctx)
+		prepared, _, err := w.prepareWithCDI(ctx)
 		if err != nil {
 			return err
 		}
-		if err := w.unprepare(ctx, prepared); err != nil {
+		if err := w.unprepareClaims(ctx, prepared); err != nil {
 			return err
 		}
-		now, err := cdi.Files(w.cdi())
+		now, err := cdi.Files(w.cdiFolder())
 		if err != nil {
 			return err
 		}
@@ -65,13 +65,13 @@ var cdiStatements = []statement{
 // cdiName is the form of the name of a CDI device: vendor/class=name.
 var cdiName = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$`)
 
-// prepareCDI prepares a claim, and returns it with the CDI devices in the answer.
-func (w *world) prepareCDI(ctx context.Context) (*resourcev1.ResourceClaim, []string, error) {
-	claims, found, err := w.prepareNew(ctx, 1)
+// prepareWithCDI prepares a claim, and returns it with the CDI devices in the answer.
+func (w *world) prepareWithCDI(ctx context.Context) (*resourcev1.ResourceClaim, []string, error) {
+	claims, found, err := w.prepareNewClaims(ctx, 1)
 	if err != nil {
 		return nil, nil, err
 	}
-	ids := found.cdiDevices(claims[0].UID)
+	ids := found.cdiDevicesOf(claims[0].UID)
 	if len(ids) == 0 {
 		return nil, nil, skipped("the driver names no CDI devices")
 	}

@@ -26,10 +26,10 @@ func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	p := places{"node-0", "/p", "/r", "/k", "/c", "a.example.com", "1"}
 	arguments := []string{"./driver", "--node={node}", "{plugins}:{registry}", "{kubeconfig}", "{cdi}", "{driver}-{instance}", "{other}"}
-	require.Equal(t, []string{"./driver", "--node=node-0", "/p:/r", "/k", "/c", "a.example.com-1", "{other}"}, p.replace(arguments))
-	require.Equal(t, []string{"NODE_NAME=node-0", "KUBECONFIG=/k", "PLUGINS_DIR=/p", "REGISTRY_DIR=/r", "CDI_ROOT=/c"}, p.environment())
-	require.True(t, uses(arguments, instancePlaceholder))
-	require.False(t, uses(arguments[:2], instancePlaceholder))
+	require.Equal(t, []string{"./driver", "--node=node-0", "/p:/r", "/k", "/c", "a.example.com-1", "{other}"}, p.replacePlaceholders(arguments))
+	require.Equal(t, []string{"NODE_NAME=node-0", "KUBECONFIG=/k", "PLUGINS_DIR=/p", "REGISTRY_DIR=/r", "CDI_ROOT=/c"}, p.environmentVariables())
+	require.True(t, hasPlaceholder(arguments, instancePlaceholder))
+	require.False(t, hasPlaceholder(arguments[:2], instancePlaceholder))
 	require.NoError(t, checkPlaceholders(arguments, "a.example.com"))
 	require.EqualError(t, checkPlaceholders(arguments, ""), "COMMAND has {driver}, and no name replaces it: give --driver NAME")
 }
@@ -44,10 +44,10 @@ func TestStatements(t *testing.T) {
 		require.NotEmpty(t, s.says, s.id)
 		require.NotEmpty(t, s.source, s.id)
 	}
-	chosen, err := choose("^cdi")
+	chosen, err := chooseStatements("^cdi")
 	require.NoError(t, err)
 	require.Len(t, chosen, 3)
-	_, err = choose("(")
+	_, err = chooseStatements("(")
 	require.ErrorContains(t, err, `parse --only "("`)
 }
 
@@ -114,7 +114,7 @@ skipped   stops   ends        KEP      no <b>
 `,
 	} {
 		var out bytes.Buffer
-		require.NoError(t, report().print(&out, format))
+		require.NoError(t, report().printReport(&out, format))
 		require.Equal(t, want, out.String())
 	}
 }
@@ -139,14 +139,14 @@ func slice(name string, generation int64, devices ...string) resourcev1.Resource
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	a, b := slice("a", 2, "x"), slice("b", 2, "y")
-	all := newest([]resourcev1.ResourceSlice{slice("old", 1, "x"), b, a})
+	all := newestGeneration([]resourcev1.ResourceSlice{slice("old", 1, "x"), b, a})
 	require.Equal(t, []resourcev1.ResourceSlice{a, b}, all)
-	require.Empty(t, incomplete(all, node))
-	require.Equal(t, []string{"slice a: pool p has 1 slices of generation 2, and resourceSliceCount 2"}, incomplete(all[:1], node))
-	require.Equal(t, []string{"device p/x is in slices a and c"}, incomplete([]resourcev1.ResourceSlice{a, slice("c", 2, "x")}, node))
-	require.Empty(t, incomplete([]resourcev1.ResourceSlice{slice("d", 1), slice("e", 1)}, node), "a driver without devices says so by a slice without any")
+	require.Empty(t, findIncomplete(all, node))
+	require.Equal(t, []string{"slice a: pool p has 1 slices of generation 2, and resourceSliceCount 2"}, findIncomplete(all[:1], node))
+	require.Equal(t, []string{"device p/x is in slices a and c"}, findIncomplete([]resourcev1.ResourceSlice{a, slice("c", 2, "x")}, node))
+	require.Empty(t, findIncomplete([]resourcev1.ResourceSlice{slice("d", 1), slice("e", 1)}, node), "a driver without devices says so by a slice without any")
 	b.OwnerReferences[0].UID = "2"
-	require.Equal(t, []string{"slice b: no owner reference to node node-0"}, incomplete([]resourcev1.ResourceSlice{a, b}, node))
+	require.Equal(t, []string{"slice b: no owner reference to node node-0"}, findIncomplete([]resourcev1.ResourceSlice{a, b}, node))
 }
 
 // TestPublishesNoDevices: a driver without devices publishes what it should, and one that
@@ -158,7 +158,7 @@ func TestPublishesNoDevices(t *testing.T) {
 		client := fake.NewClientset(&one, &two)
 		w := &world{}
 		w.site = site{client: client, name: node.Name, node: node}
-		chosen, err := choose("^publishes$")
+		chosen, err := chooseStatements("^publishes$")
 		require.NoError(t, err)
 		publishes := chosen[0].run
 		require.NoError(t, publishes(t.Context(), w))
@@ -179,11 +179,11 @@ func TestRewritten(t *testing.T) {
 	before := []resourcev1.ResourceSlice{slice("a", 1, "x")}
 	touched := slice("a", 1, "x")
 	touched.ResourceVersion = "2"
-	require.NoError(t, rewritten(before, []resourcev1.ResourceSlice{touched}))
-	require.EqualError(t, rewritten(before, nil), "there were 1 slices, and now there are 0")
-	require.EqualError(t, rewritten(before, []resourcev1.ResourceSlice{slice("b", 1, "x")}), "slice a was replaced by b")
-	require.EqualError(t, rewritten(before, []resourcev1.ResourceSlice{slice("a", 2, "x")}), "slice a: the generation of pool p was 1 and is 2")
-	require.EqualError(t, rewritten(before, []resourcev1.ResourceSlice{slice("a", 1, "y")}), "slice a has changed")
+	require.NoError(t, findRewritten(before, []resourcev1.ResourceSlice{touched}))
+	require.EqualError(t, findRewritten(before, nil), "there were 1 slices, and now there are 0")
+	require.EqualError(t, findRewritten(before, []resourcev1.ResourceSlice{slice("b", 1, "x")}), "slice a was replaced by b")
+	require.EqualError(t, findRewritten(before, []resourcev1.ResourceSlice{slice("a", 2, "x")}), "slice a: the generation of pool p was 1 and is 2")
+	require.EqualError(t, findRewritten(before, []resourcev1.ResourceSlice{slice("a", 1, "y")}), "slice a has changed")
 }
 
 // TestExclusive: of devices that consume the same counters, only one is for a claim.
@@ -198,25 +198,25 @@ func TestExclusive(t *testing.T) {
 	devices[3].Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
 		"all": {Value: resource.MustParse("8")}, "some": {Value: resource.MustParse("8"), RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: new(resource.MustParse("1"))}},
 	}
-	require.Equal(t, []device{{"p", "other"}, {"p", "shared"}, {"p", "whole"}}, exclusive([]resourcev1.ResourceSlice{published}))
+	require.Equal(t, []device{{"p", "other"}, {"p", "shared"}, {"p", "whole"}}, exclusiveDevices([]resourcev1.ResourceSlice{published}))
 
-	a := &allocator{pools: pools{shared: shared([]resourcev1.ResourceSlice{published})}}
-	result := a.allocation(device{"p", "shared"}).Devices.Results[0]
+	a := &allocator{pools: pools{shared: sharedDevices([]resourcev1.ResourceSlice{published})}}
+	result := a.newAllocation(device{"p", "shared"}).Devices.Results[0]
 	require.NotEmpty(t, *result.ShareID)
 	require.Equal(t, map[resourcev1.QualifiedName]resource.Quantity{"all": resource.MustParse("8"), "some": resource.MustParse("1")}, result.ConsumedCapacity)
-	require.Nil(t, a.allocation(device{"p", "other"}).Devices.Results[0].ShareID)
+	require.Nil(t, a.newAllocation(device{"p", "other"}).Devices.Results[0].ShareID)
 }
 
 func TestAllocated(t *testing.T) {
 	t.Parallel()
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
-	claim.Status.Allocation = (&allocator{pools: pools{runner: runner{driver: "a"}}}).allocation(device{"p", "x"})
+	claim.Status.Allocation = (&allocator{pools: pools{runner: runner{driver: "a"}}}).newAllocation(device{"p", "x"})
 	good := &drav1.Device{PoolName: "p", DeviceName: "x", RequestNames: []string{request}}
-	require.NoError(t, allocated("a", claim, []*drav1.Device{good}))
-	require.EqualError(t, allocated("b", claim, []*drav1.Device{good}), "claim c: device p/x is not allocated for it")
-	require.EqualError(t, allocated("a", claim, []*drav1.Device{{PoolName: "p", DeviceName: "y"}}), "claim c: device p/y is not allocated for it")
+	require.NoError(t, checkAllocated("a", claim, []*drav1.Device{good}))
+	require.EqualError(t, checkAllocated("b", claim, []*drav1.Device{good}), "claim c: device p/x is not allocated for it")
+	require.EqualError(t, checkAllocated("a", claim, []*drav1.Device{{PoolName: "p", DeviceName: "y"}}), "claim c: device p/y is not allocated for it")
 	good.RequestNames = []string{"other"}
-	require.EqualError(t, allocated("a", claim, []*drav1.Device{good}), `claim c: device x is for request "other", which it does not have`)
+	require.EqualError(t, checkAllocated("a", claim, []*drav1.Device{good}), `claim c: device x is for request "other", which it does not have`)
 }
 
 func TestCDI(t *testing.T) {

@@ -32,8 +32,8 @@ type allocator struct {
 	claims []*resourcev1.ResourceClaim
 }
 
-// newClaims creates claims, each with a device of its own allocated.
-func (a *allocator) newClaims(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, error) {
+// createClaims creates claims, each with a device of its own allocated.
+func (a *allocator) createClaims(ctx context.Context, count int) ([]*resourcev1.ResourceClaim, error) {
 	free, err := a.awaitDevices(ctx)
 	if err != nil {
 		return nil, err
@@ -41,28 +41,37 @@ func (a *allocator) newClaims(ctx context.Context, count int) ([]*resourcev1.Res
 	if len(free) < count {
 		return nil, skipped(fmt.Sprintf("needs %d devices that a claim can have for itself: the driver publishes %d", count, len(free)))
 	}
-	return a.claimsFor(ctx, free[:count]...)
+	return a.createClaimsFor(ctx, free[:count]...)
 }
 
-// claimsFor creates claims, each with one of the devices allocated.
-func (a *allocator) claimsFor(ctx context.Context, devices ...device) (claims []*resourcev1.ResourceClaim, err error) {
+// createClaimsFor creates claims, each with one of the devices allocated.
+func (a *allocator) createClaimsFor(ctx context.Context, devices ...device) (claims []*resourcev1.ResourceClaim, err error) {
 	claims = make([]*resourcev1.ResourceClaim, len(devices))
 	for i := range claims {
-		if claims[i], err = a.newClaim(ctx, fmt.Sprintf("%s-%d", a.name, i), devices[i]); err != nil {
+		if claims[i], err = a.createClaim(ctx, fmt.Sprintf("%s-%d", a.name, i), devices[i]); err != nil {
 			return nil, err
 		}
 	}
 	return claims, nil
 }
 
-// newClaim creates a claim with a device, as it is when the scheduler has bound its Pod.
-func (a *allocator) newClaim(ctx context.Context, name string, d device) (*resourcev1.ResourceClaim, error) {
-	if err := a.makeClass(ctx); err != nil {
-		return nil, err
+// createClaim creates a claim with a device, as it is when the scheduler has bound its Pod.
+func (a *allocator) createClaim(ctx context.Context, name string, d device) (*resourcev1.ResourceClaim, error) {
+	create, cancel := withCreateTimeout(ctx)
+	defer cancel()
+	if a.class == nil { // one for all claims
+		class, err := a.client.ResourceV1().DeviceClasses().Create(create, &resourcev1.DeviceClass{
+			ObjectMeta: metav1.ObjectMeta{Name: a.name},
+			Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+				CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", a.driver)},
+			}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("create device class %s: %w", a.name, err)
+		}
+		a.class = class
 	}
 	client := a.client.ResourceV1().ResourceClaims(a.namespace)
-	create, cancel := creating(ctx)
-	defer cancel()
 	claim, err := client.Create(create, &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: a.namespace},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
@@ -79,7 +88,7 @@ func (a *allocator) newClaim(ctx context.Context, name string, d device) (*resou
 		if err != nil {
 			return err
 		}
-		latest.Status.Allocation = a.allocation(d)
+		latest.Status.Allocation = a.newAllocation(d)
 		latest.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: a.pod.Name, UID: a.pod.UID}}
 		claim, err = client.UpdateStatus(ctx, latest, metav1.UpdateOptions{})
 		return err
@@ -90,7 +99,7 @@ func (a *allocator) newClaim(ctx context.Context, name string, d device) (*resou
 	return claim, nil
 }
 
-func (a *allocator) allocation(d device) *resourcev1.AllocationResult {
+func (a *allocator) newAllocation(d device) *resourcev1.AllocationResult {
 	result := resourcev1.DeviceRequestAllocationResult{Request: request, Driver: a.driver, Pool: d.pool, Device: d.name}
 	if capacity, shared := a.shared[d]; shared {
 		result.ShareID, result.ConsumedCapacity = new(types.UID(uuid.NewString())), capacity
@@ -103,30 +112,10 @@ func (a *allocator) allocation(d device) *resourcev1.AllocationResult {
 	}
 }
 
-// makeClass creates the DeviceClass of all claims, once.
-func (a *allocator) makeClass(ctx context.Context) error {
-	if a.class != nil {
-		return nil
-	}
-	ctx, cancel := creating(ctx)
-	defer cancel()
-	class, err := a.client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{Name: a.name},
-		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
-			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", a.driver)},
-		}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create device class %s: %w", a.name, err)
-	}
-	a.class = class
-	return nil
-}
-
 // deleteClaim deletes a claim at once.
 func (a *allocator) deleteClaim(ctx context.Context, claim *resourcev1.ResourceClaim) error {
 	a.claims = slices.DeleteFunc(a.claims, func(known *resourcev1.ResourceClaim) bool { return known.UID == claim.UID })
-	return gone(a.client.ResourceV1().ResourceClaims(a.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{
+	return ignoreGone(a.client.ResourceV1().ResourceClaims(a.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(claim.UID)),
 	}))
 }
@@ -140,9 +129,9 @@ func (a *allocator) deleteClaims(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// exclusive are the devices of slices that claims can have for themselves at the same time, and
+// exclusiveDevices are the devices of slices that claims can have for themselves at the same time, and
 // for which nothing else has to be done.
-func exclusive(published []resourcev1.ResourceSlice) []device {
+func exclusiveDevices(published []resourcev1.ResourceSlice) []device {
 	var free []device
 	counters := map[string]bool{}
 	for i := range published {
@@ -165,9 +154,9 @@ func exclusive(published []resourcev1.ResourceSlice) []device {
 	return free
 }
 
-// shared are the devices that claims can share, and what a claim consumes of one that does not
+// sharedDevices are the devices that claims can share, and what a claim consumes of one that does not
 // say how much: the default, or all.
-func shared(published []resourcev1.ResourceSlice) map[device]map[resourcev1.QualifiedName]resource.Quantity {
+func sharedDevices(published []resourcev1.ResourceSlice) map[device]map[resourcev1.QualifiedName]resource.Quantity {
 	all := map[device]map[resourcev1.QualifiedName]resource.Quantity{}
 	for i := range published {
 		spec := &published[i].Spec

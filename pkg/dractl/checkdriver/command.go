@@ -87,7 +87,7 @@ The exit code is 1 if a statement failed.`,
 			}
 			return nil
 		},
-		RunE: func(made *cobra.Command, arguments []string) error { return c.run(made.Context(), arguments) },
+		RunE: func(made *cobra.Command, arguments []string) error { return c.runCheck(made.Context(), arguments) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, junit)
 	flags := made.Flags()
@@ -98,12 +98,12 @@ The exit code is 1 if a statement failed.`,
 	return made
 }
 
-func (c *command) run(ctx context.Context, arguments []string) (err error) {
-	chosen, err := choose(c.only)
+func (c *command) runCheck(ctx context.Context, arguments []string) (err error) {
+	chosen, err := chooseStatements(c.only)
 	if err != nil {
 		return err
 	}
-	if err := c.check(arguments); err != nil {
+	if err := c.checkArguments(arguments); err != nil {
 		return err
 	}
 	folder, err := makeFolder()
@@ -112,7 +112,7 @@ func (c *command) run(ctx context.Context, arguments []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	g := given{arguments: arguments, folder: folder, expected: c.driver, timeout: c.timeout}
-	end, err := c.cluster(ctx, &g)
+	end, err := c.findCluster(ctx, &g)
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (c *command) run(ctx context.Context, arguments []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close(ctx)) }()
-	return c.tell(ctx, w, chosen)
+	defer func() { err = errors.Join(err, w.deleteCreated(ctx)) }()
+	return c.tryStatements(ctx, w, chosen)
 }
 
 // makeFolder makes the folder for all files. os.MkdirTemp would give it a longer name.
@@ -136,8 +136,8 @@ func makeFolder() (string, error) {
 	}
 }
 
-// check refuses what cannot be run, before anything is created.
-func (c *command) check(arguments []string) error {
+// checkArguments refuses what cannot be run, before anything is created.
+func (c *command) checkArguments(arguments []string) error {
 	if c.timeout <= 0 {
 		return fmt.Errorf("parse --timeout %s: must be positive", c.timeout)
 	}
@@ -153,8 +153,8 @@ func (c *command) check(arguments []string) error {
 	return nil
 }
 
-// cluster fills in which cluster it is, and returns what ends it.
-func (c *command) cluster(ctx context.Context, g *given) (end func() error, err error) {
+// findCluster fills in which cluster it is, and returns what ends it.
+func (c *command) findCluster(ctx context.Context, g *given) (end func() error, err error) {
 	if c.programs == "" && c.reach.Configured() {
 		if g.namespace, err = c.reach.DefaultNamespace(); err != nil {
 			return nil, err
@@ -177,13 +177,13 @@ func (c *command) cluster(ctx context.Context, g *given) (end func() error, err 
 	return started.Stop, nil
 }
 
-// tell tries the statements, and shows the results.
-func (c *command) tell(ctx context.Context, w *world, chosen []statement) error {
+// tryStatements tries the statements, and shows the results.
+func (c *command) tryStatements(ctx context.Context, w *world, chosen []statement) error {
 	report := &Report{Results: make([]Result, 0, len(chosen))}
 	for _, s := range chosen {
 		started := time.Now()
 		progress := c.streams.Progress("trying "+s.id, 0)
-		err := w.try(ctx, s)
+		err := w.tryStatement(ctx, s)
 		progress.Done()
 		if ctx.Err() != nil {
 			return fmt.Errorf("try %s: %w", s.id, ctx.Err())
@@ -193,11 +193,11 @@ func (c *command) tell(ctx context.Context, w *world, chosen []statement) error 
 		report.Results = append(report.Results, result)
 	}
 	report.Driver = w.driver
-	failed := report.count(outcomeFailed)
+	failed := report.countOutcome(outcomeFailed)
 	if failed > 0 {
-		report.Output = process.Tail(w.log())
+		report.Output = process.Tail(filepath.Join(w.folder, logFile))
 	}
-	if err := report.print(c.streams.Out, c.output.Format); err != nil {
+	if err := report.printReport(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
 	if failed == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,9 @@ import (
 const (
 	// registration is how long a driver has to register after its start.
 	registration = 30 * time.Second
+	// logFile is the file in the folder of the world to which the driver writes.
+	logFile = "log"
+
 	// grace is how long a driver has to end after SIGTERM, as the containers of a Pod by
 	// default.
 	grace = 30 * time.Second
@@ -36,17 +40,17 @@ type runner struct {
 	broken error
 }
 
-// launch starts a process of the driver.
-func (r *runner) launch(ctx context.Context, instance string) (*process.Process, error) {
+// startProcess starts a process of the driver.
+func (r *runner) startProcess(ctx context.Context, instance string) (*process.Process, error) {
 	p := places{
 		node: r.name, plugins: r.kubelet.root.Plugins(), registry: r.kubelet.root.Registry(),
-		kubeconfig: r.kubeconfig, cdi: r.cdi(), driver: r.expected, instance: instance,
+		kubeconfig: r.kubeconfig, cdi: r.cdiFolder(), driver: r.expected, instance: instance,
 	}
-	return process.Start(ctx, process.Options{Arguments: p.replace(r.arguments), Environment: p.environment(), Log: r.log()})
+	return process.Start(ctx, process.Options{Arguments: p.replacePlaceholders(r.arguments), Environment: p.environmentVariables(), Log: filepath.Join(r.folder, logFile)})
 }
 
-// up has the driver run and be registered.
-func (r *runner) up(ctx context.Context) error {
+// ensureRunning has the driver run and be registered.
+func (r *runner) ensureRunning(ctx context.Context) error {
 	if r.broken != nil {
 		reason, _, _ := strings.Cut(r.broken.Error(), "\n") // the last lines of the driver follow
 		return skipped("the driver does not start: " + reason)
@@ -54,39 +58,39 @@ func (r *runner) up(ctx context.Context) error {
 	if r.process != nil && r.process.Err() == nil && r.driver != "" && r.kubelet.Connected(r.driver) {
 		return nil
 	}
-	if err := r.stop(); err != nil {
+	if err := r.stopDriver(); err != nil {
 		return err
 	}
-	r.broken = r.start(ctx, r.current())
+	r.broken = r.startDriver(ctx, r.calledPlugin())
 	return r.broken
 }
 
-// start starts the driver, and waits until it registers anew.
-func (r *runner) start(ctx context.Context, before *plugin.Plugin) (err error) {
-	if r.process, err = r.launch(ctx, firstInstance); err != nil {
+// startDriver starts the driver, and waits until it registers anew.
+func (r *runner) startDriver(ctx context.Context, before *plugin.Plugin) (err error) {
+	if r.process, err = r.startProcess(ctx, firstInstance); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, registration)
 	defer cancel()
-	return until(ctx, func() (string, error) {
+	return waitUntil(ctx, func() (string, error) {
 		if err := r.process.Err(); err != nil {
 			return "", err
 		}
-		if err := r.meet(); err != nil {
+		if err := r.learnDriverName(); err != nil {
 			return "", err
 		}
-		switch now := r.current(); {
+		switch now := r.calledPlugin(); {
 		case now == nil:
-			return "no driver has registered in " + r.kubelet.root.Registry() + r.because(), nil
+			return "no driver has registered in " + r.kubelet.root.Registry() + r.lastProblem(), nil
 		case now == before || !r.kubelet.Connected(r.driver):
-			return "driver " + r.driver + " has not registered anew" + r.because(), nil
+			return "driver " + r.driver + " has not registered anew" + r.lastProblem(), nil
 		}
 		return "", nil
 	})
 }
 
-// stop ends the driver as a kubelet does.
-func (r *runner) stop() error {
+// stopDriver ends the driver as a kubelet does.
+func (r *runner) stopDriver() error {
 	if r.process == nil {
 		return nil
 	}
@@ -95,17 +99,17 @@ func (r *runner) stop() error {
 	return stopped.Stop(grace)
 }
 
-// restart ends the driver and starts it again.
-func (r *runner) restart(ctx context.Context, end func() error) error {
-	before := r.current()
+// restartDriver ends the driver and starts it again.
+func (r *runner) restartDriver(ctx context.Context, end func() error) error {
+	before := r.calledPlugin()
 	if err := end(); err != nil {
 		return err
 	}
-	return r.start(ctx, before)
+	return r.startDriver(ctx, before)
 }
 
-// current is the plugin that the kubelet would call, or nil.
-func (r *runner) current() *plugin.Plugin {
+// calledPlugin is the plugin that the kubelet would call, or nil.
+func (r *runner) calledPlugin() *plugin.Plugin {
 	found, err := r.kubelet.Get(r.driver)
 	if err != nil {
 		return nil
@@ -113,16 +117,16 @@ func (r *runner) current() *plugin.Plugin {
 	return found
 }
 
-// because is what the kubelet has logged last.
-func (r *runner) because() string {
+// lastProblem is what the kubelet has logged last.
+func (r *runner) lastProblem() string {
 	if last := r.kubelet.problems.String(); last != "" {
 		return ": " + last
 	}
 	return ""
 }
 
-// meet learns the name of the driver.
-func (r *runner) meet() error {
+// learnDriverName learns the name of the driver.
+func (r *runner) learnDriverName() error {
 	r.kubelet.mu.Lock()
 	registered := slices.Clone(r.kubelet.drivers)
 	r.kubelet.mu.Unlock()

@@ -43,24 +43,24 @@ func startKubelet(ctx context.Context, folder string, node *corev1.Node) (*kubel
 	k := &kubelet{root: made, problems: &problems{}}
 	k.Set = plugin.NewSet(plugin.Options{
 		Endpoint:      made.Endpoint,
-		Changed:       k.changed,
+		Changed:       k.recordDriver,
 		HealthChanged: func(string) {},
 		Calls: func(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, invoker grpc.UnaryInvoker, options ...grpc.CallOption) error {
 			return invoker(ctx, method, request, response, conn, options...)
 		},
 	})
 	ctx, k.stop = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klog.New(k.problems)))
-	k.running.Go(func() { k.run(ctx) })
+	k.running.Go(func() { k.watchSockets(ctx) })
 	return k, nil
 }
 
-// end stops looking for drivers.
-func (k *kubelet) end() {
+// stopWatching stops looking for drivers.
+func (k *kubelet) stopWatching() {
 	k.stop()
 	k.running.Wait()
 }
 
-func (k *kubelet) run(ctx context.Context) {
+func (k *kubelet) watchSockets(ctx context.Context) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	sockets := plugin.NewSockets(k.Set)
@@ -78,8 +78,8 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// changed notes the name of a driver that registers.
-func (k *kubelet) changed(driver string) {
+// recordDriver notes the name of a driver that registers.
+func (k *kubelet) recordDriver(driver string) {
 	registered := k.Has(driver)
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,8 +16,8 @@ const (
 	instancePlaceholder = "{instance}"
 )
 
-// replace fills in the placeholders of a command line.
-func (p places) replace(arguments []string) []string {
+// replacePlaceholders fills in the placeholders of a command line.
+func (p places) replacePlaceholders(arguments []string) []string {
 	replacer := strings.NewReplacer(
 		"{node}", p.node, "{plugins}", p.plugins, "{registry}", p.registry, "{kubeconfig}", p.kubeconfig, "{cdi}", p.cdi,
 		driverPlaceholder, p.driver, instancePlaceholder, p.instance)
@@ -28,22 +28,22 @@ func (p places) replace(arguments []string) []string {
 	return replaced
 }
 
-// environment has what drivers read that take no options.
-func (p places) environment() []string {
+// environmentVariables has what drivers read that take no options.
+func (p places) environmentVariables() []string {
 	return []string{
 		"NODE_NAME=" + p.node, "KUBECONFIG=" + p.kubeconfig,
 		"PLUGINS_DIR=" + p.plugins, "REGISTRY_DIR=" + p.registry, "CDI_ROOT=" + p.cdi,
 	}
 }
 
-// uses reports whether a command line has a placeholder.
-func uses(arguments []string, placeholder string) bool {
+// hasPlaceholder reports whether a command line has a placeholder.
+func hasPlaceholder(arguments []string, placeholder string) bool {
 	return strings.Contains(strings.Join(arguments, "\n"), placeholder)
 }
 
 // checkPlaceholders refuses a command line that needs an option which is not given.
 func checkPlaceholders(arguments []string, driver string) error {
-	if driver == "" && uses(arguments, driverPlaceholder) {
+	if driver == "" && hasPlaceholder(arguments, driverPlaceholder) {
 		return errors.New("COMMAND has {driver}, and no name replaces it: give --driver NAME")
 	}
 	return nil

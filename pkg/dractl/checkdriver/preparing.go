@@ -12,32 +12,32 @@ import (
 
 var prepareStatements = []statement{
 	{"prepare-answers", "answers with devices of the allocation only", fromProto, func(ctx context.Context, w *world) error {
-		claims, found, err := w.prepareNew(ctx, 1)
+		claims, found, err := w.prepareNewClaims(ctx, 1)
 		if err != nil {
 			return err
 		}
-		return allocated(w.driver, claims[0], found[claims[0].UID])
+		return checkAllocated(w.driver, claims[0], found[claims[0].UID])
 	}},
 	{"prepare-twice", "gives the same answer to the same claim", fromPrepare, func(ctx context.Context, w *world) error {
-		claims, before, err := w.prepareNew(ctx, 1)
+		claims, before, err := w.prepareNewClaims(ctx, 1)
 		if err != nil {
 			return err
 		}
-		return w.again(ctx, claims[0], before)
+		return w.prepareAgain(ctx, claims[0], before)
 	}},
 	{"prepare-batch", "prepares two claims in one call", fromProto, func(ctx context.Context, w *world) error {
-		claims, _, err := w.prepareNew(ctx, 2)
+		claims, _, err := w.prepareNewClaims(ctx, 2)
 		if err != nil {
 			return err
 		}
-		return w.unprepare(ctx, claims...)
+		return w.unprepareClaims(ctx, claims...)
 	}},
 	{"prepare-concurrent", "prepares claims in calls at the same time", fromKEP, func(ctx context.Context, w *world) error {
 		free, err := w.awaitDevices(ctx)
 		if err != nil {
 			return err
 		}
-		claims, err := w.newClaims(ctx, max(2, min(several, len(free))))
+		claims, err := w.createClaims(ctx, max(2, min(several, len(free))))
 		if err != nil {
 			return err
 		}
@@ -48,15 +48,15 @@ var prepareStatements = []statement{
 		errs := make([]error, len(claims))
 		var calls sync.WaitGroup
 		for i := range claims {
-			w.prepared[claims[i].UID] = message(claims[i])
-			calls.Go(func() { _, errs[i] = prepareWith(ctx, called, claims[i:i+1]) })
+			w.prepared[claims[i].UID] = claimMessage(claims[i])
+			calls.Go(func() { _, errs[i] = callPrepare(ctx, called, claims[i:i+1]) })
 		}
 		calls.Wait()
 		return errors.Join(errs...)
 	}},
 	// The call may fail as a whole, as that of the kubeletplugin package does: the kubelet then asks again.
 	{"prepare-missing", "fails for a claim that does not exist, after which others can be prepared", fromProto, func(ctx context.Context, w *world) error {
-		claims, err := w.newClaims(ctx, 2)
+		claims, err := w.createClaims(ctx, 2)
 		if err != nil {
 			return err
 		}
@@ -68,30 +68,30 @@ var prepareStatements = []statement{
 		if err != nil {
 			return err
 		}
-		w.prepared[there.UID] = message(there)
-		response, err := called.Prepare(ctx, messages(claims))
+		w.prepared[there.UID] = claimMessage(there)
+		response, err := called.Prepare(ctx, claimMessages(claims))
 		answer, ok := response.GetClaims()[string(missing.UID)]
 		if err == nil && ok && answer.GetError() == "" {
 			return fmt.Errorf("claim %s does not exist, and was prepared", missing.Name)
 		}
-		if _, err := w.prepare(ctx, there); err != nil {
+		if _, err := w.prepareClaims(ctx, there); err != nil {
 			return fmt.Errorf("after a call with a claim that does not exist: %w", err)
 		}
 		return nil
 	}},
 	{"prepare-recreated", "prepares a claim with the name of an earlier one as a new one", fromKEP, func(ctx context.Context, w *world) error {
-		claims, _, err := w.prepareNew(ctx, 1)
+		claims, _, err := w.prepareNewClaims(ctx, 1)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(w.unprepare(ctx, claims[0]), w.deleteClaim(ctx, claims[0])); err != nil {
+		if err := errors.Join(w.unprepareClaims(ctx, claims[0]), w.deleteClaim(ctx, claims[0])); err != nil {
 			return err
 		}
-		claims, _, err = w.prepareNew(ctx, 1)
+		claims, _, err = w.prepareNewClaims(ctx, 1)
 		if err != nil {
 			return fmt.Errorf("with another UID: %w", err)
 		}
-		return w.unprepare(ctx, claims[0])
+		return w.unprepareClaims(ctx, claims[0])
 	}},
 	// The scheduler never allocates a device twice; here it is as if it had.
 	{"prepare-taken", "refuses to prepare a device that is prepared for another claim", fromPrepare, func(ctx context.Context, w *world) error {
@@ -103,14 +103,14 @@ var prepareStatements = []statement{
 		if i < 0 {
 			return skipped("needs a device that claims cannot share: the driver publishes none")
 		}
-		claims, err := w.claimsFor(ctx, free[i], free[i])
+		claims, err := w.createClaimsFor(ctx, free[i], free[i])
 		if err != nil {
 			return err
 		}
-		if _, err := w.prepare(ctx, claims[0]); err != nil {
+		if _, err := w.prepareClaims(ctx, claims[0]); err != nil {
 			return err
 		}
-		if _, err := w.prepare(ctx, claims[1]); err == nil {
+		if _, err := w.prepareClaims(ctx, claims[1]); err == nil {
 			return fmt.Errorf("device %s is prepared for claim %s, and was prepared for claim %s too", free[i], claims[0].Name, claims[1].Name)
 		}
 		return w.process.Err()
@@ -120,13 +120,13 @@ var prepareStatements = []statement{
 // several is how many claims are prepared at the same time, if there are as many devices.
 const several = 4
 
-// again has a claim prepared that is prepared already.
-func (w *world) again(ctx context.Context, claim *resourcev1.ResourceClaim, before answers) error {
-	now, err := w.prepare(ctx, claim)
+// prepareAgain has a claim prepared that is prepared already.
+func (w *world) prepareAgain(ctx context.Context, claim *resourcev1.ResourceClaim, before answers) error {
+	now, err := w.prepareClaims(ctx, claim)
 	if err != nil {
 		return fmt.Errorf("prepare again: %w", err)
 	}
-	if was, is := before.lines(claim.UID), now.lines(claim.UID); was != is {
+	if was, is := before.describeDevices(claim.UID), now.describeDevices(claim.UID); was != is {
 		return fmt.Errorf("claim %s: first %s, then %s", claim.Name, was, is)
 	}
 	return nil

@@ -12,15 +12,15 @@ import (
 
 var republishStatements = []statement{
 	{"slices-away", "publishes slices again that the kubelet has deleted while the driver was away", fromKEP, func(ctx context.Context, w *world) error {
-		return w.without(ctx, func() error {
-			if err := w.stop(); err != nil {
+		return w.awaitRepublished(ctx, func() error {
+			if err := w.stopDriver(); err != nil {
 				return err
 			}
 			return w.deleteSlices(ctx, w.driver)
 		})
 	}},
 	{slicesDeletedID, "publishes slices again that a kubelet has deleted at its start", fromKEP, func(ctx context.Context, w *world) error {
-		return w.without(ctx, func() error { return w.deleteSlices(ctx, w.driver) })
+		return w.awaitRepublished(ctx, func() error { return w.deleteSlices(ctx, w.driver) })
 	}},
 }
 
@@ -31,61 +31,61 @@ var publishingStatements = []statement{
 	{"publishes", "publishes complete pools for the node, which owns them", fromSlice, func(ctx context.Context, w *world) error {
 		var found []resourcev1.ResourceSlice
 		complete := func() (_ string, err error) {
-			found, err = w.published(ctx)
+			found, err = w.listPublished(ctx)
 			if err != nil {
 				return "", err
 			}
 			if len(found) == 0 {
-				return w.nothing(), nil
+				return w.describeMissing(), nil
 			}
-			return strings.Join(incomplete(found, w.node), "; "), nil
+			return strings.Join(findIncomplete(found, w.node), "; "), nil
 		}
-		if err := until(ctx, complete); err != nil || len(names(found)) > 0 {
+		if err := waitUntil(ctx, complete); err != nil || len(deviceNames(found)) > 0 {
 			return err
 		}
-		if err := watchQuietly(ctx); err != nil {
+		if err := waitQuietly(ctx); err != nil {
 			return err
 		}
-		return until(ctx, complete)
+		return waitUntil(ctx, complete)
 	}},
 }
 
 // quiet is how long a driver is watched that has to do nothing.
 const quiet = 5 * time.Second
 
-// without has the slices go, and waits until they are back.
-func (w *world) without(ctx context.Context, remove func() error) error {
+// awaitRepublished has the slices go, and waits until they are back.
+func (w *world) awaitRepublished(ctx context.Context, remove func() error) error {
 	if _, err := w.awaitDevices(ctx); err != nil {
 		return err
 	}
-	before, err := w.published(ctx)
+	before, err := w.listPublished(ctx)
 	if err != nil {
 		return err
 	}
-	plugin := w.current()
+	plugin := w.calledPlugin()
 	if err := remove(); err != nil {
 		return err
 	}
 	if w.process == nil {
-		if err := w.start(ctx, plugin); err != nil {
+		if err := w.startDriver(ctx, plugin); err != nil {
 			return err
 		}
 	}
-	want := names(before)
-	return until(ctx, func() (string, error) {
-		found, err := w.published(ctx)
+	want := deviceNames(before)
+	return waitUntil(ctx, func() (string, error) {
+		found, err := w.listPublished(ctx)
 		if err != nil {
 			return "", err
 		}
-		if got := names(found); !slices.Equal(want, got) {
+		if got := deviceNames(found); !slices.Equal(want, got) {
 			return fmt.Sprintf("%d of %d devices are published", len(got), len(want)), nil
 		}
 		return "", nil
 	})
 }
 
-// watchQuietly gives a driver time to do what it must not do.
-func watchQuietly(ctx context.Context) error {
+// waitQuietly gives a driver time to do what it must not do.
+func waitQuietly(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("watch the slices: %w", ctx.Err())

@@ -52,8 +52,8 @@ func resultOf(s statement, err error, took time.Duration) Result {
 	return r
 }
 
-// count is how many statements have an outcome.
-func (r *Report) count(outcome string) int {
+// countOutcome is how many statements have an outcome.
+func (r *Report) countOutcome(outcome string) int {
 	found := 0
 	for _, result := range r.Results {
 		if result.Outcome == outcome {
@@ -63,22 +63,42 @@ func (r *Report) count(outcome string) int {
 	return found
 }
 
-func (r *Report) print(out io.Writer, format output.Format) error {
+func (r *Report) printReport(out io.Writer, format output.Format) error {
 	switch format {
 	case output.JSON:
 		return output.Value(out, format, r)
 	case junit:
-		return r.printJUnit(out)
+		s := suite{
+			Name: "check-driver " + r.Driver, Tests: len(r.Results), Failures: r.countOutcome(outcomeFailed), Skipped: r.countOutcome(outcomeSkipped),
+			Output: strings.Join(r.Output, "\n"),
+		}
+		for _, result := range r.Results {
+			made := testcase{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}
+			why := &reason{joinLines(result.Seen), result.Source + ": " + result.Seen}
+			switch result.Outcome {
+			case outcomeFailed:
+				made.Failure = why
+			case outcomeSkipped:
+				made.Skipped = why
+			}
+			s.Cases = append(s.Cases, made)
+		}
+		text, err := xml.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode JUnit report: %w", err)
+		}
+		_, err = fmt.Fprintf(out, "%s%s\n", xml.Header, text)
+		return err
 	}
 	rows := output.Rows{Columns: []output.Column{{Name: "result"}, {Name: "id"}, {Name: "statement"}, {Name: "source"}, {Name: "seen"}}}
 	for _, result := range r.Results {
-		rows.Add(result.Outcome, result.ID, result.Statement, result.Source, oneLine(result.Seen))
+		rows.Add(result.Outcome, result.ID, result.Statement, result.Source, joinLines(result.Seen))
 	}
 	return rows.Print(out, format)
 }
 
-// oneLine is a text without the lines of the driver, which are shown by themselves.
-func oneLine(text string) string {
+// joinLines is a text without the lines of the driver, which are shown by themselves.
+func joinLines(text string) string {
 	text, _, _ = strings.Cut(text, "; its last lines:\n")
 	return strings.ReplaceAll(text, "\n", "; ")
 }
@@ -104,28 +124,4 @@ type testcase struct {
 type reason struct {
 	Message string `xml:"message,attr"`
 	Text    string `xml:",chardata"`
-}
-
-func (r *Report) printJUnit(out io.Writer) error {
-	s := suite{
-		Name: "check-driver " + r.Driver, Tests: len(r.Results), Failures: r.count(outcomeFailed), Skipped: r.count(outcomeSkipped),
-		Output: strings.Join(r.Output, "\n"),
-	}
-	for _, result := range r.Results {
-		made := testcase{Name: result.ID + ": " + result.Statement, Class: r.Driver, Seconds: result.Seconds}
-		why := &reason{oneLine(result.Seen), result.Source + ": " + result.Seen}
-		switch result.Outcome {
-		case outcomeFailed:
-			made.Failure = why
-		case outcomeSkipped:
-			made.Skipped = why
-		}
-		s.Cases = append(s.Cases, made)
-	}
-	text, err := xml.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode JUnit report: %w", err)
-	}
-	_, err = fmt.Fprintf(out, "%s%s\n", xml.Header, text)
-	return err
 }

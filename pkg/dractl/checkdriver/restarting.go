@@ -14,25 +14,25 @@ var restartStatements = []statement{
 		if _, err := w.awaitDevices(ctx); err != nil {
 			return err
 		}
-		before, err := w.published(ctx)
+		before, err := w.listPublished(ctx)
 		if err != nil {
 			return err
 		}
-		if err := w.restart(ctx, w.stop); err != nil {
+		if err := w.restartDriver(ctx, w.stopDriver); err != nil {
 			return err
 		}
-		if err := watchQuietly(ctx); err != nil {
+		if err := waitQuietly(ctx); err != nil {
 			return err
 		}
-		now, err := w.published(ctx)
+		now, err := w.listPublished(ctx)
 		if err != nil {
 			return err
 		}
-		return rewritten(before, now)
+		return findRewritten(before, now)
 	}},
-	{"restart-prepare", "gives the same answer to the same claim after a restart", fromPrepare, func(ctx context.Context, w *world) error { return w.remembers(ctx, w.stop) }},
+	{"restart-prepare", "gives the same answer to the same claim after a restart", fromPrepare, func(ctx context.Context, w *world) error { return w.checkRemembers(ctx, w.stopDriver) }},
 	{"kill-prepare", "gives the same answer to the same claim after it was killed", fromPrepare, func(ctx context.Context, w *world) error {
-		return w.remembers(ctx, func() error {
+		return w.checkRemembers(ctx, func() error {
 			killed := w.process
 			w.process = nil
 			return killed.Kill()
@@ -41,52 +41,52 @@ var restartStatements = []statement{
 	// A reboot leaves the driver its own files, and an empty folder of CDI specs. The kubelet prepares the
 	// claims again when it starts the containers of their Pods again.
 	{"reboot-prepare", "writes the CDI specs of a claim again after a reboot, which empties their folder", fromPrepare, func(ctx context.Context, w *world) error {
-		prepared, _, err := w.prepareCDI(ctx)
+		prepared, _, err := w.prepareWithCDI(ctx)
 		if err != nil {
 			return err
 		}
-		err = w.restart(ctx, func() error {
-			if err := w.stop(); err != nil {
+		err = w.restartDriver(ctx, func() error {
+			if err := w.stopDriver(); err != nil {
 				return err
 			}
-			return errors.Join(os.RemoveAll(w.cdi()), os.Mkdir(w.cdi(), 0o755))
+			return errors.Join(os.RemoveAll(w.cdiFolder()), os.Mkdir(w.cdiFolder(), 0o755))
 		})
 		if err != nil {
 			return err
 		}
-		now, err := w.prepare(ctx, prepared)
+		now, err := w.prepareClaims(ctx, prepared)
 		if err != nil {
 			return fmt.Errorf("prepare again: %w", err)
 		}
-		specs, err := cdi.Read("/", w.cdi())
+		specs, err := cdi.Read("/", w.cdiFolder())
 		if err != nil {
 			return err
 		}
-		return specs.Check(now.cdiDevices(prepared.UID))
+		return specs.Check(now.cdiDevicesOf(prepared.UID))
 	}},
 	{"restart-unprepare", "unprepares a claim after a restart", fromUnprepare, func(ctx context.Context, w *world) error {
-		claims, _, err := w.prepareNew(ctx, 1)
+		claims, _, err := w.prepareNewClaims(ctx, 1)
 		if err != nil {
 			return err
 		}
-		if err := w.restart(ctx, w.stop); err != nil {
+		if err := w.restartDriver(ctx, w.stopDriver); err != nil {
 			return err
 		}
-		return w.unprepare(ctx, claims[0])
+		return w.unprepareClaims(ctx, claims[0])
 	}},
 }
 
 // mostLeft is how many entries of the registry are listed.
 const mostLeft = 1000
 
-// remembers has a driver end and start while a claim is prepared.
-func (w *world) remembers(ctx context.Context, end func() error) error {
-	claims, before, err := w.prepareNew(ctx, 1)
+// checkRemembers has a driver end and start while a claim is prepared.
+func (w *world) checkRemembers(ctx context.Context, end func() error) error {
+	claims, before, err := w.prepareNewClaims(ctx, 1)
 	if err != nil {
 		return err
 	}
-	if err := w.restart(ctx, end); err != nil {
+	if err := w.restartDriver(ctx, end); err != nil {
 		return err
 	}
-	return w.again(ctx, claims[0], before)
+	return w.prepareAgain(ctx, claims[0], before)
 }

@@ -12,57 +12,57 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
 )
 
-// rollingUpdate runs a second process beside the first one for a while.
-func rollingUpdate(ctx context.Context, w *world) (err error) {
-	if !uses(w.arguments, instancePlaceholder) {
+// updateRolling runs a second process beside the first one for a while.
+func updateRolling(ctx context.Context, w *world) (err error) {
+	if !hasPlaceholder(w.arguments, instancePlaceholder) {
 		return skipped("COMMAND has no {instance}")
 	}
 	if _, err := w.awaitDevices(ctx); err != nil {
 		return err
 	}
-	gap, err := w.watchGap(ctx)
+	gap, err := w.watchForGap(ctx)
 	if err != nil {
 		return err
 	}
-	first := w.current()
-	second, err := w.launch(ctx, secondInstance)
+	first := w.calledPlugin()
+	second, err := w.startProcess(ctx, secondInstance)
 	if err != nil {
 		return err
 	}
-	if err := w.takesOver(ctx, second.Err, func(now *plugin.Plugin) bool { return now != first && w.kubelet.Len() == 2 }); err != nil {
+	if err := w.awaitTakeover(ctx, second.Err, func(now *plugin.Plugin) bool { return now != first && w.kubelet.Len() == 2 }); err != nil {
 		return errors.Join(fmt.Errorf("second process beside the first: %w", err), second.Kill())
 	}
-	if err := errors.Join(watchQuietly(ctx), second.Stop(grace)); err != nil {
+	if err := errors.Join(waitQuietly(ctx), second.Stop(grace)); err != nil {
 		return err
 	}
-	if err := w.takesOver(ctx, w.process.Err, func(now *plugin.Plugin) bool { return now == first && w.kubelet.Len() == 1 }); err != nil {
+	if err := w.awaitTakeover(ctx, w.process.Err, func(now *plugin.Plugin) bool { return now == first && w.kubelet.Len() == 1 }); err != nil {
 		return fmt.Errorf("first process when the second has ended: %w", err)
 	}
 	return gap()
 }
 
-// takesOver waits until the plugin that is called is the right one, and calls it.
-func (w *world) takesOver(ctx context.Context, ended func() error, right func(now *plugin.Plugin) bool) error {
-	err := until(ctx, func() (string, error) {
-		if right(w.current()) {
+// awaitTakeover waits until the plugin that is called is the right one, and calls it.
+func (w *world) awaitTakeover(ctx context.Context, ended func() error, right func(now *plugin.Plugin) bool) error {
+	err := waitUntil(ctx, func() (string, error) {
+		if right(w.calledPlugin()) {
 			return "", nil
 		}
-		return "it is not the one that the kubelet calls" + w.because(), ended()
+		return "it is not the one that the kubelet calls" + w.lastProblem(), ended()
 	})
 	if err != nil {
 		return err
 	}
-	claims, _, err := w.prepareNew(ctx, 1)
+	claims, _, err := w.prepareNewClaims(ctx, 1)
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.unprepare(ctx, claims...), w.deleteClaim(ctx, claims[0]))
+	return errors.Join(w.unprepareClaims(ctx, claims...), w.deleteClaim(ctx, claims[0]))
 }
 
-// watchGap watches the slices. The function that it returns says whether there were none at any
+// watchForGap watches the slices. The function that it returns says whether there were none at any
 // time.
-func (w *world) watchGap(ctx context.Context) (gap func() error, err error) {
-	list, err := w.client.ResourceV1().ResourceSlices().List(ctx, w.ofNode(w.driver))
+func (w *world) watchForGap(ctx context.Context) (gap func() error, err error) {
+	list, err := w.client.ResourceV1().ResourceSlices().List(ctx, w.nodeSliceOptions(w.driver))
 	if err != nil {
 		return nil, fmt.Errorf("list slices: %w", err)
 	}
@@ -70,7 +70,7 @@ func (w *world) watchGap(ctx context.Context) (gap func() error, err error) {
 	for i := range list.Items {
 		there[list.Items[i].UID] = true
 	}
-	options := w.ofNode(w.driver)
+	options := w.nodeSliceOptions(w.driver)
 	options.ResourceVersion = list.ResourceVersion
 	watcher, err := w.client.ResourceV1().ResourceSlices().Watch(ctx, options)
 	if err != nil {

@@ -21,8 +21,8 @@ type pools struct {
 	shared map[device]map[resourcev1.QualifiedName]resource.Quantity
 }
 
-// ofNode selects the slices of a driver on the node, or of all drivers.
-func (p *pools) ofNode(driver string) metav1.ListOptions {
+// nodeSliceOptions selects the slices of a driver on the node, or of all drivers.
+func (p *pools) nodeSliceOptions(driver string) metav1.ListOptions {
 	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: p.name}
 	if driver != "" {
 		selector[resourcev1.ResourceSliceSelectorDriver] = driver
@@ -32,21 +32,21 @@ func (p *pools) ofNode(driver string) metav1.ListOptions {
 
 // deleteSlices deletes the slices of a driver on the node, or of all drivers.
 func (p *pools) deleteSlices(ctx context.Context, driver string) error {
-	return gone(p.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, p.ofNode(driver)))
+	return ignoreGone(p.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, p.nodeSliceOptions(driver)))
 }
 
-// published are the slices of the driver on the node, by name. Of each pool, it has those of the highest
+// listPublished are the slices of the driver on the node, by name. Of each pool, it has those of the highest
 // generation.
-func (p *pools) published(ctx context.Context) ([]resourcev1.ResourceSlice, error) {
-	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, p.ofNode(p.driver))
+func (p *pools) listPublished(ctx context.Context) ([]resourcev1.ResourceSlice, error) {
+	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, p.nodeSliceOptions(p.driver))
 	if err != nil {
 		return nil, fmt.Errorf("list slices of driver %s: %w", p.driver, err)
 	}
-	return newest(list.Items), nil
+	return newestGeneration(list.Items), nil
 }
 
-// newest are the slices of the highest generation of each pool, by name.
-func newest(all []resourcev1.ResourceSlice) []resourcev1.ResourceSlice {
+// newestGeneration are the slices of the highest generation of each pool, by name.
+func newestGeneration(all []resourcev1.ResourceSlice) []resourcev1.ResourceSlice {
 	highest := map[string]int64{}
 	for i := range all {
 		pool := all[i].Spec.Pool
@@ -62,23 +62,23 @@ func newest(all []resourcev1.ResourceSlice) []resourcev1.ResourceSlice {
 // awaitDevices waits until the driver has published anything, and returns the devices for
 // claims.
 func (p *pools) awaitDevices(ctx context.Context) (free []device, err error) {
-	err = until(ctx, func() (string, error) {
-		found, err := p.published(ctx)
-		free, p.shared = exclusive(found), shared(found)
+	err = waitUntil(ctx, func() (string, error) {
+		found, err := p.listPublished(ctx)
+		free, p.shared = exclusiveDevices(found), sharedDevices(found)
 		if err != nil || len(found) > 0 {
 			return "", err
 		}
-		return p.nothing(), nil
+		return p.describeMissing(), nil
 	})
 	return free, err
 }
 
-func (p *pools) nothing() string {
+func (p *pools) describeMissing() string {
 	return fmt.Sprintf("driver %s has no ResourceSlice with spec.nodeName %s", p.driver, p.name)
 }
 
-// names are all devices in slices, in a fixed order.
-func names(published []resourcev1.ResourceSlice) []device {
+// deviceNames are all devices in slices, in a fixed order.
+func deviceNames(published []resourcev1.ResourceSlice) []device {
 	var all []device
 	for i := range published {
 		for j := range published[i].Spec.Devices {
@@ -89,8 +89,8 @@ func names(published []resourcev1.ResourceSlice) []device {
 	return all
 }
 
-// incomplete says what is wrong with the slices of a node.
-func incomplete(published []resourcev1.ResourceSlice, node metav1.Object) (problems []string) {
+// findIncomplete says what is wrong with the slices of a node.
+func findIncomplete(published []resourcev1.ResourceSlice, node metav1.Object) (problems []string) {
 	perPool := map[string]int64{}
 	known := map[device]string{}
 	for i := range published {
@@ -120,8 +120,8 @@ func incomplete(published []resourcev1.ResourceSlice, node metav1.Object) (probl
 	return problems
 }
 
-// rewritten says what has been written to slices without need, or is nil.
-func rewritten(before, now []resourcev1.ResourceSlice) error {
+// findRewritten says what has been written to slices without need, or is nil.
+func findRewritten(before, now []resourcev1.ResourceSlice) error {
 	if len(before) != len(now) {
 		return fmt.Errorf("there were %d slices, and now there are %d", len(before), len(now))
 	}

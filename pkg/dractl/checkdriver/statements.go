@@ -44,14 +44,14 @@ var statements = slices.Concat(
 	restartStatements,
 	republishStatements,
 	[]statement{
-		{"rolling-update", "works as two processes, each of which takes over when the other ends", fromRolling, rollingUpdate},
+		{"rolling-update", "works as two processes, each of which takes over when the other ends", fromRolling, updateRolling},
 		// Stop fails if a process of the group is left. A driver that has just started may not listen to
 		// signals yet.
 		{"stops", "ends after SIGTERM, without processes and sockets left", fromRegistration, func(ctx context.Context, w *world) error {
-			if err := watchQuietly(ctx); err != nil {
+			if err := waitQuietly(ctx); err != nil {
 				return err
 			}
-			if err := w.stop(); err != nil {
+			if err := w.stopDriver(); err != nil {
 				return err
 			}
 			left, err := untrusted.ReadDir(w.kubelet.root.Registry(), mostLeft)
@@ -70,8 +70,8 @@ var statements = slices.Concat(
 	},
 )
 
-// choose returns the statements whose ids match an expression.
-func choose(expression string) ([]statement, error) {
+// chooseStatements returns the statements whose ids match an expression.
+func chooseStatements(expression string) ([]statement, error) {
 	matches, err := regexp.Compile(expression)
 	if err != nil {
 		return nil, fmt.Errorf("parse --only %q: %w", expression, err)
@@ -90,8 +90,8 @@ func choose(expression string) ([]statement, error) {
 	return chosen, nil
 }
 
-// try tries one statement. What fails leaves no trace for the next one.
-func (w *world) try(ctx context.Context, s statement) error {
+// tryStatement tries one statement. What fails leaves no trace for the next one.
+func (w *world) tryStatement(ctx context.Context, s statement) error {
 	timeout := w.timeout
 	if s.id == slicesDeletedID {
 		// A driver may trust what it has written itself for a while, as those with kubeletplugin up to
@@ -100,14 +100,14 @@ func (w *world) try(ctx context.Context, s statement) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := w.up(ctx)
+	err := w.ensureRunning(ctx)
 	if err == nil {
 		err = s.run(ctx, w)
 	}
 	cleaning, done := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer done()
 	for _, message := range w.prepared {
-		if found := w.current(); found != nil {
+		if found := w.calledPlugin(); found != nil {
 			_, _ = found.Unprepare(cleaning, []*drav1.Claim{message}) // other statements say whether the driver does its part
 		}
 	}
@@ -116,7 +116,7 @@ func (w *world) try(ctx context.Context, s statement) error {
 		err = left
 	}
 	if err != nil && !isSkipped(err) {
-		_ = w.stop() // the next statement has a new process; this one has failed already
+		_ = w.stopDriver() // the next statement has a new process; this one has failed already
 	}
 	return err
 }

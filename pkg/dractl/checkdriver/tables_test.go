@@ -18,6 +18,6 @@ func TestTables(t *testing.T) {
 		},
 	}}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"print": func(out io.Writer) error { return r.print(out, output.Table) },
+		"printReport": func(out io.Writer) error { return r.printReport(out, output.Table) },
 	}, tabletest.Driver)
 }

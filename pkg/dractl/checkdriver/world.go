@@ -69,21 +69,21 @@ func newWorld(ctx context.Context, g given) (*world, error) {
 	}
 	w := &world{prepared: map[types.UID]*drav1.Claim{}}
 	w.site = site{given: g, client: client, name: "check-" + uuid.NewString()[:8]}
-	if err := w.make(ctx); err != nil {
-		return nil, errors.Join(err, w.close(ctx))
+	if err := w.createNode(ctx); err != nil {
+		return nil, errors.Join(err, w.deleteCreated(ctx))
 	}
 	return w, nil
 }
 
-// creating returns a context for requests that create an object. An interrupt does not cut them off:
+// withCreateTimeout returns a context for requests that create an object. An interrupt does not cut them off:
 // what the API server has created then, nobody would delete.
-func creating(ctx context.Context) (context.Context, context.CancelFunc) {
+func withCreateTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 }
 
-// make creates what is there before the driver.
-func (w *world) make(ctx context.Context) error {
-	ctx, cancel := creating(ctx)
+// createNode creates what is there before the driver.
+func (w *world) createNode(ctx context.Context) error {
+	ctx, cancel := withCreateTimeout(ctx)
 	defer cancel()
 	node, err := w.client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name, Labels: map[string]string{corev1.LabelHostname: w.name}},
@@ -106,19 +106,17 @@ func (w *world) make(ctx context.Context) error {
 		return fmt.Errorf("create pod %s: %w", w.name, err)
 	}
 	w.pod = pod
-	if err := os.Mkdir(w.cdi(), 0o755); err != nil {
+	if err := os.Mkdir(w.cdiFolder(), 0o755); err != nil {
 		return fmt.Errorf("make the folder of CDI specs: %w", err)
 	}
 	w.kubelet, err = startKubelet(ctx, w.folder, w.node)
 	return err
 }
 
-func (s *site) cdi() string { return filepath.Join(s.folder, "cdi") }
+func (s *site) cdiFolder() string { return filepath.Join(s.folder, "cdi") }
 
-func (s *site) log() string { return filepath.Join(s.folder, "log") }
-
-// close ends the driver, and deletes all that was created, also after the end of ctx.
-func (w *world) close(ctx context.Context) error {
+// deleteCreated ends the driver, and deletes all that was created, also after the end of ctx.
+func (w *world) deleteCreated(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	var errs []error
@@ -126,34 +124,34 @@ func (w *world) close(ctx context.Context) error {
 		errs = append(errs, w.process.Kill())
 	}
 	if w.kubelet != nil {
-		w.kubelet.end()
+		w.kubelet.stopWatching()
 	}
 	errs = append(errs, w.deleteClaims(ctx))
 	none := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	if w.class != nil {
-		errs = append(errs, gone(w.client.ResourceV1().DeviceClasses().Delete(ctx, w.class.Name, none)))
+		errs = append(errs, ignoreGone(w.client.ResourceV1().DeviceClasses().Delete(ctx, w.class.Name, none)))
 	}
 	if w.pod != nil {
-		errs = append(errs, gone(w.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, none)))
+		errs = append(errs, ignoreGone(w.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, none)))
 	}
 	if w.node != nil {
-		errs = append(errs, gone(w.client.CoreV1().Nodes().Delete(ctx, w.node.Name, none)))
+		errs = append(errs, ignoreGone(w.client.CoreV1().Nodes().Delete(ctx, w.node.Name, none)))
 	}
 	errs = append(errs, w.deleteSlices(ctx, "")) // last: the driver may just have written one
 	return errors.Join(errs...)
 }
 
-// gone is nil for an object that is deleted already.
-func gone(err error) error {
+// ignoreGone is nil for an object that is deleted already.
+func ignoreGone(err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("delete what was created: %w", err)
 }
 
-// until waits until a look finds nothing that is missing. What is missing last is the error, unless a look
+// waitUntil waits until a look finds nothing that is missing. What is missing last is the error, unless a look
 // fails by itself. One that the end of ctx has cut short has seen nothing.
-func until(ctx context.Context, find func() (missing string, err error)) error {
+func waitUntil(ctx context.Context, find func() (missing string, err error)) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	started, reason := time.Now(), ""

@@ -82,10 +82,10 @@ func TestInterruptWhileCreating(t *testing.T) {
 	require.NoError(t, err)
 	w := &world{allocator: allocator{class: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "check"}}}}
 	w.site = site{given: given{namespace: "default"}, client: client, name: "check"}
-	_, err = w.newClaim(ctx, "check-0", device{"pool", "gpu-0"})
+	_, err = w.createClaim(ctx, "check-0", device{"pool", "gpu-0"})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, claims.left())
-	require.NoError(t, w.close(ctx))
+	require.NoError(t, w.deleteCreated(ctx))
 	require.Zero(t, claims.left())
 }
 
@@ -121,7 +121,7 @@ func TestUntil(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				err := until(ctx, func() (string, error) { return test.find(ctx) })
+				err := waitUntil(ctx, func() (string, error) { return test.find(ctx) })
 				if test.want == "" {
 					require.NoError(t, err)
 					return
@@ -140,7 +140,7 @@ func TestFolderIsShort(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	kubelet, err := startKubelet(t.Context(), folder, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "check-0f5ca1ab", UID: "1"}})
 	require.NoError(t, err)
-	t.Cleanup(kubelet.end)
+	t.Cleanup(kubelet.stopWatching)
 	require.LessOrEqual(t, len(kubelet.root.Plugins()), len("/var/lib/kubelet/plugins"))
 	require.LessOrEqual(t, len(kubelet.root.Registry()), len("/var/lib/kubelet/plugins_registry"))
 	for _, instance := range []string{firstInstance, secondInstance} {
