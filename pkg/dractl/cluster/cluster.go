@@ -4,6 +4,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,33 +29,35 @@ func (f *Flags) AddTo(command *cobra.Command) {
 	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig; default: the current one")
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace; default: that of the context")
 	// They fail only for flags that do not exist.
-	_ = command.RegisterFlagCompletionFunc("context", f.completeContexts)
+	_ = command.RegisterFlagCompletionFunc("context", func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		known, err := f.clientConfig().RawConfig()
+		if err != nil {
+			return failCompletion(err)
+		}
+		return matchTyped(slices.Collect(maps.Keys(known.Contexts)), typed)
+	})
 	_ = command.RegisterFlagCompletionFunc("namespace", func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return f.complete(command, nil, typed, corev1.SchemeGroupVersion.WithResource("namespaces"), false)
+		return f.completeResource(command, nil, typed, corev1.SchemeGroupVersion.WithResource("namespaces"), false)
 	})
 }
 
-func (f *Flags) rules() *clientcmd.ClientConfigLoadingRules {
+func (f *Flags) clientConfig() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
-	return rules
-}
-
-func (f *Flags) config() clientcmd.ClientConfig {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules(), &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
 }
 
 // Configured reports whether the user names a cluster, rightly or wrongly.
 func (f *Flags) Configured() bool {
-	_, err := f.config().ClientConfig()
+	_, err := f.clientConfig().ClientConfig()
 	return !clientcmd.IsEmptyConfig(err)
 }
 
 // RESTConfig is the configuration of clients of the API server.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
-	found, err := f.config().ClientConfig()
+	found, err := f.clientConfig().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("find the API server: %s has no cluster: set KUBECONFIG or give --kubeconfig FILE", strings.Join(f.rules().GetLoadingPrecedence(), ", "))
+		return nil, fmt.Errorf("find the API server: %s has no cluster: set KUBECONFIG or give --kubeconfig FILE", strings.Join(f.clientConfig().ConfigAccess().GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w: correct --kubeconfig or --context", err)
@@ -80,7 +84,7 @@ func (f *Flags) WriteKubeconfig(path string) error {
 	if _, err := f.RESTConfig(); err != nil {
 		return err
 	}
-	known, err := f.config().RawConfig()
+	known, err := f.clientConfig().RawConfig()
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
@@ -101,7 +105,7 @@ func (f *Flags) DefaultNamespace() (string, error) {
 	if f.Namespace != "" {
 		return f.Namespace, nil
 	}
-	namespace, _, err := f.config().Namespace()
+	namespace, _, err := f.clientConfig().Namespace()
 	if clientcmd.IsEmptyConfig(err) {
 		return metav1.NamespaceDefault, nil
 	}

@@ -22,34 +22,22 @@ const patience = 3 * time.Second
 
 // CompleteNodes completes the names of nodes.
 func (f *Flags) CompleteNodes(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.complete(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("nodes"), false)
+	return f.completeResource(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("nodes"), false)
 }
 
 // CompleteClaims completes the names of claims in the namespace.
 func (f *Flags) CompleteClaims(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.complete(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), true)
+	return f.completeResource(command, arguments, typed, resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), true)
 }
 
 // CompletePods completes the names of Pods in the namespace.
 func (f *Flags) CompletePods(command *cobra.Command, arguments []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.complete(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("pods"), true)
+	return f.completeResource(command, arguments, typed, corev1.SchemeGroupVersion.WithResource("pods"), true)
 }
 
-func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	known, err := f.config().RawConfig()
-	if err != nil {
-		return failed(err)
-	}
-	names := make([]string, 0, len(known.Contexts))
-	for name := range known.Contexts {
-		names = append(names, name)
-	}
-	return matching(names, typed)
-}
-
-// complete completes the first argument, or the value of a flag, with the names of
+// completeResource completes the first argument, or the value of a flag, with the names of
 // a resource. Only metadata is read.
-func (f *Flags) complete(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource, namespaced bool,
+func (f *Flags) completeResource(command *cobra.Command, arguments []string, typed string, resource schema.GroupVersionResource, namespaced bool,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(arguments) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -58,33 +46,33 @@ func (f *Flags) complete(command *cobra.Command, arguments []string, typed strin
 	if namespaced {
 		var err error
 		if namespace, err = f.DefaultNamespace(); err != nil {
-			return failed(err)
+			return failCompletion(err)
 		}
 	}
 	config, err := f.RESTConfig()
 	if err != nil {
-		return failed(err)
+		return failCompletion(err)
 	}
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return failed(err)
+		return failCompletion(err)
 	}
 	ctx, cancel := context.WithTimeout(command.Context(), patience)
 	defer cancel()
 	list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return failed(err)
+		return failCompletion(err)
 	}
 	names := make([]string, len(list.Items))
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	return matching(names, typed)
+	return matchTyped(names, typed)
 }
 
-// matching are the names that begin with what is typed. Of a list, it is the last
+// matchTyped are the names that begin with what is typed. Of a list, it is the last
 // name that is completed.
-func matching(names []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func matchTyped(names []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	var found []cobra.Completion
 	for _, name := range names {
@@ -96,8 +84,8 @@ func matching(names []string, typed string) ([]cobra.Completion, cobra.ShellComp
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// failed says to who debugs completions why there are none.
-func failed(err error) ([]cobra.Completion, cobra.ShellCompDirective) {
+// failCompletion says to who debugs completions why there are none.
+func failCompletion(err error) ([]cobra.Completion, cobra.ShellCompDirective) {
 	cobra.CompDebugln(fmt.Sprintf("complete: %v", err), false)
 	return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 }
