@@ -47,13 +47,13 @@ type ControlPlane struct {
 // they write is in the other folder, which is the caller's. End it with Stop.
 func Start(ctx context.Context, programs, folder string) (*ControlPlane, error) {
 	c := &ControlPlane{programs: programs, folder: folder, Kubeconfig: filepath.Join(folder, "kubeconfig")}
-	if err := c.start(ctx); err != nil {
+	if err := c.startPrograms(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the control plane of %s: %w", programs, err), c.Stop())
 	}
 	return c, nil
 }
 
-func (c *ControlPlane) start(ctx context.Context) error {
+func (c *ControlPlane) startPrograms(ctx context.Context) error {
 	etcd, err := freeAddress()
 	if err != nil {
 		return err
@@ -66,22 +66,22 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writeAccess(server); err != nil {
+	if err := c.writeCredentials(server); err != nil {
 		return err
 	}
 	etcdURL, peersURL := "http://"+etcd.String(), "http://"+peers.String()
-	if err := c.run(ctx, "etcd", []string{
-		"--data-dir=" + c.path("etcd"),
+	if err := c.startProgram(ctx, "etcd", []string{
+		"--data-dir=" + c.filePath("etcd"),
 		"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
 		"--listen-peer-urls=" + peersURL, "--initial-advertise-peer-urls=" + peersURL, "--initial-cluster=default=" + peersURL,
 		"--unsafe-no-fsync=true", // all of it is thrown away
 	}); err != nil {
 		return err
 	}
-	if err := c.run(ctx, "kube-apiserver", c.serverFlags(etcdURL, server)); err != nil {
+	if err := c.startProgram(ctx, "kube-apiserver", c.serverFlags(etcdURL, server)); err != nil {
 		return err
 	}
-	return c.wait(ctx)
+	return c.awaitReady(ctx)
 }
 
 // freeAddress is an address of loopback that nobody listens on.
@@ -93,11 +93,11 @@ func freeAddress() (*net.TCPAddr, error) {
 	return listener.Addr().(*net.TCPAddr), listener.Close()
 }
 
-func (c *ControlPlane) path(name string) string { return filepath.Join(c.folder, name) }
+func (c *ControlPlane) filePath(name string) string { return filepath.Join(c.folder, name) }
 
-// writeAccess writes the certificate and the token of the API server, and the kubeconfig
+// writeCredentials writes the certificate and the token of the API server, and the kubeconfig
 // for both.
-func (c *ControlPlane) writeAccess(server *net.TCPAddr) error {
+func (c *ControlPlane) writeCredentials(server *net.TCPAddr) error {
 	certificate, key, err := cert.GenerateSelfSignedCertKey(loopback, []net.IP{server.IP}, nil)
 	if err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
@@ -108,7 +108,7 @@ func (c *ControlPlane) writeAccess(server *net.TCPAddr) error {
 		"apiserver.key": key,
 		"tokens.csv":    []byte(token + ",admin,admin,system:masters\n"),
 	} {
-		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
+		if err := os.WriteFile(c.filePath(name), content, 0o600); err != nil {
 			return fmt.Errorf("write the access to the API server: %w", err)
 		}
 	}
@@ -130,29 +130,29 @@ func (c *ControlPlane) serverFlags(etcd string, server *net.TCPAddr) []string {
 		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(server.Port),
 		// The kubernetes Service cannot lead to loopback.
 		"--advertise-address=" + loopback, "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24",
-		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
-		"--token-auth-file=" + c.path("tokens.csv"),
+		"--tls-cert-file=" + c.filePath("apiserver.crt"), "--tls-private-key-file=" + c.filePath("apiserver.key"),
+		"--token-auth-file=" + c.filePath("tokens.csv"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + c.path("apiserver.key"), "--service-account-signing-key-file=" + c.path("apiserver.key"),
+		"--service-account-key-file=" + c.filePath("apiserver.key"), "--service-account-signing-key-file=" + c.filePath("apiserver.key"),
 		// No controller makes the ServiceAccounts of Pods.
 		"--disable-admission-plugins=ServiceAccount",
 	}
 }
 
-func (c *ControlPlane) run(ctx context.Context, name string, flags []string) error {
+func (c *ControlPlane) startProgram(ctx context.Context, name string, flags []string) error {
 	program := filepath.Join(c.programs, name)
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("%w: give a directory that has etcd and kube-apiserver, such as setup-envtest makes", err)
 	}
-	started, err := process.Start(ctx, process.Options{Arguments: append([]string{program}, flags...), Log: c.path(name + ".log")})
+	started, err := process.Start(ctx, process.Options{Arguments: append([]string{program}, flags...), Log: c.filePath(name + ".log")})
 	if err == nil {
 		c.started = append(c.started, started)
 	}
 	return err
 }
 
-// wait waits until objects can be created.
-func (c *ControlPlane) wait(ctx context.Context) error {
+// awaitReady waits until objects can be created.
+func (c *ControlPlane) awaitReady(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		return err
