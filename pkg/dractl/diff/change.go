@@ -47,7 +47,7 @@ func newChange(does action, live, wanted *resourcev1.ResourceSlice) change {
 	if of == nil {
 		of = live
 	}
-	made := change{Action: does, Name: of.Name, Driver: of.Spec.Driver, Pool: of.Spec.Pool.Name, Live: show(live), Wanted: show(wanted)}
+	made := change{Action: does, Name: of.Name, Driver: of.Spec.Driver, Pool: of.Spec.Pool.Name, Live: shownParts(live), Wanted: shownParts(wanted)}
 	if made.Live != nil && made.Wanted != nil && made.Wanted.Annotations == nil { // the record stays
 		made.Wanted.Annotations = made.Live.Annotations
 	}
@@ -57,7 +57,7 @@ func newChange(does action, live, wanted *resourcev1.ResourceSlice) change {
 	return made
 }
 
-func show(slice *resourcev1.ResourceSlice) *shown {
+func shownParts(slice *resourcev1.ResourceSlice) *shown {
 	if slice == nil {
 		return nil
 	}
@@ -68,8 +68,8 @@ func show(slice *resourcev1.ResourceSlice) *shown {
 	return made
 }
 
-// text is the change as a unified diff.
-func (c *change) text() (string, error) {
+// unifiedDiff is the change as a unified diff.
+func (c *change) unifiedDiff() (string, error) {
 	diff := difflib.UnifiedDiff{FromFile: "/dev/null", ToFile: "/dev/null", Context: 3}
 	for _, side := range []struct {
 		shown *shown

@@ -62,7 +62,7 @@ something would, or if a mistake keeps a pool from being updated.`,
   # Does the cluster match the ConfigMap?
   kwok-dractl diff --config-map kube-system/kwok-dra`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error { return c.runDiff(command.Context()) },
 	}
 	c.templates.AddTo(made, "")
 	fleet.AddManaged(made, &c.managed)
@@ -73,7 +73,7 @@ something would, or if a mistake keeps a pool from being updated.`,
 	return made
 }
 
-func (c *command) run(ctx context.Context) error {
+func (c *command) runDiff(ctx context.Context) error {
 	if err := c.managed.Complete(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	fleet.TellUnselected(c.streams, set.Templates, nodes)
-	about, err := c.newScope(ctx, client, set.Templates, nodes)
+	about, err := c.readScope(ctx, client, set.Templates, nodes)
 	if err != nil {
 		return err
 	}
@@ -119,11 +119,11 @@ func (c *command) run(ctx context.Context) error {
 	for _, hidden := range previewed.Hidden {
 		c.streams.Tell("%v\n", hidden)
 	}
-	return c.tell(c.limit(about, changesOf(existing, &previewed.Writes)), previewed.Problems)
+	return c.reportChanges(c.limitToScope(about, changesOf(existing, &previewed.Writes)), previewed.Problems)
 }
 
-func (c *command) tell(changes []change, problems []error) error {
-	if err := c.print(changes); err != nil {
+func (c *command) reportChanges(changes []change, problems []error) error {
+	if err := c.printChanges(changes); err != nil {
 		return err
 	}
 	for _, problem := range problems {
@@ -135,13 +135,13 @@ func (c *command) tell(changes []change, problems []error) error {
 	return nil
 }
 
-func (c *command) print(changes []change) error {
+func (c *command) printChanges(changes []change) error {
 	switch c.output.Format {
 	case text:
 		counts := map[action]int{}
 		for i := range changes {
 			counts[changes[i].Action]++
-			difference, err := changes[i].text()
+			difference, err := changes[i].unifiedDiff()
 			if err != nil {
 				return err
 			}

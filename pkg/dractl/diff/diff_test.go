@@ -57,7 +57,7 @@ func TestChanges(t *testing.T) {
 		var out, errOut bytes.Buffer
 		c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}}
 		c.output.Format = format
-		require.ErrorIs(t, c.tell(changes, nil), cli.ErrNegative)
+		require.ErrorIs(t, c.reportChanges(changes, nil), cli.ErrNegative)
 		require.Contains(t, out.String(), want)
 		require.NotContains(t, out.String(), "managedFields")
 		if format == text {
@@ -69,9 +69,9 @@ func TestChanges(t *testing.T) {
 	var out, errOut bytes.Buffer
 	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}}
 	c.output.Format = text
-	require.NoError(t, c.tell(nil, nil))
+	require.NoError(t, c.reportChanges(nil, nil))
 	require.Empty(t, out.String()+errOut.String())
-	require.ErrorIs(t, c.tell(nil, []error{errors.New("node n: a problem")}), cli.ErrNegative, "the sidecar would fail")
+	require.ErrorIs(t, c.reportChanges(nil, []error{errors.New("node n: a problem")}), cli.ErrNegative, "the sidecar would fail")
 	require.Equal(t, "node n: a problem\n", errOut.String())
 }
 
@@ -126,11 +126,11 @@ func TestInstallationOf(t *testing.T) {
 func TestChangeShowsTheRecord(t *testing.T) {
 	t.Parallel()
 	taken := newChange(update, recorded("a", "yours", "node"), recorded("a", "mine", "node"))
-	text, err := taken.text()
+	text, err := taken.unifiedDiff()
 	require.NoError(t, err)
 	require.Contains(t, text, "-  dra.kwok.x-k8s.io/installation: yours\n+  dra.kwok.x-k8s.io/installation: mine\n")
 	kept := newChange(update, recorded("a", "yours", "node"), recorded("a", "", "node"))
-	text, err = kept.text()
+	text, err = kept.unifiedDiff()
 	require.NoError(t, err)
 	require.Empty(t, text)
 }
@@ -161,9 +161,9 @@ func TestScope(t *testing.T) {
 	}
 	var errOut bytes.Buffer
 	c := &command{streams: cli.Streams{ErrOut: &errOut}}
-	require.Equal(t, changes[:1], c.limit(s, changes))
+	require.Equal(t, changes[:1], c.limitToScope(s, changes))
 	require.Equal(t, "4 slices that these templates are not about are left out; --prune shows those that kwok-dra would delete if it had no others\n", errOut.String())
-	require.Equal(t, changes, c.limit(nil, changes), "with --prune")
+	require.Equal(t, changes, c.limitToScope(nil, changes), "with --prune")
 }
 
 func selectorOf(key, value string) *corev1.NodeSelector {

@@ -20,9 +20,9 @@ type scope struct {
 	nodes     map[string]*corev1.Node
 }
 
-// newScope returns nil where all of kwok-dra's slices are meant: files are a part of the
+// readScope returns nil where all of kwok-dra's slices are meant: files are a part of the
 // configuration, and a ConfigMap is all of it.
-func (c *command) newScope(ctx context.Context, client kubernetes.Interface, given []*devices.Template, nodes []*corev1.Node) (*scope, error) {
+func (c *command) readScope(ctx context.Context, client kubernetes.Interface, given []*devices.Template, nodes []*corev1.Node) (*scope, error) {
 	if c.prune || c.templates.ConfigMap != "" {
 		return nil, nil
 	}
@@ -50,8 +50,8 @@ func (c *command) newScope(ctx context.Context, client kubernetes.Interface, giv
 	return s, nil
 }
 
-// limit leaves out the changes that the templates are not about, and says how many.
-func (c *command) limit(s *scope, changes []change) []change {
+// limitToScope leaves out the changes that the templates are not about, and says how many.
+func (c *command) limitToScope(s *scope, changes []change) []change {
 	if s == nil {
 		return changes
 	}

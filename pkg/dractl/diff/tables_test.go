@@ -16,9 +16,9 @@ func TestTables(t *testing.T) {
 		{Action: remove, Name: "a-x7k2p", Node: "a", Driver: "gpu.example.com", Pool: "a"},
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"print": func(out io.Writer) error {
+		"printChanges": func(out io.Writer) error {
 			c := &command{streams: cli.Streams{Out: out}, output: output.Flag{Format: output.Table}}
-			return c.print(changes)
+			return c.printChanges(changes)
 		},
 	}, tabletest.Node, tabletest.Driver)
 }
