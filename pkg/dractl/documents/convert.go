@@ -32,7 +32,7 @@ func (o Object) Into(typed any) error {
 
 // Convert is Into, and returns the paths of the fields that are left out.
 func (o Object) Convert(typed any) (unknown []string, err error) {
-	if err := o.checkRemoved(); err != nil {
+	if err := o.refuseRemovedFields(); err != nil {
 		return nil, err
 	}
 	read, version := typed, o.GroupVersionKind()
@@ -41,10 +41,10 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 	switch {
 	case isConverted:
 		if read, err = versions.New(version); err != nil {
-			return nil, o.errorf("%w", err)
+			return nil, o.newError("%w", err)
 		}
 	case isOlder && version.Kind != "DeviceTaintRule": // of which v1alpha3 has the fields of v1, and more
-		return nil, o.errorf("apiVersion: %s is not read: write it as %s", o.GetAPIVersion(), resourcev1.SchemeGroupVersion)
+		return nil, o.newError("apiVersion: %s is not read: write it as %s", o.GetAPIVersion(), resourcev1.SchemeGroupVersion)
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, read, true)
 	if strict, isStrict := runtime.AsStrictDecodingError(err); isStrict {
@@ -57,11 +57,11 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 		unknown, err = slices.Compact(unknown), nil
 	}
 	if err != nil {
-		return nil, o.errorf("%w", o.wrongType(read, err))
+		return nil, o.newError("%w", o.describeWrongType(read, err))
 	}
 	if isConverted {
 		if err := versions.Convert(read, typed, nil); err != nil {
-			return nil, o.errorf("convert %s into %s: %w", o.GetAPIVersion(), resourcev1.SchemeGroupVersion, err)
+			return nil, o.newError("convert %s into %s: %w", o.GetAPIVersion(), resourcev1.SchemeGroupVersion, err)
 		}
 	}
 	if object, is := typed.(runtime.Object); is && isOlder {
@@ -70,25 +70,27 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// errorf is an error of the object, with its place.
-func (o Object) errorf(format string, arguments ...any) error {
-	return fmt.Errorf("%s"+format, append([]any{o.place()}, arguments...)...)
+// newError is an error of the object, with its place.
+func (o Object) newError(format string, arguments ...any) error {
+	return fmt.Errorf("%s"+format, append([]any{o.errorPrefix()}, arguments...)...)
 }
 
-// place begins the errors of the object.
-func (o Object) place() string { return fmt.Sprintf("%s: %s %q: ", o.Where, o.GetKind(), o.GetName()) }
+// errorPrefix begins the errors of the object.
+func (o Object) errorPrefix() string {
+	return fmt.Sprintf("%s: %s %q: ", o.Where, o.GetKind(), o.GetName())
+}
 
 // Problem is an error of Into or Convert without the place of the object.
-func (o Object) Problem(err error) string { return strings.TrimPrefix(err.Error(), o.place()) }
+func (o Object) Problem(err error) string { return strings.TrimPrefix(err.Error(), o.errorPrefix()) }
 
 var (
 	quotedField = regexp.MustCompile(`"(.*)"`)
 	listIndex   = regexp.MustCompile(`\[\d+\]`)
 )
 
-// checkRemoved refuses a Pod of before Kubernetes 1.31. Without its field source it
+// refuseRemovedFields refuses a Pod of before Kubernetes 1.31. Without its field source it
 // would have no claim.
-func (o Object) checkRemoved() error {
+func (o Object) refuseRemovedFields() error {
 	path := map[string][]string{"Pod": {"spec"}, "DaemonSet": {"spec", "template", "spec"}}[o.GetKind()]
 	if path == nil {
 		return nil
@@ -98,7 +100,7 @@ func (o Object) checkRemoved() error {
 	for i, claim := range claims {
 		entry, _ := claim.(map[string]any)
 		if _, has := entry["source"]; has {
-			return o.errorf("%s[%d].source: Kubernetes 1.31 removed this field: write resourceClaimName or resourceClaimTemplateName in its place, beside name",
+			return o.newError("%s[%d].source: Kubernetes 1.31 removed this field: write resourceClaimName or resourceClaimTemplateName in its place, beside name",
 				strings.Join(path, "."), i)
 		}
 	}

@@ -53,7 +53,7 @@ func Objects(all []Document) ([]Object, error) {
 	var objects []Object
 	var errs []error
 	for i := range all {
-		decoded, err := all[i].objects()
+		decoded, err := all[i].decodeObjects()
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -64,7 +64,7 @@ func Objects(all []Document) ([]Object, error) {
 
 var errNoObject = errors.New("not an object with apiVersion and kind")
 
-func (d *Document) objects() ([]Object, error) {
+func (d *Document) decodeObjects() ([]Object, error) {
 	data, problems := strict.JSON(d.Data)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%s:%d: %s", d.File, d.Line+max(problems[0].Line, 1)-1, problems[0].Text)
@@ -100,15 +100,15 @@ func (o Once) Add(object Object, namespace string) error {
 	}
 	key := fmt.Sprintf("%s %s/%s", object.GroupVersionKind().GroupKind(), cmp.Or(object.GetNamespace(), namespace), object.GetName())
 	if earlier, taken := o[key]; taken {
-		return object.errorf("also in %s: give it once", earlier)
+		return object.newError("also in %s: give it once", earlier)
 	}
 	o[key] = object.Where
 	return nil
 }
 
-// wrongType names the field whose value is of another type, which the error of a
+// describeWrongType names the field whose value is of another type, which the error of a
 // conversion does not. Where it finds none it returns that error.
-func (o Object) wrongType(typed any, err error) error {
+func (o Object) describeWrongType(typed any, err error) error {
 	data, encodeErr := json.Marshal(o.Object)
 	if encodeErr != nil {
 		return err

@@ -48,12 +48,12 @@ func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 	var errs []error
 	var foreign []string
 	for _, path := range f.Paths {
-		read, err := f.read(streams.In, path)
+		read, err := f.readPath(streams.In, path)
 		errs = append(errs, err)
 		for i := range read {
 			if f.Recursive && path != Stdin && read[i].File != path && !meant.Match(read[i].Data) {
 				// No object of Kubernetes: such as the values or a template of a chart.
-				if _, err := read[i].objects(); err != nil {
+				if _, err := read[i].decodeObjects(); err != nil {
 					foreign = append(foreign, read[i].File)
 					continue
 				}
@@ -76,7 +76,7 @@ const maxListed = 3
 var meant = regexp.MustCompile(`(?m)\bapiVersion["']?\s*:\s*["']?[\w.-]*\b(kwok\.x-k8s\.io|karpenter\.sh|resource\.k8s\.io)/|\bkind["']?\s*:\s*["']?(` +
 	v1alpha1.ResourcePoolTemplateKind + "|" + v1alpha1.KwokDRAConfigurationKind + `)\b`)
 
-func (f *Files) read(in io.Reader, path string) ([]Document, error) {
+func (f *Files) readPath(in io.Reader, path string) ([]Document, error) {
 	switch {
 	case path == Stdin:
 		data, err := io.ReadAll(in)
@@ -87,7 +87,7 @@ func (f *Files) read(in io.Reader, path string) ([]Document, error) {
 	case strings.HasPrefix(path, "http://"), strings.HasPrefix(path, "https://"):
 		return nil, fmt.Errorf("read %s: URLs are not supported: download the file, or pipe it: curl -fsSL %s | %s", path, path, "... -f -")
 	}
-	paths, err := f.expand(path)
+	paths, err := f.listFiles(path)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func (f *Files) read(in io.Reader, path string) ([]Document, error) {
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// expand lists the files of a directory; a file is its own list.
-func (f *Files) expand(root string) ([]string, error) {
+// listFiles lists the files of a directory; a file is its own list.
+func (f *Files) listFiles(root string) ([]string, error) {
 	info, err := os.Stat(root)
 	if err != nil {
 		return nil, err
