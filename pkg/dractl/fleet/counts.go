@@ -71,7 +71,7 @@ func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 			count = (*c)[""]
 		}
 		for i := range count {
-			node, err := nodeFor(template, i)
+			node, err := newNodeFor(template, i)
 			if err != nil {
 				return nil, err
 			}
@@ -94,9 +94,9 @@ func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// nodeFor makes a node that the template selects, with the labels of all terms of
+// newNodeFor makes a node that the template selects, with the labels of all terms of
 // its selector, so that Pods find it by each of them.
-func nodeFor(template *devices.Template, index int) (*corev1.Node, error) {
+func newNodeFor(template *devices.Template, index int) (*corev1.Node, error) {
 	name := template.Name + "-" + strconv.Itoa(index)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -110,7 +110,7 @@ func nodeFor(template *devices.Template, index int) (*corev1.Node, error) {
 		return node, nil
 	}
 	for i := range template.NodeSelector.NodeSelectorTerms {
-		label(node, &template.NodeSelector.NodeSelectorTerms[i])
+		addTermLabels(node, &template.NodeSelector.NodeSelectorTerms[i])
 	}
 	if !template.Selects(node) {
 		return nil, fmt.Errorf("template %s: nodeSelector: no node can be made for it: give Nodes with -f", template.Name)
@@ -132,7 +132,7 @@ func LabelFor(node *corev1.Node, template *devices.Template, others []*devices.T
 	}
 	for i := range template.NodeSelector.NodeSelectorTerms {
 		labelled := node.DeepCopy()
-		label(labelled, &template.NodeSelector.NodeSelectorTerms[i])
+		addTermLabels(labelled, &template.NodeSelector.NodeSelectorTerms[i])
 		if template.Selects(labelled) && !slices.ContainsFunc(others, func(other *devices.Template) bool { return !other.Selects(labelled) }) {
 			node.Labels = labelled.Labels
 			return true
@@ -141,7 +141,7 @@ func LabelFor(node *corev1.Node, template *devices.Template, others []*devices.T
 	return false
 }
 
-func label(node *corev1.Node, term *corev1.NodeSelectorTerm) {
+func addTermLabels(node *corev1.Node, term *corev1.NodeSelectorTerm) {
 	for _, requirement := range term.MatchExpressions {
 		if _, taken := node.Labels[requirement.Key]; taken {
 			continue

@@ -65,15 +65,6 @@ func TellUnselected(streams cli.Streams, templates []*devices.Template, nodes []
 	}
 }
 
-// FromCluster lists the fake nodes.
-func FromCluster(ctx context.Context, client kubernetes.Interface, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
-	nodes, err := List(ctx, client, managed)
-	if err != nil {
-		return nil, err
-	}
-	return Fake(nodes, managed)
-}
-
 // List lists the nodes that the sidecar would list, of which some may not be fake.
 func List(ctx context.Context, client kubernetes.Interface, managed *lifecycle.ManagedNodes) ([]*corev1.Node, error) {
 	var options metav1.ListOptions
