@@ -14,12 +14,8 @@ type leftOut struct {
 	kind, name, reason string
 }
 
-func leftOutSlice(name, reason string) leftOut {
-	return leftOut{kind: "ResourceSlice", name: name, reason: reason}
-}
-
-// leftOutPool gives the first reason of a template that is refused.
-func leftOutPool(p *pool, reason error) leftOut {
+// newLeftOutPool gives the first reason of a template that is refused.
+func newLeftOutPool(p *pool, reason error) leftOut {
 	text := reason.Error()
 	if refusals, _ := config.Refusals(reason); len(refusals) > 0 && len(refusals[0].Problems) > 0 {
 		text = "no template can have it: " + refusals[0].Problems[0].String()

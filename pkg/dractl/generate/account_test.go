@@ -202,7 +202,7 @@ func TestLimitOfAllTemplates(t *testing.T) {
 		pools = append(pools, &pool{driver: template.Spec.Driver, name: template.Name})
 		f.templates, f.sources = append(f.templates, template), append(f.sources, []*pool{pools[i]})
 	}
-	refused, notes, err := f.compare(t.Context(), pools)
+	refused, notes, err := f.comparePools(t.Context(), pools)
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	require.Len(t, refused, 1)

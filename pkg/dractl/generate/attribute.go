@@ -10,9 +10,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// valuesOf are the type and the values of an attribute as text: one, or those of
+// attributeValues are the type and the values of an attribute as text: one, or those of
 // a list.
-func valuesOf(a resourcev1.DeviceAttribute) (v1alpha1.AttributeType, []string) {
+func attributeValues(a resourcev1.DeviceAttribute) (v1alpha1.AttributeType, []string) {
 	integer := func(value int64) string { return strconv.FormatInt(value, 10) }
 	version := func(value string) string { return value }
 	switch {
@@ -25,16 +25,16 @@ func valuesOf(a resourcev1.DeviceAttribute) (v1alpha1.AttributeType, []string) {
 	case a.VersionValue != nil:
 		return v1alpha1.AttributeVersion, []string{*a.VersionValue}
 	case a.IntValues != nil:
-		return v1alpha1.AttributeInts, texts(a.IntValues, integer)
+		return v1alpha1.AttributeInts, formatAll(a.IntValues, integer)
 	case a.BoolValues != nil:
-		return v1alpha1.AttributeBools, texts(a.BoolValues, strconv.FormatBool)
+		return v1alpha1.AttributeBools, formatAll(a.BoolValues, strconv.FormatBool)
 	case a.VersionValues != nil:
-		return v1alpha1.AttributeVersions, texts(a.VersionValues, version)
+		return v1alpha1.AttributeVersions, formatAll(a.VersionValues, version)
 	}
-	return v1alpha1.AttributeStrings, texts(a.StringValues, version)
+	return v1alpha1.AttributeStrings, formatAll(a.StringValues, version)
 }
 
-func texts[T any](values []T, text func(T) string) []string {
+func formatAll[T any](values []T, text func(T) string) []string {
 	all := make([]string, len(values))
 	for i := range values {
 		all[i] = text(values[i])
@@ -42,7 +42,7 @@ func texts[T any](values []T, text func(T) string) []string {
 	return all
 }
 
-func isBrief(typ v1alpha1.AttributeType, value any) bool {
+func hasShortForm(typ v1alpha1.AttributeType, value any) bool {
 	switch typ {
 	case v1alpha1.AttributeString, v1alpha1.AttributeStrings:
 		return true

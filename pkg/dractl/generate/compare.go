@@ -19,9 +19,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/preview"
 )
 
-// render makes the slices of templates on nodes, and says what keeps others from being
+// renderSlices makes the slices of templates on nodes, and says what keeps others from being
 // made.
-func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nodes []*corev1.Node, like []*pool) (made []*resourcev1.ResourceSlice, problems []error, err error) {
+func renderSlices(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nodes []*corev1.Node, like []*pool) (made []*resourcev1.ResourceSlice, problems []error, err error) {
 	var decoded []*config.Documents
 	for _, template := range templates {
 		encoded, err := json.Marshal(template)
@@ -58,17 +58,17 @@ func render(ctx context.Context, templates []*v1alpha1.ResourcePoolTemplate, nod
 	return previewed.Create, previewed.Problems, nil
 }
 
-// dividedAlike reports whether a template divides a pool into slices as it was.
-func (d *draft) dividedAlike(ctx context.Context, template *v1alpha1.ResourcePoolTemplate) (bool, error) {
+// isDividedAlike reports whether a template divides a pool into slices as it was.
+func (d *draft) isDividedAlike(ctx context.Context, template *v1alpha1.ResourcePoolTemplate) (bool, error) {
 	node := &corev1.Node{}
 	if d.members != nil {
 		node = fakeCopy(d.members[0].node)
-		if err := mark(node, d.values.driver, 0, d.values); err != nil {
+		if err := markNode(node, d.values.driver, 0, d.values); err != nil {
 			return false, err
 		}
 	}
 	node.UID = "copy"
-	made, problems, err := render(ctx, []*v1alpha1.ResourcePoolTemplate{template}, []*corev1.Node{node}, d.pools[:1])
+	made, problems, err := renderSlices(ctx, []*v1alpha1.ResourcePoolTemplate{template}, []*corev1.Node{node}, d.pools[:1])
 	if err = errors.Join(append(problems, err)...); err != nil || len(made) != len(d.pools[0].slices) {
 		return false, err
 	}
@@ -80,23 +80,23 @@ func (d *draft) dividedAlike(ctx context.Context, template *v1alpha1.ResourcePoo
 	return true, nil
 }
 
-// compare renders the copy and compares it with the pools. It returns a reason for
+// comparePools renders the copy and compares it with the pools. It returns a reason for
 // each pool of which a device would differ, and notes where only the slices are others.
-func (f *fleet) compare(ctx context.Context, pools []*pool) (differ map[*pool]error, notes []string, err error) {
+func (f *fleet) comparePools(ctx context.Context, pools []*pool) (differ map[*pool]error, notes []string, err error) {
 	nodes := f.nodes
 	if len(nodes) == 0 { // a pool that nodes share is there while there is one
 		nodes = []*corev1.Node{fakeCopy(&corev1.Node{})}
 	}
-	made, problems, err := render(ctx, f.templates, nodes, pools)
+	made, problems, err := renderSlices(ctx, f.templates, nodes, pools)
 	if err != nil {
 		refusals, rest := config.Refusals(err)
-		if refused := f.refusedPools(refusals); rest == nil && len(refused) > 0 {
+		if refused := f.listRefusedPools(refusals); rest == nil && len(refused) > 0 {
 			return refused, nil, nil
 		}
 		return nil, nil, fmt.Errorf("render the copy: %w", err)
 	}
 	byName := map[string]*pool{}
-	rendered, _ := poolsOf(made, nil)
+	rendered, _ := groupPools(made, nil)
 	for _, p := range rendered {
 		byName[p.String()] = p
 	}
@@ -139,15 +139,15 @@ type content struct {
 func (p *pool) listContents() (sets, devices []content) {
 	for _, slice := range p.slices {
 		frame := resourcev1.ResourceSliceSpec{
-			Driver: p.driver, NodeName: unlessZero(slice.Spec.NodeName), NodeSelector: slice.Spec.NodeSelector,
-			AllNodes: unlessZero(slice.Spec.AllNodes), PerDeviceNodeSelection: unlessZero(slice.Spec.PerDeviceNodeSelection),
+			Driver: p.driver, NodeName: nilIfZero(slice.Spec.NodeName), NodeSelector: slice.Spec.NodeSelector,
+			AllNodes: nilIfZero(slice.Spec.AllNodes), PerDeviceNodeSelection: nilIfZero(slice.Spec.PerDeviceNodeSelection),
 			SkipNodeOperations: slice.Spec.SkipNodeOperations,
 		}
 		for _, set := range slice.Spec.SharedCounters {
 			sets = append(sets, content{slice: frame, set: set})
 		}
 		for _, device := range slice.Spec.Devices {
-			device.Taints = taints(device.Taints)
+			device.Taints = withoutTimes(device.Taints)
 			one := content{slice: frame, device: device}
 			if len(device.ConsumesCounters) > 0 {
 				one.slice.PartitionTypeAttribute = slice.Spec.PartitionTypeAttribute
@@ -158,8 +158,8 @@ func (p *pool) listContents() (sets, devices []content) {
 	return sets, devices
 }
 
-// unlessZero is nil for a field that says what its absence says.
-func unlessZero[T comparable](field *T) *T {
+// nilIfZero is nil for a field that says what its absence says.
+func nilIfZero[T comparable](field *T) *T {
 	if field == nil || *field == *new(T) {
 		return nil
 	}

@@ -23,16 +23,16 @@ import (
 // readLimit bounds how long a cluster that does not answer is asked.
 const readLimit = 10 * time.Second
 
-// carried puts the templates into the ConfigMap, each under a key of its own,
+// addToConfigMap puts the templates into the ConfigMap, each under a key of its own,
 // beside the keys that the ConfigMap has in the cluster. What kubectl applies
 // server-side takes away the keys that it applied before and that are left out
 // now, so a ConfigMap with nothing but the new templates would cost the others.
-func (c *command) carried(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (c *command) addToConfigMap(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	namespace, name, ok := strings.Cut(c.configMap, "/")
 	if !ok || namespace == "" || name == "" {
 		return nil, fmt.Errorf("parse --config-map %q: must be NAMESPACE/NAME", c.configMap)
 	}
-	data, err := c.keys(ctx, namespace, name)
+	data, err := c.readOtherKeys(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,17 +61,17 @@ func (c *command) carried(ctx context.Context, objects []*unstructured.Unstructu
 	}}), nil
 }
 
-// keys are those that the ConfigMap has in the cluster. A copy of a cluster is
+// readOtherKeys are those that the ConfigMap has in the cluster. A copy of a cluster is
 // mostly for another one, and without a cluster nothing is known; then the user is
 // told how the other keys are kept.
-func (c *command) keys(ctx context.Context, namespace, name string) (map[string]string, error) {
+func (c *command) readOtherKeys(ctx context.Context, namespace, name string) (map[string]string, error) {
 	if c.fromCluster {
-		c.tellAlone("the copy may be for another cluster")
+		c.tellKeysMissing("the copy may be for another cluster")
 		return map[string]string{}, nil
 	}
 	client, err := c.reach.Client()
 	if err != nil {
-		c.tellAlone(err)
+		c.tellKeysMissing(err)
 		return map[string]string{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
@@ -83,7 +83,7 @@ func (c *command) keys(ctx context.Context, namespace, name string) (map[string]
 	case errors.As(err, &answered):
 		return nil, fmt.Errorf("read ConfigMap %s, whose other keys are to stay: %w", c.configMap, err)
 	case err != nil:
-		c.tellAlone(err)
+		c.tellKeysMissing(err)
 	case len(live.BinaryData) > 0:
 		return nil, fmt.Errorf("ConfigMap %s has the keys %s under binaryData, which the printed one would not have: save their files as UTF-8, and apply them", c.configMap,
 			strings.Join(slices.Sorted(maps.Keys(live.BinaryData)), ", "))
@@ -93,8 +93,8 @@ func (c *command) keys(ctx context.Context, namespace, name string) (map[string]
 	return map[string]string{}, nil
 }
 
-// tellAlone tells that the ConfigMap has no keys but the new ones.
-func (c *command) tellAlone(why any) {
+// tellKeysMissing tells that the ConfigMap has no keys but the new ones.
+func (c *command) tellKeysMissing(why any) {
 	c.streams.Tell("ConfigMap %s is printed without the keys that it may have in the cluster (%v): apply it with --field-manager=kwok-dra-%s, or kubectl may remove them\n",
 		c.configMap, why, cmp.Or(c.manager, "copy"))
 }

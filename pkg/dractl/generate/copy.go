@@ -24,8 +24,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-func (c *command) copy(ctx context.Context, all []documents.Document) error {
-	read, err := c.read(ctx, all)
+func (c *command) copyNodes(ctx context.Context, all []documents.Document) error {
+	read, err := c.readSource(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *command) copy(ctx context.Context, all []documents.Document) error {
 	default:
 		return errors.New("no ResourceSlice can be copied: the lines above say why")
 	}
-	objects, err := copied.objects()
+	objects, err := copied.encodeTemplates()
 	if err != nil {
 		return err
 	}
@@ -62,13 +62,13 @@ func (c *command) copy(ctx context.Context, all []documents.Document) error {
 			}
 		}
 	}
-	return c.print(ctx, objects, copied.nodes)
+	return c.printObjects(ctx, objects, copied.nodes)
 }
 
 // copyFleet copies all that can be copied, and says what is left out and why.
 func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *account, []string, error) {
 	account := newAccount(read)
-	pools, left := poolsOf(read.slices, drivers)
+	pools, left := groupPools(read.slices, drivers)
 	account.left = append(account.left, left...)
 	for _, driver := range drivers {
 		if !slices.ContainsFunc(read.slices, func(slice *resourcev1.ResourceSlice) bool { return slice.Spec.Driver == driver }) {
@@ -83,7 +83,7 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	named := map[string]bool{} // nodes with slices of their own
 	var shared []*resourcev1.ResourceSlice
 	for _, slice := range chosen {
-		if name := nodeOf(slice); name != "" {
+		if name := nodeNameOf(slice); name != "" {
 			named[name] = true
 			continue
 		}
@@ -98,11 +98,11 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 		nodes = append(nodes, node)
 	}
 	pools = slices.DeleteFunc(pools, func(p *pool) bool {
-		isGone := p.node() != "" && !names[p.node()]
+		isGone := p.nodeName() != "" && !names[p.nodeName()]
 		if isGone {
-			gone := leftOutPool(p, errors.New("its Node is not there"))
-			if p.node() != p.name {
-				gone.name += " on " + p.node()
+			gone := newLeftOutPool(p, errors.New("its Node is not there"))
+			if p.nodeName() != p.name {
+				gone.name += " on " + p.nodeName()
 			}
 			account.left = append(account.left, gone)
 		}
@@ -124,8 +124,8 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	return copied, account, append(notes, devices.AmbiguousIn(published)...), nil
 }
 
-// add adds the nodes, and templates that yield the pools on them.
-func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) error {
+// addPools adds the nodes, and templates that yield the pools on them.
+func (f *fleet) addPools(ctx context.Context, nodes []*corev1.Node, pools []*pool) error {
 	byName := map[string]*corev1.Node{}
 	copies := map[string]*corev1.Node{}
 	for _, node := range nodes {
@@ -133,7 +133,7 @@ func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) er
 	}
 	members := map[string]map[string]*member{}
 	for _, p := range pools {
-		if name := p.node(); name != "" {
+		if name := p.nodeName(); name != "" {
 			if members[p.driver] == nil {
 				members[p.driver] = map[string]*member{}
 			}
@@ -146,7 +146,7 @@ func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) er
 		}
 	}
 	for _, driver := range slices.Sorted(maps.Keys(members)) {
-		if err := f.addDriver(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), func(a, b *member) int { return cmp.Compare(a.node.Name, b.node.Name) }), copies); err != nil {
+		if err := f.addDriverPools(ctx, driver, slices.SortedFunc(maps.Values(members[driver]), func(a, b *member) int { return cmp.Compare(a.node.Name, b.node.Name) }), copies); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) er
 	}
 	numbers := map[string]int{}
 	for _, p := range pools {
-		if p.node() != "" {
+		if p.nodeName() != "" {
 			continue
 		}
 		name := fmt.Sprintf("%s-shared-%d", strings.ToLower(p.driver), numbers[p.driver])
@@ -165,17 +165,17 @@ func (f *fleet) add(ctx context.Context, nodes []*corev1.Node, pools []*pool) er
 	return nil
 }
 
-// addDriver adds the templates for the pools of a driver on nodes, and what the
+// addDriverPools adds the templates for the pools of a driver on nodes, and what the
 // nodes need for them.
-func (f *fleet) addDriver(ctx context.Context, driver string, members []*member, nodes map[string]*corev1.Node) error {
-	groups, err := groupsOf(driver, members)
+func (f *fleet) addDriverPools(ctx context.Context, driver string, members []*member, nodes map[string]*corev1.Node) error {
+	groups, err := groupMembers(driver, members)
 	if err != nil {
 		return err
 	}
 	for number, g := range groups {
 		values := &nodeValues{driver: driver, model: f.model, byNode: map[string]map[string][]string{}}
 		for i := range g.members[0].pools {
-			d := &draft{members: g.members, values: values, number: i, nodes: selecting(copyPrefix+driver, strconv.Itoa(number))}
+			d := &draft{members: g.members, values: values, number: i, nodes: newLabelSelector(copyPrefix+driver, strconv.Itoa(number))}
 			for _, m := range g.members {
 				d.pools = append(d.pools, m.pools[i])
 			}
@@ -186,7 +186,7 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 			f.addTemplate(ctx, d, name)
 		}
 		for _, m := range g.members {
-			if err := mark(nodes[m.node.Name], driver, number, values); err != nil {
+			if err := markNode(nodes[m.node.Name], driver, number, values); err != nil {
 				return err
 			}
 		}
@@ -194,8 +194,8 @@ func (f *fleet) addDriver(ctx context.Context, driver string, members []*member,
 	return nil
 }
 
-// mark has the templates of a group select a node, and find its values.
-func mark(node *corev1.Node, driver string, number int, values *nodeValues) error {
+// markNode has the templates of a group select a node, and find its values.
+func markNode(node *corev1.Node, driver string, number int, values *nodeValues) error {
 	node.Labels[copyPrefix+driver] = strconv.Itoa(number)
 	if values.byNode[node.Name] == nil {
 		return nil
@@ -216,12 +216,12 @@ func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
 	for base, i := name, 2; slices.ContainsFunc(f.templates, isUsed); i++ {
 		name = fmt.Sprintf("%s-v%d", base, i)
 	}
-	made := d.template(name, d.pools[0].driver)
-	same, err := d.dividedAlike(ctx, made)
+	made := d.newTemplate(name, d.pools[0].driver)
+	same, err := d.isDividedAlike(ctx, made)
 	if err == nil && !same {
 		d.divided = true
-		made = d.template(name, d.pools[0].driver)
-		_, err = d.dividedAlike(ctx, made) // it may be no valid template
+		made = d.newTemplate(name, d.pools[0].driver)
+		_, err = d.isDividedAlike(ctx, made) // it may be no valid template
 	}
 	if err != nil {
 		for _, p := range d.pools {
@@ -255,8 +255,8 @@ func fakeCopy(node *corev1.Node) *corev1.Node {
 	return made
 }
 
-// objects are the templates as they are printed.
-func (f *fleet) objects() ([]*unstructured.Unstructured, error) {
+// encodeTemplates are the templates as they are printed.
+func (f *fleet) encodeTemplates() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, template := range f.templates {
 		encoded, err := json.Marshal(template)
@@ -275,7 +275,7 @@ func (f *fleet) objects() ([]*unstructured.Unstructured, error) {
 			for name, value := range attributes {
 				object, _ := value.(map[string]any)
 				for typ, inner := range object {
-					if isBrief(v1alpha1.AttributeType(typ), inner) {
+					if hasShortForm(v1alpha1.AttributeType(typ), inner) {
 						attributes[name] = inner
 					}
 				}

@@ -31,11 +31,11 @@ type fleet struct {
 func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool) (copied *fleet, kept []*pool, left []leftOut, notes []string, err error) {
 	for {
 		f := &fleet{model: m, failed: map[*pool]error{}}
-		if err := f.add(ctx, nodes, pools); err != nil {
+		if err := f.addPools(ctx, nodes, pools); err != nil {
 			return nil, nil, nil, nil, err
 		}
 		kept = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool { return f.failed[p] != nil })
-		differ, notes, err := f.compare(ctx, kept)
+		differ, notes, err := f.comparePools(ctx, kept)
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return nil, nil, nil, nil, err
 		}
@@ -44,7 +44,7 @@ func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool
 			return f, kept, left, notes, nil
 		}
 		if len(pools) > 1 {
-			differ, err = failAlone(ctx, m, nodes, differ)
+			differ, err = findFailingAlone(ctx, m, nodes, differ)
 		}
 		if err != nil {
 			return nil, nil, nil, nil, err
@@ -52,22 +52,22 @@ func newFleet(ctx context.Context, m *model, nodes []*corev1.Node, pools []*pool
 		pools = slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool {
 			reason, isLeft := differ[p]
 			if isLeft {
-				left = append(left, leftOutPool(p, reason))
+				left = append(left, newLeftOutPool(p, reason))
 			}
 			return isLeft
 		})
 	}
 }
 
-// failAlone returns the pools that cannot be copied even by themselves. The others may
+// findFailingAlone returns the pools that cannot be copied even by themselves. The others may
 // have failed only because they had a template or a node in common with those. If all can
 // be, they get in the way of each other, and all are returned.
-func failAlone(ctx context.Context, m *model, nodes []*corev1.Node, differ map[*pool]error) (map[*pool]error, error) {
+func findFailingAlone(ctx context.Context, m *model, nodes []*corev1.Node, differ map[*pool]error) (map[*pool]error, error) {
 	alone := map[*pool]error{}
 	for p := range differ {
 		with := nodes
-		if p.node() != "" {
-			with = slices.DeleteFunc(slices.Clone(nodes), func(node *corev1.Node) bool { return node.Name != p.node() })
+		if p.nodeName() != "" {
+			with = slices.DeleteFunc(slices.Clone(nodes), func(node *corev1.Node) bool { return node.Name != p.nodeName() })
 		}
 		_, _, left, _, err := newFleet(ctx, m, with, []*pool{p})
 		if err != nil {
@@ -83,9 +83,9 @@ func failAlone(ctx context.Context, m *model, nodes []*corev1.Node, differ map[*
 	return alone, nil
 }
 
-// refusedPools returns a reason for each pool of a template that is refused, as by a limit on all
+// listRefusedPools returns a reason for each pool of a template that is refused, as by a limit on all
 // templates together.
-func (f *fleet) refusedPools(refusals []*config.Refusal) map[*pool]error {
+func (f *fleet) listRefusedPools(refusals []*config.Refusal) map[*pool]error {
 	refused := map[*pool]error{}
 	for i, template := range f.templates {
 		for _, refusal := range refusals {

@@ -24,19 +24,30 @@ import (
 )
 
 type command struct {
+	targetOptions
+	copyOptions
+
 	streams      cli.Streams
 	reach        *cluster.Flags
-	profiles     []string
 	listProfiles bool
-	nodes, first int
-	prefix       string
-	configMap    string
-	fromCluster  bool
 	files        documents.Files
-	drivers      []string
+	configMap    string
 	output       output.Flag
 	// manager names the target, to tell field managers apart.
 	manager string
+}
+
+// targetOptions say what is made for a target.
+type targetOptions struct {
+	profiles     []string
+	nodes, first int
+	prefix       string
+}
+
+// copyOptions say what is copied.
+type copyOptions struct {
+	fromCluster bool
+	drivers     []string
 }
 
 // New makes the command.
@@ -85,7 +96,7 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
   kubectl get nodes,resourceslices -o yaml | kwok-dractl generate -f - --driver gpu.nvidia.com`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: target.Complete,
-		RunE:              c.run,
+		RunE:              c.runGenerate,
 	}
 	flags := made.Flags()
 	flags.StringSliceVar(&c.profiles, "profile", nil, "name of a profile of the catalogue, as a TARGET; of several, each node has all")
@@ -103,7 +114,7 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
 	return made
 }
 
-func (c *command) run(command *cobra.Command, arguments []string) error {
+func (c *command) runGenerate(command *cobra.Command, arguments []string) error {
 	ctx, targets := command.Context(), slices.Concat(c.profiles, arguments)
 	if c.listProfiles {
 		return c.printProfiles(command.Flags().Changed("output"))
@@ -144,7 +155,7 @@ func (c *command) run(command *cobra.Command, arguments []string) error {
 			return fmt.Errorf("--%s is for a TARGET, or a file of templates: a copy has the nodes that are copied", flag)
 		}
 	}
-	return c.copy(ctx, all)
+	return c.copyNodes(ctx, all)
 }
 
 // printTarget prints what scale would make where there is nothing.
@@ -161,14 +172,14 @@ func (c *command) printTarget(command *cobra.Command, of *target.Target) error {
 		return fmt.Errorf("parse --prefix %q: must begin the names of nodes: lower-case letters, digits and inner \"-\" and \".\"", c.prefix)
 	}
 	c.manager = of.Prefix()
-	return c.print(command.Context(), of.Objects, of.Nodes(cmp.Or(c.prefix, of.Prefix()), c.first, c.nodes))
+	return c.printObjects(command.Context(), of.Objects, of.Nodes(cmp.Or(c.prefix, of.Prefix()), c.first, c.nodes))
 }
 
-// print prints what nodes need, and the nodes.
-func (c *command) print(ctx context.Context, objects []*unstructured.Unstructured, nodes []*corev1.Node) error {
+// printObjects prints what nodes need, and the nodes.
+func (c *command) printObjects(ctx context.Context, objects []*unstructured.Unstructured, nodes []*corev1.Node) error {
 	if c.configMap != "" {
 		var err error
-		if objects, err = c.carried(ctx, objects); err != nil {
+		if objects, err = c.addToConfigMap(ctx, objects); err != nil {
 			return err
 		}
 	}
@@ -179,18 +190,18 @@ func (c *command) print(ctx context.Context, objects []*unstructured.Unstructure
 		}
 		unstructured.RemoveNestedField(object, "metadata", "uid")
 		for _, part := range []string{"spec", "status"} {
-			prune(object, part)
+			pruneZeroValues(object, part)
 		}
 		objects = append(objects, &unstructured.Unstructured{Object: object})
 	}
 	return output.Objects(c.streams.Out, c.output.Format, objects)
 }
 
-// prune removes the zero values that encoding adds to a part of a node.
-func prune(object map[string]any, part string) {
+// pruneZeroValues removes the zero values that encoding adds to a part of a node.
+func pruneZeroValues(object map[string]any, part string) {
 	inner, ok := object[part].(map[string]any)
 	for name := range inner {
-		prune(inner, name)
+		pruneZeroValues(inner, name)
 	}
 	if value := object[part]; value == nil || value == "" || value == int64(0) || ok && len(inner) == 0 {
 		delete(object, part)

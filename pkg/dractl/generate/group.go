@@ -16,22 +16,22 @@ type group struct {
 	members []*member
 }
 
-// groupsOf puts the members of a driver into groups. Where some nodes share the
+// groupMembers puts the members of a driver into groups. Where some nodes share the
 // values of an attribute that differ from those of others, such as the product,
 // they are groups of their own; where each node has its own, such as serial
 // numbers, they are not.
-func groupsOf(driver string, members []*member) ([]*group, error) {
-	byShape, err := partition(members, (*member).shape)
+func groupMembers(driver string, members []*member) ([]*group, error) {
+	byShape, err := partitionMembers(members, (*member).encodeShape)
 	if err != nil {
 		return nil, err
 	}
 	var groups []*group
 	for _, alike := range byShape {
-		telling := tellingAttributes(alike)
-		split, err := partition(alike, func(m *member) (string, error) {
+		telling := distinctiveAttributes(alike)
+		split, err := partitionMembers(alike, func(m *member) (string, error) {
 			var text strings.Builder
 			for _, at := range telling {
-				fmt.Fprintf(&text, "%q", m.vector(at))
+				fmt.Fprintf(&text, "%q", m.attributeVector(at))
 			}
 			return text.String(), nil
 		})
@@ -45,9 +45,9 @@ func groupsOf(driver string, members []*member) ([]*group, error) {
 	return groups, nil
 }
 
-// partition puts members with the same key together, in the order of the first of
+// partitionMembers puts members with the same key together, in the order of the first of
 // each.
-func partition(members []*member, key func(*member) (string, error)) ([][]*member, error) {
+func partitionMembers(members []*member, key func(*member) (string, error)) ([][]*member, error) {
 	var parts [][]*member
 	index := map[string]int{}
 	for _, m := range members {
@@ -71,29 +71,29 @@ type location struct {
 	name resourcev1.QualifiedName
 }
 
-// vector are the values of an attribute of all devices that have it, without the
+// attributeVector are the values of an attribute of all devices that have it, without the
 // name of the node.
-func (m *member) vector(at location) []string {
+func (m *member) attributeVector(at location) []string {
 	var all []string
-	for _, device := range m.pools[at.pool].devices() {
+	for _, device := range m.pools[at.pool].listDevices() {
 		if attribute, has := device.Attributes[at.name]; has {
-			_, values := valuesOf(attribute)
+			_, values := attributeValues(attribute)
 			for _, value := range values {
-				all = append(all, m.withoutName(value))
+				all = append(all, m.withoutNodeName(value))
 			}
 		}
 	}
 	return all
 }
 
-// tellingAttributes are those whose values at least two nodes share on average,
+// distinctiveAttributes are those whose values at least two nodes share on average,
 // and not all: they tell kinds of nodes apart.
-func tellingAttributes(members []*member) []location {
+func distinctiveAttributes(members []*member) []location {
 	var telling []location
 	seen := map[location]bool{}
 	var all []location
 	for i, p := range members[0].pools {
-		for _, device := range p.devices() {
+		for _, device := range p.listDevices() {
 			for name := range device.Attributes {
 				if at := (location{i, name}); !seen[at] {
 					seen[at] = true
@@ -106,7 +106,7 @@ func tellingAttributes(members []*member) []location {
 	for _, at := range all {
 		distinct := map[string]bool{}
 		for _, m := range members {
-			distinct[fmt.Sprintf("%q", m.vector(at))] = true
+			distinct[fmt.Sprintf("%q", m.attributeVector(at))] = true
 		}
 		if len(distinct) > 1 && 2*len(distinct) <= len(members) {
 			telling = append(telling, at)

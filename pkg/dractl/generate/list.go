@@ -48,7 +48,7 @@ func (c *command) printProfiles(isChosen bool) error {
 		// driver's chart says how many devices there are.
 		all[i] = profile{Name: of.Name}
 		for j := range of.Pools {
-			product, number, memory := mainDevices(&of.Pools[j])
+			product, number, memory := describeMainDevices(&of.Pools[j])
 			if size, err := resource.ParseQuantity(memory); err == nil {
 				memory = fmt.Sprintf("%.0fGi", math.Round(size.AsApproximateFloat64()/(1<<30)))
 			}
@@ -72,9 +72,9 @@ func (c *command) printProfiles(isChosen bool) error {
 	return table.Print(c.streams.Out, format)
 }
 
-// mainDevices describes the first device of a pool that has a product, and counts those that
+// describeMainDevices describes the first device of a pool that has a product, and counts those that
 // are like it. Partitions have another type.
-func mainDevices(pool *devices.Pool) (product string, number int, memory string) {
+func describeMainDevices(pool *devices.Pool) (product string, number int, memory string) {
 	var kind string
 	for i := range pool.Devices {
 		known := inventory.Describe(pool.Driver, &pool.Devices[i], pool.Devices)

@@ -34,15 +34,15 @@ type Modelled struct {
 // templates yield otherwise than the slices are, and what is left out.
 func Model(ctx context.Context, node *corev1.Node, published []*resourcev1.ResourceSlice) (made []Modelled, notes []string, err error) {
 	m := &model{node: node, numbers: map[string]int{}, made: map[string]string{}, pools: map[string]string{}}
-	if published, err = m.prepare(published); err != nil {
+	if published, err = m.prepareSlices(published); err != nil {
 		return nil, nil, err
 	}
-	pools, left := poolsOf(published, nil)
+	pools, left := groupPools(published, nil)
 	f, _, failed, differ, err := newFleet(ctx, m, []*corev1.Node{node}, pools)
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, err := f.objects()
+	objects, err := f.encodeTemplates()
 	for i, object := range objects {
 		made = append(made, Modelled{f.templates[i], m.pools[f.sources[i][0].name], object})
 	}
@@ -73,8 +73,8 @@ var (
 	errMarks    = errors.New("an attribute has a control character")
 )
 
-// prepare are the slices as the templates are to yield them on the node.
-func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.ResourceSlice, error) {
+// prepareSlices are the slices as the templates are to yield them on the node.
+func (m *model) prepareSlices(published []*resourcev1.ResourceSlice) ([]*resourcev1.ResourceSlice, error) {
 	all := make([]*resourcev1.ResourceSlice, len(published))
 	var same []string // serial numbers and addresses
 	for i, slice := range published {
@@ -92,7 +92,7 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 			device := &all[i].Spec.Devices[j]
 			for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
 				attribute := device.Attributes[name]
-				if err := m.renumber(&attribute); err != nil {
+				if err := m.renumberUUIDs(&attribute); err != nil {
 					return nil, fmt.Errorf("slice %s, device %s, attribute %s: %w", slice.Name, device.Name, name, err)
 				}
 				device.Attributes[name] = attribute
@@ -112,8 +112,8 @@ func (m *model) prepare(published []*resourcev1.ResourceSlice) ([]*resourcev1.Re
 	return all, nil
 }
 
-// renumber has an attribute have the UUIDs that templates make.
-func (m *model) renumber(attribute *resourcev1.DeviceAttribute) error {
+// renumberUUIDs has an attribute have the UUIDs that templates make.
+func (m *model) renumberUUIDs(attribute *resourcev1.DeviceAttribute) error {
 	var err error
 	each := func(text *string) {
 		if strings.ContainsAny(*text, marker+numberBegin+numberEnd) {
@@ -140,15 +140,15 @@ func (m *model) renumber(attribute *resourcev1.DeviceAttribute) error {
 	return err
 }
 
-// text is a template that yields the values of devices side by side, on each node
+// templateText is a template that yields the values of devices side by side, on each node
 // its own.
-func (m *model) text(values []string) string {
+func (m *model) templateText(values []string) string {
 	marked := make([]string, len(values))
 	for i, value := range values {
 		value = replaceWord(value, m.node.Name, marker)
 		marked[i] = uuidPattern.ReplaceAllStringFunc(value, func(found string) string { return m.made[found] })
 	}
-	text := indexed(marked)
+	text := indexTemplate(marked)
 	text = markedUUID.ReplaceAllStringFunc(text, func(found string) string {
 		number := strings.Trim(found, numberBegin+numberEnd)
 		if inner, isAction := strings.CutPrefix(number, "{{ "); isAction {
@@ -167,7 +167,7 @@ func (m *model) text(values []string) string {
 	if !slices.Contains(m.notes, note) {
 		m.notes = append(m.notes, note)
 	}
-	return indexed(values)
+	return indexTemplate(values)
 }
 
 // replaceWord replaces a word where letters and digits are not next to it.

@@ -94,8 +94,8 @@ func TestModelOfProfiles(t *testing.T) {
 				m.Spec.NodeSelector = nil
 				templates = append(templates, m.ResourcePoolTemplate)
 			}
-			pools, _ := poolsOf(own, nil)
-			rendered, problems, err := render(t.Context(), templates, nodes[1:], pools)
+			pools, _ := groupPools(own, nil)
+			rendered, problems, err := renderSlices(t.Context(), templates, nodes[1:], pools)
 			require.NoError(t, err)
 			require.Empty(t, problems)
 			_, got := ownOf(t, nodes[1], rendered)

@@ -95,7 +95,7 @@ func (f *oddFleet) setNodes(spec *resourcev1.ResourceSliceSpec, node string) {
 	case kind == 0:
 		spec.AllNodes = new(true)
 	case kind == 1:
-		spec.NodeSelector = selecting("rack", "rack-1")
+		spec.NodeSelector = newLabelSelector("rack", "rack-1")
 	default:
 		spec.PerDeviceNodeSelection = new(true)
 	}
@@ -110,7 +110,7 @@ func (f *oddFleet) device(name string, placed bool) resourcev1.Device {
 		case 1:
 			device.AllNodes = new(true)
 		default:
-			device.NodeSelector = selecting("rack", "rack-0")
+			device.NodeSelector = newLabelSelector("rack", "rack-0")
 		}
 	}
 	texts := []string{"A", "{{ braces }}", "", "node-0", "two\nlines", "\x00", "'\"`", "naïve", "1.0.0"}
@@ -171,7 +171,7 @@ func encodedPools(t *testing.T, all []*resourcev1.ResourceSlice) (pools map[stri
 		bare.Pool, bare.Devices = resourcev1.ResourcePool{}, nil
 		for i := range slice.Spec.Devices {
 			device := *slice.Spec.Devices[i].DeepCopy()
-			device.Taints = taints(device.Taints)
+			device.Taints = withoutTimes(device.Taints)
 			text, err := json.Marshal([]any{bare, device})
 			require.NoError(t, err)
 			pools[key(slice)] += string(text) + "\n"

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// literal is a text that stands for itself in a template.
-func literal(text string) string {
+// escapeTemplate is a text that stands for itself in a template.
+func escapeTemplate(text string) string {
 	return strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 }
 
-// indexed is a template of .Index that yields the values one by one: what they
+// indexTemplate is a template of .Index that yields the values one by one: what they
 // have in common, and between it a number that follows from .Index, or one of a
 // list.
-func indexed(values []string) string {
+func indexTemplate(values []string) string {
 	if !slices.ContainsFunc(values, func(value string) bool { return value != values[0] }) {
-		return literal(values[0])
+		return escapeTemplate(values[0])
 	}
 	before, after := commonEnds(values, isDigit)
-	if action := counted(between(values, before, after)); action != "" {
-		return literal(before) + "{{ " + action + " }}" + literal(after)
+	if action := countExpression(withoutEnds(values, before, after)); action != "" {
+		return escapeTemplate(before) + "{{ " + action + " }}" + escapeTemplate(after)
 	}
 	before, after = commonEnds(values, isHex)
-	quoted := between(values, before, after)
+	quoted := withoutEnds(values, before, after)
 	for i, value := range quoted {
 		quoted[i] = strconv.Quote(value)
 	}
-	return literal(before) + "{{ index (list " + strings.Join(quoted, " ") + ") .Index }}" + literal(after)
+	return escapeTemplate(before) + "{{ index (list " + strings.Join(quoted, " ") + ") .Index }}" + escapeTemplate(after)
 }
 
-// between is what is left of values without their ends.
-func between(values []string, before, after string) []string {
+// withoutEnds is what is left of values without their ends.
+func withoutEnds(values []string, before, after string) []string {
 	middle := make([]string, len(values))
 	for i, value := range values {
 		middle[i] = value[len(before) : len(value)-len(after)]
@@ -40,8 +40,8 @@ func between(values []string, before, after string) []string {
 	return middle
 }
 
-// counted is an expression of .Index that yields the numbers, or empty.
-func counted(values []string) string {
+// countExpression is an expression of .Index that yields the numbers, or empty.
+func countExpression(values []string) string {
 	numbers := make([]int, len(values))
 	for i, value := range values {
 		number, err := strconv.Atoi(value)
@@ -106,11 +106,11 @@ func isHex(r rune) bool {
 	return isDigit(r) || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F'
 }
 
-// names are how a group of devices is named: a stem or a template, and a count
+// nameDevices are how a group of devices is named: a stem or a template, and a count
 // unless there is one only.
-func names(all []string) (string, *int32) {
+func nameDevices(all []string) (string, *int32) {
 	if len(all) == 1 {
-		return literal(all[0]), nil
+		return escapeTemplate(all[0]), nil
 	}
 	count := int32(len(all))
 	stem, numbered := strings.CutSuffix(all[0], "-0")
@@ -118,7 +118,7 @@ func names(all []string) (string, *int32) {
 		numbered = numbered && name == stem+"-"+strconv.Itoa(i)
 	}
 	if numbered {
-		return literal(stem), &count
+		return escapeTemplate(stem), &count
 	}
-	return indexed(all), &count
+	return indexTemplate(all), &count
 }

@@ -32,7 +32,7 @@ func TestIndexed(t *testing.T) {
 		{`"q"1 "q"2`, `"q"{{ add 1 .Index }}`},
 	} {
 		values := strings.Fields(test.values)
-		require.Equal(t, test.want, indexed(values))
+		require.Equal(t, test.want, indexTemplate(values))
 		for i, want := range values {
 			got, err := renderer.ToText(fmt.Sprintf(`{{with dict "Index" %d}}%s{{end}}`, i, test.want), nil)
 			require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestNames(t *testing.T) {
 		{"0 1 2", "{{ .Index }} 3"},
 		{"channel-0 daemon-0", `{{ index (list "channel" "daemon") .Index }}-0 2`},
 	} {
-		name, count := names(strings.Fields(test.names))
+		name, count := nameDevices(strings.Fields(test.names))
 		if count != nil {
 			name += fmt.Sprintf(" %d", *count)
 		}

@@ -21,8 +21,8 @@ type source struct {
 	left []leftOut
 }
 
-// read reads the nodes and the slices of the cluster, or of documents.
-func (c *command) read(ctx context.Context, all []documents.Document) (*source, error) {
+// readSource reads the nodes and the slices of the cluster, or of documents.
+func (c *command) readSource(ctx context.Context, all []documents.Document) (*source, error) {
 	if c.fromCluster {
 		defer c.streams.Progress("reading the cluster", 0).Done()
 		client, err := c.reach.Client()
@@ -47,14 +47,14 @@ func (c *command) read(ctx context.Context, all []documents.Document) (*source, 
 	for _, object := range objects {
 		kind := object.GroupVersionKind().GroupKind().String()
 		if err := once.Add(object, ""); err != nil && (kind == "Node" || kind == "ResourceSlice.resource.k8s.io") {
-			read.leaveOut(object, "one of this name was there before")
+			read.leaveOutObject(object, "one of this name was there before")
 			continue
 		}
 		switch kind {
 		case "Node":
 			node := &corev1.Node{}
 			if err := object.Into(node); err != nil {
-				read.leaveOut(object, object.Problem(err))
+				read.leaveOutObject(object, object.Problem(err))
 				continue
 			}
 			read.nodes = append(read.nodes, node)
@@ -67,8 +67,8 @@ func (c *command) read(ctx context.Context, all []documents.Document) (*source, 
 	return read, nil
 }
 
-// leaveOut leaves out an object of a file.
-func (s *source) leaveOut(object documents.Object, reason string) {
+// leaveOutObject leaves out an object of a file.
+func (s *source) leaveOutObject(object documents.Object, reason string) {
 	s.left = append(s.left, leftOut{kind: object.GetKind(), name: strings.TrimSpace(object.GetName() + " in " + object.Where), reason: reason})
 }
 
@@ -77,7 +77,7 @@ func (s *source) addSlice(object documents.Object) {
 	slice := &resourcev1.ResourceSlice{}
 	unknown, err := object.Convert(slice)
 	if err != nil {
-		s.leaveOut(object, object.Problem(err))
+		s.leaveOutObject(object, object.Problem(err))
 		return
 	}
 	s.slices = append(s.slices, slice)

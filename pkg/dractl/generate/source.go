@@ -24,11 +24,11 @@ type pool struct {
 	all []resourcev1.Device
 }
 
-// node is the name of the node whose pool it is, or empty for one that nodes
+// nodeName is the name of the node whose pool it is, or empty for one that nodes
 // share.
-func (p *pool) node() string { return nodeOf(p.slices[0]) }
+func (p *pool) nodeName() string { return nodeNameOf(p.slices[0]) }
 
-func nodeOf(slice *resourcev1.ResourceSlice) string {
+func nodeNameOf(slice *resourcev1.ResourceSlice) string {
 	if name := slice.Spec.NodeName; name != nil {
 		return *name
 	}
@@ -54,7 +54,7 @@ func selectsNode(name *string, selector *corev1.NodeSelector, all *bool, node *c
 	return name != nil && *name == node.Name || all != nil && *all
 }
 
-func (p *pool) devices() []resourcev1.Device {
+func (p *pool) listDevices() []resourcev1.Device {
 	if p.all == nil {
 		for _, slice := range p.slices {
 			p.all = append(p.all, slice.Spec.Devices...)
@@ -66,16 +66,16 @@ func (p *pool) devices() []resourcev1.Device {
 // String names the pool.
 func (p *pool) String() string { return fmt.Sprintf("%s of driver %s", p.name, p.driver) }
 
-// poolsOf puts slices together to pools. What the scheduler would not use either is left
+// groupPools puts slices together to pools. What the scheduler would not use either is left
 // out: slices of an older generation, and pools of which slices are missing. A template
 // has no pool without devices.
-func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, left []leftOut) {
+func groupPools(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, left []leftOut) {
 	type key struct{ driver, name string }
 	byKey := map[key]*pool{}
 	for _, slice := range all {
 		spec := &slice.Spec
 		if len(drivers) > 0 && !slices.Contains(drivers, spec.Driver) {
-			left = append(left, leftOutSlice(slice.Name, "--driver does not name driver "+spec.Driver))
+			left = append(left, leftOut{"ResourceSlice", slice.Name, "--driver does not name driver " + spec.Driver})
 			continue
 		}
 		k := key{spec.Driver, spec.Pool.Name}
@@ -91,19 +91,19 @@ func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, 
 		p.slices = slices.DeleteFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
 			isOlder := slice.Spec.Pool.Generation < newest
 			if isOlder {
-				left = append(left, leftOutSlice(slice.Name, "its pool has a newer generation"))
+				left = append(left, leftOut{"ResourceSlice", slice.Name, "its pool has a newer generation"})
 			}
 			return isOlder
 		})
 		slices.SortFunc(p.slices, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
-		if reason := p.unusableReason(); reason != "" {
-			left = append(left, leftOutPool(p, errors.New(reason)))
+		if reason := p.reasonUnusable(); reason != "" {
+			left = append(left, newLeftOutPool(p, errors.New(reason)))
 			continue
 		}
 		p.slices = slices.DeleteFunc(p.slices, func(slice *resourcev1.ResourceSlice) bool {
 			isEmpty := len(slice.Spec.Devices)+len(slice.Spec.SharedCounters) == 0
 			if isEmpty {
-				left = append(left, leftOutSlice(slice.Name, "it has no device"))
+				left = append(left, leftOut{"ResourceSlice", slice.Name, "it has no device"})
 			}
 			return isEmpty
 		})
@@ -112,8 +112,8 @@ func poolsOf(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, 
 	return pools, left
 }
 
-// unusableReason says why no template can have the pool, or is empty.
-func (p *pool) unusableReason() string {
+// reasonUnusable says why no template can have the pool, or is empty.
+func (p *pool) reasonUnusable() string {
 	nodes := map[string]bool{}
 	for _, slice := range p.slices {
 		if name := slice.Spec.NodeName; name != nil {
@@ -125,7 +125,7 @@ func (p *pool) unusableReason() string {
 		return "several nodes have it: " + strings.Join(slices.Sorted(maps.Keys(nodes)), ", ")
 	case int64(len(p.slices)) != want:
 		return fmt.Sprintf("it has %d of %d slices", len(p.slices), want)
-	case len(p.devices()) == 0:
+	case len(p.listDevices()) == 0:
 		return "it has no device"
 	}
 	return ""
@@ -140,17 +140,17 @@ type member struct {
 // marker stands for the name of the node.
 const marker = "\x00"
 
-// withoutName puts the marker in place of the node's name.
-func (m *member) withoutName(text string) string {
+// withoutNodeName puts the marker in place of the node's name.
+func (m *member) withoutNodeName(text string) string {
 	return strings.ReplaceAll(text, m.node.Name, marker)
 }
 
-// shape is all of a member that nodes with one template must have in common: all
+// encodeShape is all of a member that nodes with one template must have in common: all
 // but the values of attributes.
-func (m *member) shape() (string, error) {
+func (m *member) encodeShape() (string, error) {
 	var text strings.Builder
 	for _, p := range m.pools {
-		name := m.withoutName(p.name)
+		name := m.withoutNodeName(p.name)
 		if !strings.Contains(name, marker) {
 			name = ""
 		}
@@ -165,7 +165,7 @@ func (m *member) shape() (string, error) {
 			fmt.Fprintf(&text, "%s\n", encoded)
 			for i := range slice.Spec.Devices {
 				device := &slice.Spec.Devices[i]
-				shape, err := shapeOf(device)
+				shape, err := encodeDeviceShape(device)
 				if err != nil {
 					return "", err
 				}
@@ -183,9 +183,9 @@ func (m *member) shape() (string, error) {
 	return text.String(), nil
 }
 
-// shapeOf is all of a device but its name, those of counter sets and nodes, and
+// encodeDeviceShape is all of a device but its name, those of counter sets and nodes, and
 // the values of its attributes.
-func shapeOf(device *resourcev1.Device) (string, error) {
+func encodeDeviceShape(device *resourcev1.Device) (string, error) {
 	bare := *device
 	bare.Name, bare.Attributes = "", nil
 	if bare.NodeName != nil {
@@ -206,7 +206,7 @@ func shapeOf(device *resourcev1.Device) (string, error) {
 	var text strings.Builder
 	text.Write(encoded)
 	for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
-		typ, values := valuesOf(device.Attributes[name])
+		typ, values := attributeValues(device.Attributes[name])
 		fmt.Fprintf(&text, " %s:%s:%d", name, typ, len(values))
 	}
 	return text.String(), nil

@@ -28,8 +28,8 @@ type draft struct {
 	divided bool
 }
 
-// template makes the template.
-func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
+// newTemplate makes the template.
+func (d *draft) newTemplate(name, driver string) *v1alpha1.ResourcePoolTemplate {
 	first := d.pools[0]
 	made := &v1alpha1.ResourcePoolTemplate{}
 	made.APIVersion, made.Kind, made.Name = v1alpha1.APIVersion, v1alpha1.ResourcePoolTemplateKind, name
@@ -42,7 +42,7 @@ func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
 			PerDeviceNodeSelection: of.PerDeviceNodeSelection != nil && *of.PerDeviceNodeSelection,
 		}
 	}
-	spec.PoolName = d.poolName()
+	spec.PoolName = d.poolNameTemplate()
 	var sets []resourcev1.CounterSet
 	for _, slice := range first.slices {
 		sets = append(sets, slice.Spec.SharedCounters...)
@@ -51,10 +51,10 @@ func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
 		}
 		spec.SkipNodeOperations = slice.Spec.SkipNodeOperations
 	}
-	spec.SharedCounters = counterSets(sets)
-	ends := d.ends()
-	for _, run := range d.runs() {
-		group := d.devices(run)
+	spec.SharedCounters = newCounterSets(sets)
+	ends := d.sliceEnds()
+	for _, run := range d.listRuns() {
+		group := d.newDeviceGroup(run)
 		spec.Devices = append(spec.Devices, group)
 		if !d.divided {
 			continue
@@ -68,10 +68,10 @@ func (d *draft) template(name, driver string) *v1alpha1.ResourcePoolTemplate {
 	return made
 }
 
-// poolName is empty where it is the default.
-func (d *draft) poolName() string {
+// poolNameTemplate is empty where it is the default.
+func (d *draft) poolNameTemplate() string {
 	if d.members == nil {
-		return literal(d.pools[0].name)
+		return escapeTemplate(d.pools[0].name)
 	}
 	rows := make([][]string, len(d.pools))
 	own := true
@@ -83,9 +83,9 @@ func (d *draft) poolName() string {
 		return ""
 	}
 	key := fmt.Sprintf("%d.pool", d.number)
-	text := d.values.text(key, d.members, rows)
+	text := d.values.templateText(key, d.members, rows)
 	if !v1alpha1.IsTemplate(text) { // it must differ from node to node
-		text = d.values.keep(key, d.members, rows)
+		text = d.values.keepValues(key, d.members, rows)
 	}
 	return text
 }
@@ -94,14 +94,14 @@ func (d *draft) poolName() string {
 // only: from the first to before the last.
 type run struct{ first, last int }
 
-func (d *draft) runs() []run {
-	devices := d.pools[0].devices()
+func (d *draft) listRuns() []run {
+	devices := d.pools[0].listDevices()
 	var runs []run
 	shape := ""
-	ends := d.ends()
+	ends := d.sliceEnds()
 	for i := range devices {
 		// Members of a group have the same shapes, which could be encoded before.
-		next, _ := shapeOf(&devices[i])
+		next, _ := encodeDeviceShape(&devices[i])
 		if i == 0 || next != shape || ends[i] {
 			runs = append(runs, run{first: i})
 		}
@@ -110,9 +110,9 @@ func (d *draft) runs() []run {
 	return runs
 }
 
-// ends are the numbers of the devices with which a slice begins, where the
+// sliceEnds are the numbers of the devices with which a slice begins, where the
 // template says which are in which.
-func (d *draft) ends() map[int]bool {
+func (d *draft) sliceEnds() map[int]bool {
 	ends := map[int]bool{}
 	if !d.divided {
 		return ends
@@ -125,12 +125,12 @@ func (d *draft) ends() map[int]bool {
 	return ends
 }
 
-// devices makes the group of a run.
-func (d *draft) devices(r run) v1alpha1.DeviceTemplate {
-	devices := d.pools[0].devices()[r.first:r.last]
+// newDeviceGroup makes the group of a run.
+func (d *draft) newDeviceGroup(r run) v1alpha1.DeviceTemplate {
+	devices := d.pools[0].listDevices()[r.first:r.last]
 	one := &devices[0]
 	made := v1alpha1.DeviceTemplate{
-		Taints:                   taints(one.Taints),
+		Taints:                   withoutTimes(one.Taints),
 		AllowMultipleAllocations: one.AllowMultipleAllocations,
 		BindsToNode:              one.BindsToNode,
 		BindingConditions:        one.BindingConditions,
@@ -139,19 +139,19 @@ func (d *draft) devices(r run) v1alpha1.DeviceTemplate {
 		AllNodes:                 one.AllNodes,
 		NodeAllocatableResources: one.NodeAllocatableResources,
 	}
-	made.Name, made.Count = names(each(devices, func(device *resourcev1.Device) string { return device.Name }))
+	made.Name, made.Count = nameDevices(mapDevices(devices, func(device *resourcev1.Device) string { return device.Name }))
 	if one.NodeName != nil {
-		made.NodeName = indexed(each(devices, func(device *resourcev1.Device) string { return *device.NodeName }))
+		made.NodeName = indexTemplate(mapDevices(devices, func(device *resourcev1.Device) string { return *device.NodeName }))
 	}
 	for i, consumption := range one.ConsumesCounters {
-		consumption.CounterSet = indexed(each(devices, func(device *resourcev1.Device) string { return device.ConsumesCounters[i].CounterSet }))
+		consumption.CounterSet = indexTemplate(mapDevices(devices, func(device *resourcev1.Device) string { return device.ConsumesCounters[i].CounterSet }))
 		made.ConsumesCounters = append(made.ConsumesCounters, consumption)
 	}
 	for _, name := range slices.Sorted(maps.Keys(one.Attributes)) {
 		if made.Attributes == nil {
 			made.Attributes = map[resourcev1.QualifiedName]v1alpha1.Attribute{}
 		}
-		made.Attributes[name] = d.attribute(r, name)
+		made.Attributes[name] = d.newAttribute(r, name)
 	}
 	for name, capacity := range one.Capacity {
 		if made.Capacity == nil {
@@ -162,7 +162,7 @@ func (d *draft) devices(r run) v1alpha1.DeviceTemplate {
 	return made
 }
 
-func each(devices []resourcev1.Device, text func(*resourcev1.Device) string) []string {
+func mapDevices(devices []resourcev1.Device, text func(*resourcev1.Device) string) []string {
 	all := make([]string, len(devices))
 	for i := range devices {
 		all[i] = text(&devices[i])
@@ -170,8 +170,8 @@ func each(devices []resourcev1.Device, text func(*resourcev1.Device) string) []s
 	return all
 }
 
-// taints are without the times at which they were added there.
-func taints(given []resourcev1.DeviceTaint) []resourcev1.DeviceTaint {
+// withoutTimes are without the times at which they were added there.
+func withoutTimes(given []resourcev1.DeviceTaint) []resourcev1.DeviceTaint {
 	given = slices.Clone(given)
 	for i := range given {
 		given[i].TimeAdded = nil
@@ -179,20 +179,20 @@ func taints(given []resourcev1.DeviceTaint) []resourcev1.DeviceTaint {
 	return given
 }
 
-// attribute makes an attribute of all devices of a run.
-func (d *draft) attribute(r run, name resourcev1.QualifiedName) v1alpha1.Attribute {
-	typ, first := valuesOf(d.pools[0].devices()[r.first].Attributes[name])
+// newAttribute makes an attribute of all devices of a run.
+func (d *draft) newAttribute(r run, name resourcev1.QualifiedName) v1alpha1.Attribute {
+	typ, first := attributeValues(d.pools[0].listDevices()[r.first].Attributes[name])
 	templates := make([]string, len(first))
 	for element := range first {
 		rows := make([][]string, len(d.pools))
 		for i, p := range d.pools {
-			for _, device := range p.devices()[r.first:r.last] {
-				_, values := valuesOf(device.Attributes[name])
+			for _, device := range p.listDevices()[r.first:r.last] {
+				_, values := attributeValues(device.Attributes[name])
 				rows[i] = append(rows[i], values[element])
 			}
 		}
 		key := strings.Join([]string{strconv.Itoa(d.number), strconv.Itoa(r.first), string(name), strconv.Itoa(element)}, ".")
-		templates[element] = d.values.text(key, d.members, rows)
+		templates[element] = d.values.templateText(key, d.members, rows)
 	}
 	switch typ {
 	case v1alpha1.AttributeInts, v1alpha1.AttributeBools, v1alpha1.AttributeVersions, v1alpha1.AttributeStrings:
@@ -201,8 +201,8 @@ func (d *draft) attribute(r run, name resourcev1.QualifiedName) v1alpha1.Attribu
 	return v1alpha1.Attribute{Type: typ, Value: templates[0]}
 }
 
-// counterSets puts counter sets side by side with the same counters together.
-func counterSets(all []resourcev1.CounterSet) []v1alpha1.CounterSetTemplate {
+// newCounterSets puts counter sets side by side with the same counters together.
+func newCounterSets(all []resourcev1.CounterSet) []v1alpha1.CounterSetTemplate {
 	var made []v1alpha1.CounterSetTemplate
 	for first := 0; first < len(all); {
 		last := first + 1
@@ -214,15 +214,15 @@ func counterSets(all []resourcev1.CounterSet) []v1alpha1.CounterSetTemplate {
 		for _, set := range all[first:last] {
 			stems = append(stems, set.Name)
 		}
-		one.Name, one.Count = names(stems)
+		one.Name, one.Count = nameDevices(stems)
 		made = append(made, one)
 		first = last
 	}
 	return made
 }
 
-// selecting is the selector of the nodes of a group.
-func selecting(label, value string) *corev1.NodeSelector {
+// newLabelSelector is the selector of the nodes of a group.
+func newLabelSelector(label, value string) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
 	}}}}

@@ -21,8 +21,8 @@ type nodeValues struct {
 	model *model
 }
 
-// keep has each node keep its values, and returns the action that yields them.
-func (v *nodeValues) keep(key string, members []*member, values [][]string) string {
+// keepValues has each node keep its values, and returns the action that yields them.
+func (v *nodeValues) keepValues(key string, members []*member, values [][]string) string {
 	index := "0"
 	for i, m := range members {
 		kept := values[i]
@@ -47,36 +47,36 @@ func isConstant(values []string) bool {
 	return !slices.ContainsFunc(values, func(value string) bool { return value != values[0] })
 }
 
-// text is a template that yields the values: a row for each member, and in it one
+// templateText is a template that yields the values: a row for each member, and in it one
 // for each device.
-func (v *nodeValues) text(key string, members []*member, values [][]string) string {
+func (v *nodeValues) templateText(key string, members []*member, values [][]string) string {
 	if v.model != nil {
-		return v.model.text(values[0])
+		return v.model.templateText(values[0])
 	}
 	if allEqual(values) {
-		return indexed(values[0])
+		return indexTemplate(values[0])
 	}
 	nameless := make([][]string, len(values))
 	for i, row := range values {
 		for _, value := range row {
-			nameless[i] = append(nameless[i], members[i].withoutName(value))
+			nameless[i] = append(nameless[i], members[i].withoutNodeName(value))
 		}
 	}
-	if text := indexed(nameless[0]); allEqual(nameless) && !strings.Contains(text, `\x00`) {
+	if text := indexTemplate(nameless[0]); allEqual(nameless) && !strings.Contains(text, `\x00`) {
 		return strings.ReplaceAll(text, marker, "{{ .Node.metadata.name }}")
 	}
-	if label := labelOf(members, values); label != "" {
+	if label := findLabel(members, values); label != "" {
 		return fmt.Sprintf("{{ index .Node.metadata.labels %q }}", label)
 	}
-	return v.keep(key, members, values)
+	return v.keepValues(key, members, values)
 }
 
 func allEqual(rows [][]string) bool {
 	return !slices.ContainsFunc(rows, func(row []string) bool { return !slices.Equal(row, rows[0]) })
 }
 
-// labelOf finds a label that has the value on every node.
-func labelOf(members []*member, values [][]string) string {
+// findLabel finds a label that has the value on every node.
+func findLabel(members []*member, values [][]string) string {
 	if slices.ContainsFunc(values, func(row []string) bool { return !isConstant(row) }) {
 		return ""
 	}
