@@ -31,43 +31,43 @@ type cell struct {
 	natural, least, width int
 }
 
-// wanted is a width at which the column reads well.
-func (c *cell) wanted() int { return max(c.least, min(c.natural, readable)) }
+// readableWidth is a width at which the column reads well.
+func (c *cell) readableWidth() int { return max(c.least, min(c.natural, readable)) }
 
-// layOut lays out a table of a width. It never cuts a name. What does not fit side by side becomes
+// layOutTable lays out a table of a width. It never cuts a name. What does not fit side by side becomes
 // narrower in this order: spaces, columns that can be spared, text, which is wrapped between words,
 // and at last each row gets several lines.
-func (r *Rows) layOut(l Layout) *block {
-	columns := r.columns(l)
+func (r *Rows) layOutTable(l Layout) *block {
+	columns := r.measureColumns(l)
 	between, lines := gap, [][]*cell{columns}
-	if wide := sumOf(columns, gap, func(c *cell) int { return c.natural }); l.Width > 0 && wide > l.Width {
+	if wide := totalWidth(columns, gap, func(c *cell) int { return c.natural }); l.Width > 0 && wide > l.Width {
 		between = narrowGap
 		// Spare columns are left out until the others fit and can be read well.
-		for l.Format != Wide && sumOf(columns, narrowGap, (*cell).wanted) > l.Width {
+		for l.Format != Wide && totalWidth(columns, narrowGap, (*cell).readableWidth) > l.Width {
 			spare := slices.MaxFunc(columns, func(a, b *cell) int { return a.Spare - b.Spare })
 			if spare.Spare == 0 {
 				break
 			}
 			columns = slices.DeleteFunc(columns, func(c *cell) bool { return c == spare })
 		}
-		lines = fold(columns, l.Width)
+		lines = foldColumns(columns, l.Width)
 		for i, line := range lines {
-			shrink(line, l.Width-min(i, 1)*indent)
+			shrinkColumns(line, l.Width-min(i, 1)*indent)
 		}
 	}
 	b := &block{tail: r.Tail}
 	if !l.NoHeaders {
 		if r.Title != "" {
-			b.head = wrap(r.Title, l.Width, 0, anySpace)
+			b.head = wrapText(r.Title, l.Width, 0, anySpace)
 		}
 		header := make([]string, len(r.Columns))
 		for i := range r.Columns {
 			header[i] = strings.ToUpper(r.Columns[i].Name)
 		}
-		b.head = append(b.head, linesOf(header, lines, between, l.Width)...)
+		b.head = append(b.head, rowLines(header, lines, between, l.Width)...)
 	}
 	for i, cells := range r.Cells {
-		row := linesOf(cells, lines, between, l.Width)
+		row := rowLines(cells, lines, between, l.Width)
 		if l.Colours && r.marked[i] {
 			for j := range row {
 				row[j] = red + row[j] + reset
@@ -78,8 +78,8 @@ func (r *Rows) layOut(l Layout) *block {
 	return b
 }
 
-// columns are those of the format, with the widths that they need.
-func (r *Rows) columns(l Layout) []*cell {
+// measureColumns are those of the format, with the widths that they need.
+func (r *Rows) measureColumns(l Layout) []*cell {
 	var columns []*cell
 	for i, column := range r.Columns {
 		if column.Wide && l.Format != Wide {
@@ -87,7 +87,7 @@ func (r *Rows) columns(l Layout) []*cell {
 		}
 		c := &cell{Column: column, index: i}
 		if !l.NoHeaders {
-			c.natural, c.least = utf8.RuneCountInString(column.Name), longestWord(column.Name)
+			c.natural, c.least = utf8.RuneCountInString(column.Name), longestWordWidth(column.Name)
 		}
 		for _, cells := range r.Cells {
 			cells[i] = strings.Map(func(r rune) rune {
@@ -96,7 +96,7 @@ func (r *Rows) columns(l Layout) []*cell {
 				}
 				return r
 			}, cells[i])
-			c.natural, c.least = max(c.natural, utf8.RuneCountInString(cells[i])), max(c.least, longestWord(cells[i]))
+			c.natural, c.least = max(c.natural, utf8.RuneCountInString(cells[i])), max(c.least, longestWordWidth(cells[i]))
 		}
 		c.width = c.natural
 		columns = append(columns, c)
@@ -104,7 +104,7 @@ func (r *Rows) columns(l Layout) []*cell {
 	return columns
 }
 
-func sumOf(columns []*cell, between int, width func(*cell) int) int {
+func totalWidth(columns []*cell, between int, width func(*cell) int) int {
 	all := (len(columns) - 1) * between
 	for _, c := range columns {
 		all += width(c)
@@ -112,10 +112,10 @@ func sumOf(columns []*cell, between int, width func(*cell) int) int {
 	return all
 }
 
-// fold distributes columns to as many lines as they need.
-func fold(columns []*cell, width int) [][]*cell {
+// foldColumns distributes columns to as many lines as they need.
+func foldColumns(columns []*cell, width int) [][]*cell {
 	fits := func(line []*cell, room int) bool {
-		return sumOf(line, narrowGap, func(c *cell) int { return c.least }) <= room
+		return totalWidth(line, narrowGap, func(c *cell) int { return c.least }) <= room
 	}
 	if fits(columns, width) {
 		return [][]*cell{columns}
@@ -123,7 +123,7 @@ func fold(columns []*cell, width int) [][]*cell {
 	lines, room := [][]*cell{columns[:1]}, width
 	for _, c := range columns[1:] {
 		last := &lines[len(lines)-1]
-		if longer := append(slices.Clone(*last), c); sumOf(longer, narrowGap, (*cell).wanted) <= room && fits(longer, room) {
+		if longer := append(slices.Clone(*last), c); totalWidth(longer, narrowGap, (*cell).readableWidth) <= room && fits(longer, room) {
 			*last = longer
 			continue
 		}
@@ -132,9 +132,9 @@ func fold(columns []*cell, width int) [][]*cell {
 	return lines
 }
 
-// shrink takes width from the widest columns until they fit, but never so much that a word is cut.
-func shrink(columns []*cell, room int) {
-	for sumOf(columns, narrowGap, func(c *cell) int { return c.width }) > room {
+// shrinkColumns takes width from the widest columns until they fit, but never so much that a word is cut.
+func shrinkColumns(columns []*cell, room int) {
+	for totalWidth(columns, narrowGap, func(c *cell) int { return c.width }) > room {
 		widest := slices.MaxFunc(columns, func(a, b *cell) int {
 			return (min(a.width-a.least, 1) * a.width) - (min(b.width-b.least, 1) * b.width)
 		})
@@ -145,8 +145,8 @@ func shrink(columns []*cell, room int) {
 	}
 }
 
-// linesOf are the lines of a row. There is none below the first for columns that are empty in the row.
-func linesOf(cells []string, lines [][]*cell, between, width int) []string {
+// rowLines are the lines of a row. There is none below the first for columns that are empty in the row.
+func rowLines(cells []string, lines [][]*cell, between, width int) []string {
 	var all []string
 	for i, columns := range lines {
 		hasText := func(c *cell) bool { return cells[c.index] != "" && cells[c.index] != None }
@@ -155,13 +155,13 @@ func linesOf(cells []string, lines [][]*cell, between, width int) []string {
 		}
 		wrapped, height := make([][]string, len(columns)), 0
 		for j, c := range columns {
-			wrapped[j] = wrap(cells[c.index], c.width, 0, orComma)
+			wrapped[j] = wrapText(cells[c.index], c.width, 0, orComma)
 			height = max(height, len(wrapped[j]))
 		}
 		before := ""
 		if i > 0 {
 			// A name that needs the whole width gets it.
-			taken := sumOf(columns, between, func(c *cell) int { return c.width })
+			taken := totalWidth(columns, between, func(c *cell) int { return c.width })
 			before = strings.Repeat(" ", max(0, min(indent, width-taken)))
 		}
 		for k := range height {
@@ -187,20 +187,20 @@ func Text(out io.Writer, text string) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		before := len(line) - len(strings.TrimLeft(line, " "))
-		wrapped.WriteString(strings.Join(wrap(line, width, before+indent, anySpace), "\n") + "\n")
+		wrapped.WriteString(strings.Join(wrapText(line, width, before+indent, anySpace), "\n") + "\n")
 	}
 	_, err := io.WriteString(out, wrapped.String())
 	return err
 }
 
-// wrap breaks text between words. The lines after the first hang by some spaces. A width of 0 is without limit.
-func wrap(text string, width, hanging int, after string) []string {
+// wrapText breaks text between words. The lines after the first hang by some spaces. A width of 0 is without limit.
+func wrapText(text string, width, hanging int, after string) []string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return []string{text}
 	}
 	var lines []string
 	line := ""
-	for word := range words(text, after) {
+	for word := range splitWords(text, after) {
 		if strings.TrimSpace(line) != "" && utf8.RuneCountInString(strings.TrimRight(line+word, " ")) > width {
 			lines, line = append(lines, strings.TrimRight(line, " ")), strings.Repeat(" ", hanging)
 		}
@@ -212,8 +212,8 @@ func wrap(text string, width, hanging int, after string) []string {
 // A word ends with one of these: cells of tables may be lists without spaces.
 const anySpace, orComma = " ", " ,"
 
-// words are the parts of a text that stay together.
-func words(text, after string) func(func(string) bool) {
+// splitWords are the parts of a text that stay together.
+func splitWords(text, after string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for text != "" {
 			end := strings.IndexAny(text, after) + 1
@@ -228,9 +228,9 @@ func words(text, after string) func(func(string) bool) {
 	}
 }
 
-func longestWord(text string) int {
+func longestWordWidth(text string) int {
 	longest := 0
-	for word := range words(text, orComma) {
+	for word := range splitWords(text, orComma) {
 		longest = max(longest, utf8.RuneCountInString(strings.TrimRight(word, " ")))
 	}
 	return longest

@@ -94,7 +94,7 @@ func Objects[O Object](out io.Writer, format Format, objects []O) error {
 	switch format {
 	case Name:
 		for _, object := range objects {
-			if _, err := fmt.Fprintln(out, nameOf(object)); err != nil {
+			if _, err := fmt.Fprintln(out, resourceName(object)); err != nil {
 				return err
 			}
 		}
@@ -108,7 +108,7 @@ func Objects[O Object](out io.Writer, format Format, objects []O) error {
 	for i, object := range objects {
 		data, err := yaml.Marshal(object)
 		if err != nil {
-			return fmt.Errorf("encode %s: %w", nameOf(object), err)
+			return fmt.Errorf("encode %s: %w", resourceName(object), err)
 		}
 		if i > 0 {
 			data = append([]byte("---\n"), data...)
@@ -120,7 +120,7 @@ func Objects[O Object](out io.Writer, format Format, objects []O) error {
 	return nil
 }
 
-func nameOf(object Object) string {
+func resourceName(object Object) string {
 	kind := object.GetObjectKind().GroupVersionKind()
 	name := strings.ToLower(kind.Kind)
 	if kind.Group != "" {

@@ -32,17 +32,17 @@ const (
 func (t Tables) Print(out io.Writer, l Layout) error {
 	printed := make([]*block, len(t))
 	for i, rows := range t {
-		printed[i] = rows.layOut(l)
+		printed[i] = rows.layOutTable(l)
 	}
 	if l.Height > 0 {
-		printed = cutToHeight(printed, l.Height)
+		printed = cutTablesToHeight(printed, l.Height)
 	}
 	var text strings.Builder
 	for i, table := range printed {
 		if i > 0 {
 			text.WriteByte('\n')
 		}
-		for _, line := range slices.Concat(table.head, table.body()) {
+		for _, line := range slices.Concat(table.head, table.bodyLines()) {
 			text.WriteString(line + "\n")
 		}
 	}
@@ -57,9 +57,9 @@ type block struct {
 	tail bool
 }
 
-func (b *block) body() []string { return slices.Concat(b.rows...) }
+func (b *block) bodyLines() []string { return slices.Concat(b.rows...) }
 
-func cutToHeight(tables []*block, height int) []*block {
+func cutTablesToHeight(tables []*block, height int) []*block {
 	overhead := func() int {
 		lines := len(tables) - 1
 		for _, table := range tables {
@@ -72,7 +72,7 @@ func cutToHeight(tables []*block, height int) []*block {
 	}
 	lengths := make([]int, len(tables))
 	for i, table := range tables {
-		lengths[i] = len(table.body())
+		lengths[i] = len(table.bodyLines())
 	}
 	room := height - overhead()
 	total := func(limit int) (lines int) {
@@ -91,14 +91,14 @@ func cutToHeight(tables []*block, height int) []*block {
 		if more := min(lengths[i]-limit, spare); more > 0 {
 			lines, spare = limit+more, spare-more
 		}
-		table.cut(lines)
+		table.cutToLines(lines)
 	}
 	return tables
 }
 
-// cut leaves as many rows as fit into a number of lines, with one that says how many there are more.
-func (b *block) cut(lines int) {
-	if len(b.body()) <= lines {
+// cutToLines leaves as many rows as fit into a number of lines, with one that says how many there are more.
+func (b *block) cutToLines(lines int) {
+	if len(b.bodyLines()) <= lines {
 		return
 	}
 	rows := slices.Clone(b.rows)
