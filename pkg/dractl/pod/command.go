@@ -65,7 +65,7 @@ what is in the image, are not.`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompletePods,
 
-		RunE: func(made *cobra.Command, arguments []string) error { return c.run(made.Context(), arguments[0]) },
+		RunE: func(made *cobra.Command, arguments []string) error { return c.runPod(made.Context(), arguments[0]) },
 	}
 	c.templates.AddTo(made, "")
 	fleet.AddManaged(made, &c.managed)
@@ -83,7 +83,7 @@ type view struct {
 	Containers []containerview.Container `json:"containers"`
 }
 
-func (c *command) run(ctx context.Context, name string) error {
+func (c *command) runPod(ctx context.Context, name string) error {
 	if err := c.managed.Complete(); err != nil {
 		return err
 	}
@@ -98,21 +98,21 @@ func (c *command) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	pod, node, err := c.find(ctx, client, namespace, name)
+	pod, node, err := c.findPreparedPod(ctx, client, namespace, name)
 	if err != nil {
 		return err
 	}
-	shown, err := c.view(ctx, client, pod, node)
+	shown, err := c.viewContainers(ctx, client, pod, node)
 	if err != nil {
 		return fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
 	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, shown)
 	}
-	return shown.print(c.streams.Out, c.output.Format)
+	return shown.printView(c.streams.Out, c.output.Format)
 }
 
-func (c *command) view(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, node *corev1.Node) (*view, error) {
+func (c *command) viewContainers(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, node *corev1.Node) (*view, error) {
 	restConfig, err := c.reach.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (c *command) view(ctx context.Context, client kubernetes.Interface, pod *co
 			return nil, fmt.Errorf("get ResourceClaim %s: %w", key.Name, err)
 		}
 	}
-	known, err := c.drivers(ctx, client, set, node)
+	known, err := c.readDrivers(ctx, client, set, node)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type drivers struct {
 // device names a device in the cluster.
 type device struct{ driver, pool, name string }
 
-func (c *command) drivers(ctx context.Context, client kubernetes.Interface, set *config.Set, node *corev1.Node) (*drivers, error) {
+func (c *command) readDrivers(ctx context.Context, client kubernetes.Interface, set *config.Set, node *corev1.Node) (*drivers, error) {
 	pods, err := fleet.Live(ctx, client, set)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// find gets a Pod whose claims are prepared, and its node, which is fake.
-func (c *command) find(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.Pod, *corev1.Node, error) {
+// findPreparedPod gets a Pod whose claims are prepared, and its node, which is fake.
+func (c *command) findPreparedPod(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.Pod, *corev1.Node, error) {
 	pod, err := cluster.GetPod(ctx, client, namespace, name)
 	if err != nil {
 		return nil, nil, err

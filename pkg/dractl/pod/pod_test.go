@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 		change(pod, node)
 		c := &command{}
 		require.NoError(t, c.managed.Complete())
-		found, on, err := c.find(t.Context(), fake.NewClientset(pod, node), "default", "p")
+		found, on, err := c.findPreparedPod(t.Context(), fake.NewClientset(pod, node), "default", "p")
 		if want != "" {
 			require.EqualError(t, err, want)
 			continue
@@ -110,7 +110,7 @@ gpu-0    d        n      c       r/x       admin    s       cores=2,memory=1Gi
 `,
 	} {
 		var out bytes.Buffer
-		require.NoError(t, shown.print(&out, format))
+		require.NoError(t, shown.printView(&out, format))
 		require.Equal(t, want, out.String())
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 )
 
-// print prints tables for each container. There is none of what it does not have.
-func (v *view) print(out io.Writer, format output.Format) error {
+// printView prints tables for each container. There is none of what it does not have.
+func (v *view) printView(out io.Writer, format output.Format) error {
 	for i := range v.Containers {
 		container := &v.Containers[i]
 		kind, before := "container", ""
@@ -29,7 +29,7 @@ func (v *view) print(out io.Writer, format output.Format) error {
 		if _, err := fmt.Fprintf(out, "%s%s %s\n", before, kind, container.Name); err != nil {
 			return err
 		}
-		for _, table := range tablesOf(container) {
+		for _, table := range containerTables(container) {
 			if len(table.Cells) == 0 {
 				continue
 			}
@@ -44,7 +44,7 @@ func (v *view) print(out io.Writer, format output.Format) error {
 	return nil
 }
 
-func tablesOf(container *containerview.Container) []*output.Rows {
+func containerTables(container *containerview.Container) []*output.Rows {
 	env := &output.Rows{Columns: []output.Column{{Name: "variable"}, {Name: "value"}}}
 	for _, variable := range container.Env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -59,7 +59,7 @@ func tablesOf(container *containerview.Container) []*output.Rows {
 		{Name: "device node"}, {Name: "of"}, {Name: "type"}, {Name: "major"}, {Name: "minor"}, {Name: "permissions"},
 	}}
 	for i := range container.DeviceNodes {
-		addNode(nodes, &container.DeviceNodes[i])
+		addDeviceNode(nodes, &container.DeviceNodes[i])
 	}
 	devices := &output.Rows{Columns: []output.Column{
 		{Name: "device"},
@@ -87,7 +87,7 @@ func tablesOf(container *containerview.Container) []*output.Rows {
 	return []*output.Rows{env, mounts, nodes, devices}
 }
 
-func addNode(rows *output.Rows, node *v1alpha1.DeviceNode) {
+func addDeviceNode(rows *output.Rows, node *v1alpha1.DeviceNode) {
 	number := func(n *intstr.IntOrString) string {
 		if n == nil {
 			return output.None

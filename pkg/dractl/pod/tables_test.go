@@ -26,7 +26,7 @@ func TestTables(t *testing.T) {
 		}},
 	}}}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"tablesOf":      func(out io.Writer) error { return shown.print(out, output.Table) },
-		"tablesOf-wide": func(out io.Writer) error { return shown.print(out, output.Wide) },
+		"containerTables":      func(out io.Writer) error { return shown.printView(out, output.Table) },
+		"containerTables-wide": func(out io.Writer) error { return shown.printView(out, output.Wide) },
 	}, tabletest.UUID, tabletest.Driver)
 }
