@@ -60,7 +60,14 @@ type Preview struct {
 // New makes a Preview. The error is that of the server.
 func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview, error) {
 	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
-	existing := p.observe()
+	existing := map[facts.SlicesKey][]*facts.Slice{} // as the sidecar's cache has them
+	for _, slice := range cluster.Slices {
+		p.live[slice.Name] = slice
+		if slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue {
+			observed := facts.ObserveSlice(slice)
+			existing[observed.Key()] = append(existing[observed.Key()], observed)
+		}
+	}
 	for _, node := range cluster.Nodes {
 		key := facts.NodeKey(node.Name)
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
@@ -89,14 +96,23 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 		}
 		delete(existing, key)
 	}
-	return p, p.retire(ctx, existing)
+	return p, p.retireSlices(ctx, existing)
 }
 
 // addShared adds what a pool that nodes share needs, unless it is another installation's.
 func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices.Template, existing []*facts.Slice) error {
 	as := p.cluster.Installation
 	own, another := plan.OwnShared(as, existing)
-	required, unknown := p.required(ctx, t, len(own) > 0)
+	var required bool
+	var unknown error
+	for _, node := range p.cluster.Nodes {
+		isRequired, err := plan.Requires(ctx, p.cluster.Config, node, t, len(own) > 0)
+		if isRequired {
+			required, unknown = true, nil
+			break
+		}
+		unknown = errors.Join(unknown, err)
+	}
 	if required && another != "" {
 		p.Problems = append(p.Problems, plan.NewOwnedError(as, key, existing, another))
 		return p.addWrites(ctx, key, nil, &plan.Desired{}, own)
@@ -104,20 +120,6 @@ func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices
 	desired := plan.DesiredShared(t, required, unknown)
 	p.addProblems(key, maps.Values(desired.Held))
 	return p.addWrites(ctx, key, nil, &desired, own)
-}
-
-// observe returns what a cache of kwok-dra's slices would have.
-func (p *Preview) observe() map[facts.SlicesKey][]*facts.Slice {
-	existing := map[facts.SlicesKey][]*facts.Slice{}
-	for _, slice := range p.cluster.Slices {
-		p.live[slice.Name] = slice
-		if slice.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
-			continue
-		}
-		observed := facts.ObserveSlice(slice)
-		existing[observed.Key()] = append(existing[observed.Key()], observed)
-	}
-	return existing
 }
 
 func (p *Preview) addProblems(key facts.SlicesKey, problems iter.Seq[error]) {
@@ -159,21 +161,8 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 	return nil
 }
 
-// required reports whether a node requires the pool of a template that nodes share.
-func (p *Preview) required(ctx context.Context, t *devices.Template, published bool) (bool, error) {
-	var errs []error
-	for _, node := range p.cluster.Nodes {
-		required, err := plan.Requires(ctx, p.cluster.Config, node, t, published)
-		if required {
-			return true, nil
-		}
-		errs = append(errs, err)
-	}
-	return false, errors.Join(errs...)
-}
-
-// retire adds the deletion of what is of no node and no template any more.
-func (p *Preview) retire(ctx context.Context, existing map[facts.SlicesKey][]*facts.Slice) error {
+// retireSlices adds the deletion of what is of no node and no template any more.
+func (p *Preview) retireSlices(ctx context.Context, existing map[facts.SlicesKey][]*facts.Slice) error {
 	left := slices.SortedFunc(maps.Keys(existing), func(a, b facts.SlicesKey) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool))
 	})

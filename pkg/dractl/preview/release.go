@@ -80,18 +80,13 @@ func Releases() []string {
 	return versions
 }
 
-// has reports whether a feature gate is on.
-func (r Release) has(gate string) bool {
-	if on, given := r.gates[gate]; given {
-		return on
-	}
-	on := gateReleases[gate].on
-	return on != 0 && on <= r.minor
-}
-
 // Keeps implements features.Server.
 func (r Release) Keeps(_ context.Context, field *features.Field) (bool, error) {
-	return r.has(field.Gate), nil
+	if on, given := r.gates[field.Gate]; given {
+		return on, nil
+	}
+	on := gateReleases[field.Gate].on
+	return on != 0 && on <= r.minor, nil
 }
 
 // Layout implements features.Server.
