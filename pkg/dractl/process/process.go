@@ -79,19 +79,19 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s has ended: %s; its last lines:\n%s", p.name, how, strings.Join(Tail(p.log), "\n"))
 }
 
-// signal signals all processes of the group. It reports whether there are any.
-func (p *Process) signal(sig syscall.Signal) bool {
+// signalGroup signals all processes of the group. It reports whether there are any.
+func (p *Process) signalGroup(sig syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-p.cmd.Process.Pid, sig), syscall.ESRCH)
 }
 
 // Running reports whether any process of the group runs.
-func (p *Process) Running() bool { return p.signal(0) }
+func (p *Process) Running() bool { return p.signalGroup(0) }
 
 // Stop asks all processes of the group to end, and kills those that do not within grace,
 // which is an error.
 func (p *Process) Stop(grace time.Duration) error {
-	p.signal(syscall.SIGTERM)
-	if p.gone(grace) {
+	p.signalGroup(syscall.SIGTERM)
+	if p.awaitGone(grace) {
 		return nil
 	}
 	return errors.Join(fmt.Errorf("%s has not ended %s after SIGTERM", p.name, grace), p.Kill())
@@ -99,15 +99,15 @@ func (p *Process) Stop(grace time.Duration) error {
 
 // Kill ends all processes of the group at once.
 func (p *Process) Kill() error {
-	p.signal(syscall.SIGKILL)
-	if !p.gone(killed) {
+	p.signalGroup(syscall.SIGKILL)
+	if !p.awaitGone(killed) {
 		return fmt.Errorf("kill %s: process group %d is still there", p.name, p.cmd.Process.Pid)
 	}
 	return nil
 }
 
-// gone waits until no process of the group is left, and reports whether that is so.
-func (p *Process) gone(within time.Duration) bool {
+// awaitGone waits until no process of the group is left, and reports whether that is so.
+func (p *Process) awaitGone(within time.Duration) bool {
 	timeout := time.After(within)
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
