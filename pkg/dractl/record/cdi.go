@@ -8,9 +8,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 )
 
-// cdiDevices are what the devices in the specs of a folder do to a container, by id. What a spec
+// readCDIDevices are what the devices in the specs of a folder do to a container, by id. What a spec
 // does for each of its devices comes first.
-func cdiDevices(folder string) (map[string][]any, error) {
+func readCDIDevices(folder string) (map[string][]any, error) {
 	specs, err := cdi.Read("/", folder) // what the user may read
 	if err != nil {
 		return nil, fmt.Errorf("read --cdi: %w", err)

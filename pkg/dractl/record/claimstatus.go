@@ -26,8 +26,8 @@ type learned struct {
 	notes []string
 }
 
-// learn makes the claimStatus of the devices of a pool that are prepared.
-func learn(all []*prepared) (*learned, error) {
+// learnClaimStatus makes the claimStatus of the devices of a pool that are prepared.
+func learnClaimStatus(all []*prepared) (*learned, error) {
 	if len(all) == 0 {
 		return &learned{notes: []string{"claimStatus is not recorded: no claim has a device of this pool; run a Pod on the node"}}, nil
 	}
@@ -47,14 +47,14 @@ func learn(all []*prepared) (*learned, error) {
 	if n := len(all) - len(entered); n > 0 && n < len(all) {
 		l.notes = append(l.notes, fmt.Sprintf("%d of %d devices have no entry in the status of their claims: they may not be prepared yet", n, len(all)))
 	}
-	if err := l.entries(entered); err != nil {
+	if err := l.learnEntries(entered); err != nil {
 		return nil, err
 	}
-	return l, l.ids(identified, edited)
+	return l, l.learnDeviceIDs(identified, edited)
 }
 
-// entries learns from what the driver has written to claims.
-func (l *learned) entries(all []*prepared) error {
+// learnEntries learns from what the driver has written to claims.
+func (l *learned) learnEntries(all []*prepared) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -62,32 +62,32 @@ func (l *learned) entries(all []*prepared) error {
 	l.status.Mode = mode[meta.IsStatusConditionTrue(all[0].entry.Conditions, ready)]
 	for _, p := range all {
 		if mode[meta.IsStatusConditionTrue(p.entry.Conditions, ready)] != l.status.Mode {
-			l.note("condition Ready=True is not on all devices: the first is taken")
+			l.addNote("condition Ready=True is not on all devices: the first is taken")
 		}
 		for _, c := range p.entry.Conditions {
 			if c.Type != ready || c.Status != metav1.ConditionTrue || c.Reason != readyReason {
-				l.note(fmt.Sprintf("condition %s=%s, reason %s, is not in the template: claimStatus.mode has Ready=True, reason Prepared, or none", c.Type, c.Status, c.Reason))
+				l.addNote(fmt.Sprintf("condition %s=%s, reason %s, is not in the template: claimStatus.mode has Ready=True, reason Prepared, or none", c.Type, c.Status, c.Reason))
 			}
 		}
 	}
 	g := &generalizer{symbols: symbolsOf(all)}
 	defer func() { l.notes = append(l.notes, g.notes...) }()
-	data, err := decode(all, func(entry *resourcev1.AllocatedDeviceStatus) any { return entry.Data })
+	data, err := decodeParts(all, func(entry *resourcev1.AllocatedDeviceStatus) any { return entry.Data })
 	if err != nil {
 		return err
 	}
-	if made := g.value("claimStatus.data", data); made != nil {
-		raw, err := encode(made)
+	if made := g.generalizeValue("claimStatus.data", data); made != nil {
+		raw, err := encodeTemplate(made)
 		if err != nil {
 			return fmt.Errorf("encode claimStatus.data: %w", err)
 		}
 		l.status.Data = &runtime.RawExtension{Raw: raw}
 	}
-	network, err := decode(all, func(entry *resourcev1.AllocatedDeviceStatus) any { return entry.NetworkData })
+	network, err := decodeParts(all, func(entry *resourcev1.AllocatedDeviceStatus) any { return entry.NetworkData })
 	if err != nil {
 		return err
 	}
-	encoded, err := json.Marshal(g.value("claimStatus.networkData", network))
+	encoded, err := json.Marshal(g.generalizeValue("claimStatus.networkData", network))
 	if err == nil {
 		err = json.Unmarshal(encoded, &l.status.NetworkData)
 	}
@@ -97,8 +97,8 @@ func (l *learned) entries(all []*prepared) error {
 	return nil
 }
 
-// decode is a part of entries as JSON has it.
-func decode(all []*prepared, part func(*resourcev1.AllocatedDeviceStatus) any) ([]any, error) {
+// decodeParts is a part of entries as JSON has it.
+func decodeParts(all []*prepared, part func(*resourcev1.AllocatedDeviceStatus) any) ([]any, error) {
 	values := make([]any, len(all))
 	for i, p := range all {
 		encoded, err := json.Marshal(part(p.entry))
@@ -114,15 +114,15 @@ func decode(all []*prepared, part func(*resourcev1.AllocatedDeviceStatus) any) (
 	return values, nil
 }
 
-// note adds a note, once.
-func (l *learned) note(text string) {
+// addNote adds a note, once.
+func (l *learned) addNote(text string) {
 	if !slices.Contains(l.notes, text) {
 		l.notes = append(l.notes, text)
 	}
 }
 
-// ids learns from what the driver has returned to the kubelet.
-func (l *learned) ids(identified, edited []*prepared) error {
+// learnDeviceIDs learns from what the driver has returned to the kubelet.
+func (l *learned) learnDeviceIDs(identified, edited []*prepared) error {
 	if len(identified) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (l *learned) ids(identified, edited []*prepared) error {
 		}
 		ids[i] = list
 	}
-	for _, id := range g.value("claimStatus.cdiDeviceIDs", ids).([]any) {
+	for _, id := range g.generalizeValue("claimStatus.cdiDeviceIDs", ids).([]any) {
 		l.status.CDIDeviceIDs = append(l.status.CDIDeviceIDs, id.(string))
 	}
 	l.notes = append(l.notes, g.notes...)
@@ -147,7 +147,7 @@ func (l *learned) ids(identified, edited []*prepared) error {
 	for i, p := range edited {
 		edits[i] = p.edits
 	}
-	made, _ := marked(g.value("CDI", edits))
+	made, _ := markBareTemplates(g.generalizeValue("CDI", edits))
 	encoded, err := yaml.Marshal(made)
 	if err != nil {
 		return fmt.Errorf("encode the edits of CDI devices: %w", err)

@@ -48,7 +48,7 @@ printed as a comment, and on standard error.`,
   # With what they return to the kubelet of the fake node, and how long they take
   kwok-dractl record --node h100-0 --plugins-dir /var/lib/kwok-dra --metrics http://127.0.0.1:10246/metrics --node-selector type=recorded`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error { return c.runRecord(command.Context()) },
 	}
 	flags := made.Flags()
 	flags.StringVar(&c.node, "node", "", "node with the real drivers")
@@ -66,8 +66,8 @@ printed as a comment, and on standard error.`,
 	return made
 }
 
-func (c *command) run(ctx context.Context) error {
-	selector, err := c.selector()
+func (c *command) runRecord(ctx context.Context) error {
+	selector, err := c.nodeSelectorFor()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, notes, err := record(ctx, w, selector, took)
+	text, notes, err := recordTemplates(ctx, w, selector, took)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (c *command) run(ctx context.Context) error {
 	return err
 }
 
-// selector is that of the nodes that the templates are for, or nil for the default.
-func (c *command) selector() (*corev1.NodeSelector, error) {
+// nodeSelectorFor is that of the nodes that the templates are for, or nil for the default.
+func (c *command) nodeSelectorFor() (*corev1.NodeSelector, error) {
 	if c.node == "" {
 		return nil, errors.New("--node is missing: give the node with the real drivers")
 	}
@@ -134,12 +134,12 @@ func (c *command) selector() (*corev1.NodeSelector, error) {
 // they have taken.
 func (c *command) readFiles(ctx context.Context, w *world) (took map[string]histogram, err error) {
 	if c.pluginsDir != "" {
-		if err := w.readKept(c.pluginsDir); err != nil {
+		if err := w.readCheckpoint(c.pluginsDir); err != nil {
 			return nil, err
 		}
 	}
 	if c.cdiFolder != "" {
-		if w.cdi, err = cdiDevices(c.cdiFolder); err != nil {
+		if w.cdi, err = readCDIDevices(c.cdiFolder); err != nil {
 			return nil, err
 		}
 	}

@@ -36,8 +36,8 @@ type fact struct {
 // as they do.
 var telling = sets.New(".Claim.namespace", ".Result.request")
 
-// facts are those of a device. Where several are the same, the first is taken.
-func (p *prepared) facts() []fact {
+// listFacts are those of a device. Where several are the same, the first is taken.
+func (p *prepared) listFacts() []fact {
 	all := []fact{
 		{"uid", ".Claim.uid", string(p.claim.UID)},
 		{"device", ".Device.name", p.device.Name},
@@ -55,7 +55,7 @@ func (p *prepared) facts() []fact {
 		all = append(all, fact{"shareID", ".Result.shareID", string(*p.result.ShareID)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.device.Attributes)) {
-		if field, value := valueOf(p.device.Attributes[name]); field != "" {
+		if field, value := attributeValue(p.device.Attributes[name]); field != "" {
 			read := ".Device.attributes." + string(name)
 			if strings.Contains(string(name), "/") {
 				read = fmt.Sprintf("(index .Device.attributes `%s`)", name)
@@ -66,8 +66,8 @@ func (p *prepared) facts() []fact {
 	return all
 }
 
-// valueOf is the field of an attribute that has its value. Lists have none.
-func valueOf(a resourcev1.DeviceAttribute) (field, value string) {
+// attributeValue is the field of an attribute that has its value. Lists have none.
+func attributeValue(a resourcev1.DeviceAttribute) (field, value string) {
 	switch {
 	case a.StringValue != nil:
 		return "string", *a.StringValue

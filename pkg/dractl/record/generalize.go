@@ -20,42 +20,42 @@ type generalizer struct {
 // bare is a template that yields a number or a bool, not a string.
 type bare string
 
-// value makes one of what is at a path in all of them.
-func (g *generalizer) value(path string, values []any) any {
+// generalizeValue makes one of what is at a path in all of them.
+func (g *generalizer) generalizeValue(path string, values []any) any {
 	switch first := values[0].(type) {
 	case map[string]any:
-		if !alike(values, func(v any) any { object, _ := v.(map[string]any); return slices.Sorted(maps.Keys(object)) }) {
+		if !areAlike(values, func(v any) any { object, _ := v.(map[string]any); return slices.Sorted(maps.Keys(object)) }) {
 			break
 		}
 		object := map[string]any{}
 		for _, key := range slices.Sorted(maps.Keys(first)) {
-			object[key] = g.value(path+"."+key, each(values, func(v any) any { return v.(map[string]any)[key] }))
+			object[key] = g.generalizeValue(path+"."+key, mapValues(values, func(v any) any { return v.(map[string]any)[key] }))
 		}
 		return object
 	case []any:
-		if !alike(values, func(v any) any { list, _ := v.([]any); return len(list) }) {
+		if !areAlike(values, func(v any) any { list, _ := v.([]any); return len(list) }) {
 			break
 		}
 		list := make([]any, len(first))
 		for i := range first {
-			list[i] = g.value(fmt.Sprintf("%s[%d]", path, i), each(values, func(v any) any { return v.([]any)[i] }))
+			list[i] = g.generalizeValue(fmt.Sprintf("%s[%d]", path, i), mapValues(values, func(v any) any { return v.([]any)[i] }))
 		}
 		return list
 	case string:
-		if alike(values, func(v any) any { _, ok := v.(string); return ok }) {
-			return g.text(path, texts(values))
+		if areAlike(values, func(v any) any { _, ok := v.(string); return ok }) {
+			return g.generalizeText(path, formatValues(values))
 		}
 	default:
-		if expression := whole(g.symbols, keyOf(path), texts(values)); expression != "" && values[0] != nil {
+		if expression := findWholeSymbol(g.symbols, lastField(path), formatValues(values)); expression != "" && values[0] != nil {
 			return bare(actionBegin + expression + actionEnd)
 		}
 	}
-	return g.first(path, values)
+	return g.keepFirst(path, values)
 }
 
-// text makes a template of texts.
-func (g *generalizer) text(path string, all []string) string {
-	if expression := whole(g.symbols, keyOf(path), all); expression != "" {
+// generalizeText makes a template of texts.
+func (g *generalizer) generalizeText(path string, all []string) string {
+	if expression := findWholeSymbol(g.symbols, lastField(path), all); expression != "" {
 		return actionBegin + expression + actionEnd
 	}
 	if !strings.Contains(all[0], "{{") {
@@ -63,50 +63,50 @@ func (g *generalizer) text(path string, all []string) string {
 		symbols := slices.Clone(g.symbols)
 		slices.SortStableFunc(symbols, func(a, b symbol) int { return len(b.value) - len(a.value) })
 		search := &alignment{all, symbols, map[string]bool{}}
-		if made, ok := search.from(make([]int, len(all))); ok {
+		if made, ok := search.alignFrom(make([]int, len(all))); ok {
 			return made
 		}
 	}
 	kept := all[0]
 	if slices.ContainsFunc(all, func(text string) bool { return text != kept }) {
-		g.note(path, all)
+		g.noteDifference(path, all)
 	}
 	return strings.ReplaceAll(kept, "{{", "{{ `{{` }}")
 }
 
-// first keeps the first, and says so where others differ.
-func (g *generalizer) first(path string, values []any) any {
-	if !alike(values, func(v any) any { return v }) {
-		g.note(path, texts(values))
+// keepFirst keeps the first, and says so where others differ.
+func (g *generalizer) keepFirst(path string, values []any) any {
+	if !areAlike(values, func(v any) any { return v }) {
+		g.noteDifference(path, formatValues(values))
 	}
-	return literal(values[0])
+	return escapeStrings(values[0])
 }
 
-func (g *generalizer) note(path string, all []string) {
+func (g *generalizer) noteDifference(path string, all []string) {
 	other := all[max(0, slices.IndexFunc(all, func(text string) bool { return text != all[0] }))]
 	g.notes = append(g.notes, fmt.Sprintf("%s: %q and %q differ, and nothing that templates can read explains it: the first is kept", path, all[0], other))
 }
 
-// literal is a value the strings of which stand for themselves in a template.
-func literal(value any) any {
+// escapeStrings is a value the strings of which stand for themselves in a template.
+func escapeStrings(value any) any {
 	switch v := value.(type) {
 	case string:
 		return strings.ReplaceAll(v, "{{", "{{ `{{` }}")
 	case []any:
-		return each(v, literal)
+		return mapValues(v, escapeStrings)
 	case map[string]any:
 		object := map[string]any{}
 		for key, inner := range v {
-			object[key] = literal(inner)
+			object[key] = escapeStrings(inner)
 		}
 		return object
 	}
 	return value
 }
 
-func keyOf(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+func lastField(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
-func each(values []any, of func(any) any) []any {
+func mapValues(values []any, of func(any) any) []any {
 	all := make([]any, len(values))
 	for i := range values {
 		all[i] = of(values[i])
@@ -114,7 +114,7 @@ func each(values []any, of func(any) any) []any {
 	return all
 }
 
-func texts(values []any) []string {
+func formatValues(values []any) []string {
 	all := make([]string, len(values))
 	for i := range values {
 		all[i] = fmt.Sprint(values[i])
@@ -122,18 +122,18 @@ func texts(values []any) []string {
 	return all
 }
 
-func alike(values []any, of func(any) any) bool {
+func areAlike(values []any, of func(any) any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool { return !reflect.DeepEqual(of(v), of(values[0])) })
 }
 
 // Marks around a template that yields no string, in the JSON of one.
 const bareBegin, bareEnd = "\uE000", "\uE001"
 
-// marked has such templates be marked strings, and reports whether there are any.
-func marked(value any) (any, bool) {
+// markBareTemplates has such templates be marked strings, and reports whether there are any.
+func markBareTemplates(value any) (any, bool) {
 	found := false
 	inner := func(v any) any {
-		made, has := marked(v)
+		made, has := markBareTemplates(v)
 		found = found || has
 		return made
 	}
@@ -141,7 +141,7 @@ func marked(value any) (any, bool) {
 	case bare:
 		return bareBegin + string(v) + bareEnd, true
 	case []any:
-		list := each(v, inner)
+		list := mapValues(v, inner)
 		return list, found
 	case map[string]any:
 		object := map[string]any{}
@@ -153,10 +153,10 @@ func marked(value any) (any, bool) {
 	return value, false
 }
 
-// encode is the JSON of data. Where a template in it yields no string, that is a string, and the
+// encodeTemplate is the JSON of data. Where a template in it yields no string, that is a string, and the
 // template of all of it.
-func encode(value any) ([]byte, error) {
-	value, isTemplate := marked(value)
+func encodeTemplate(value any) ([]byte, error) {
+	value, isTemplate := markBareTemplates(value)
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

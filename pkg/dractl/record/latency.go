@@ -48,15 +48,15 @@ func readLatencies(ctx context.Context, url string) (map[string]histogram, error
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("read --metrics %s: %s: give the address of kwok-dra's /metrics", url, answer.Status)
 	}
-	all, err := latencies(answer.Body)
+	all, err := parseLatencies(answer.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read --metrics %s: %w", url, err)
 	}
 	return all, nil
 }
 
-// latencies are the histograms in the text format of Prometheus, by driver.
-func latencies(text io.Reader) (map[string]histogram, error) {
+// parseLatencies are the histograms in the text format of Prometheus, by driver.
+func parseLatencies(text io.Reader) (map[string]histogram, error) {
 	all := map[string]histogram{}
 	lines := bufio.NewScanner(text)
 	for lines.Scan() {
@@ -83,17 +83,17 @@ func latencies(text io.Reader) (map[string]histogram, error) {
 	return all, lines.Err()
 }
 
-// calls is how many calls there were.
-func (h histogram) calls() float64 {
+// callCount is how many calls there were.
+func (h histogram) callCount() float64 {
 	if len(h) == 0 {
 		return 0
 	}
 	return h[len(h)-1].count
 }
 
-// median is the p50, as histogram_quantile of Prometheus has it. There is at least one call.
-func (h histogram) median() time.Duration {
-	rank := h.calls() / 2
+// medianLatency is the p50, as histogram_quantile of Prometheus has it. There is at least one call.
+func (h histogram) medianLatency() time.Duration {
+	rank := h.callCount() / 2
 	before := bucket{}
 	for _, b := range h {
 		if b.count >= rank && !math.IsInf(b.bound, 1) {

@@ -54,8 +54,8 @@ func readCluster(ctx context.Context, client kubernetes.Interface, node, driver 
 	return w, nil
 }
 
-// readKept reads the checkpoint in the folder of the node.
-func (w *world) readKept(directory string) error {
+// readCheckpoint reads the checkpoint in the folder of the node.
+func (w *world) readCheckpoint(directory string) error {
 	kept, _, err := claiminfo.Find(directory, w.node)
 	if err != nil {
 		return fmt.Errorf("read --plugins-dir: %w", err)
@@ -64,8 +64,8 @@ func (w *world) readKept(directory string) error {
 	return nil
 }
 
-// prepared are the devices of a pool that claims have, in the order of claims.
-func (w *world) prepared(driver, pool string) []*prepared {
+// listPrepared are the devices of a pool that claims have, in the order of claims.
+func (w *world) listPrepared(driver, pool string) []*prepared {
 	devices := map[string]*resourcev1.Device{}
 	for _, slice := range w.slices {
 		if slice.Spec.Driver == driver && slice.Spec.Pool.Name == pool {
@@ -84,7 +84,7 @@ func (w *world) prepared(driver, pool string) []*prepared {
 			if result.Driver != driver || result.Pool != pool || devices[result.Device] == nil {
 				continue
 			}
-			p := &prepared{node: w.node, claim: claim, result: &result, device: devices[result.Device], entry: entryOf(claim, &result)}
+			p := &prepared{node: w.node, claim: claim, result: &result, device: devices[result.Device], entry: findEntry(claim, &result)}
 			if w.addReturned(p) {
 				all = append(all, p)
 			}
@@ -93,8 +93,8 @@ func (w *world) prepared(driver, pool string) []*prepared {
 	return all
 }
 
-// entryOf is what the driver has written of an allocated device, or nil.
-func entryOf(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *resourcev1.AllocatedDeviceStatus {
+// findEntry is what the driver has written of an allocated device, or nil.
+func findEntry(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *resourcev1.AllocatedDeviceStatus {
 	for i := range claim.Status.Devices {
 		entry := &claim.Status.Devices[i]
 		sameShare := entry.ShareID == nil && result.ShareID == nil || entry.ShareID != nil && result.ShareID != nil && *entry.ShareID == string(*result.ShareID)

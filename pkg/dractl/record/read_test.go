@@ -26,11 +26,11 @@ func TestPrepared(t *testing.T) {
 		w.claims = append(w.claims, *p.claim)
 	}
 	w.slices = []*resourcev1.ResourceSlice{{Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", Pool: resourcev1.ResourcePool{Name: "real"}, Devices: devices}}}
-	require.Len(t, w.prepared("gpu.example.com", "real"), 2)
+	require.Len(t, w.listPrepared("gpu.example.com", "real"), 2)
 
 	directory := t.TempDir()
-	require.ErrorContains(t, w.readKept(directory), "has no folder of node real: give the directory that kwok-dra has as --plugins-dir")
-	require.ErrorContains(t, w.readKept(filepath.Join(directory, "none")), "read --plugins-dir: ")
+	require.ErrorContains(t, w.readCheckpoint(directory), "has no folder of node real: give the directory that kwok-dra has as --plugins-dir")
+	require.ErrorContains(t, w.readCheckpoint(filepath.Join(directory, "none")), "read --plugins-dir: ")
 	opened, err := filepath.EvalSymlinks(directory)
 	require.NoError(t, err)
 	folder, err := root.Directory(opened).Make("real", w.node.UID)
@@ -43,9 +43,9 @@ func TestPrepared(t *testing.T) {
 	require.NoError(t, cache.SetDevices(claim, "gpu.example.com", []claiminfo.Device{{PoolName: "real", DeviceName: "gpu-1", CDIDeviceIDs: []string{"a=common", "a=gpu-1"}}}))
 	require.NoError(t, cache.SetPrepared([]claiminfo.Claim{claim}))
 
-	require.NoError(t, w.readKept(directory))
+	require.NoError(t, w.readCheckpoint(directory))
 	w.cdi = map[string][]any{"a=gpu-1": {"edits"}}
-	found := w.prepared("gpu.example.com", "real")
+	found := w.listPrepared("gpu.example.com", "real")
 	require.Len(t, found, 1)
 	require.Equal(t, "gpu-1", found[0].device.Name)
 	require.Equal(t, []string{"a=common", "a=gpu-1"}, found[0].ids)

@@ -16,8 +16,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 )
 
-// record makes the templates, and notes of what they cannot tell.
-func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[string]histogram) ([]byte, []string, error) {
+// recordTemplates makes the templates, and notes of what they cannot tell.
+func recordTemplates(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[string]histogram) ([]byte, []string, error) {
 	made, notes, err := generate.Model(ctx, w.node, w.slices)
 	if err != nil {
 		return nil, nil, err
@@ -26,10 +26,10 @@ func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[
 		return nil, notes, nil
 	}
 	var out bytes.Buffer
-	comment(&out, "", notes...)
+	writeComment(&out, "", notes...)
 	for i, template := range made {
 		driver := template.Spec.Driver
-		l, err := learn(w.prepared(driver, template.Pool))
+		l, err := learnClaimStatus(w.listPrepared(driver, template.Pool))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -37,19 +37,19 @@ func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[
 		if i > 0 {
 			out.WriteString("---\n")
 		}
-		comment(&out, "", fmt.Sprintf("Pool %s of driver %s on node %s.", template.Pool, driver, w.node.Name))
-		comment(&out, "", l.notes...)
+		writeComment(&out, "", fmt.Sprintf("Pool %s of driver %s on node %s.", template.Pool, driver, w.node.Name))
+		writeComment(&out, "", l.notes...)
 		if l.edits != "" {
-			comment(&out, "", "The CDI devices would do this to a container. To have kwok-dractl pod show it, say it in containerEdits:")
-			comment(&out, "  ", l.edits)
+			writeComment(&out, "", "The CDI devices would do this to a container. To have kwok-dractl pod show it, say it in containerEdits:")
+			writeComment(&out, "  ", l.edits)
 		}
-		if calls := took[driver].calls(); calls > 0 {
-			p50 := took[driver].median()
-			comment(&out, "", fmt.Sprintf("%s took %s (p50 of %.0f). With the general Stages for Pods, this annotation has a Pod wait for it, and %s for the kubelet:",
+		if calls := took[driver].callCount(); calls > 0 {
+			p50 := took[driver].medianLatency()
+			writeComment(&out, "", fmt.Sprintf("%s took %s (p50 of %.0f). With the general Stages for Pods, this annotation has a Pod wait for it, and %s for the kubelet:",
 				prepareCall, p50, calls, kubeletTime))
-			comment(&out, "  ", fmt.Sprintf("pod-prepare.stage.kwok.x-k8s.io/delay: %s", kubeletTime+p50))
+			writeComment(&out, "  ", fmt.Sprintf("pod-prepare.stage.kwok.x-k8s.io/delay: %s", kubeletTime+p50))
 		}
-		if err := complete(template, l, nodes); err != nil {
+		if err := completeTemplate(template, l, nodes); err != nil {
 			return nil, nil, err
 		}
 		if err := output.Objects(&out, output.YAML, []*unstructured.Unstructured{template.Object}); err != nil {
@@ -62,8 +62,8 @@ func record(ctx context.Context, w *world, nodes *corev1.NodeSelector, took map[
 	return out.Bytes(), notes, nil
 }
 
-// complete puts what is not of slices into a template as it is printed.
-func complete(template generate.Modelled, l *learned, nodes *corev1.NodeSelector) error {
+// completeTemplate puts what is not of slices into a template as it is printed.
+func completeTemplate(template generate.Modelled, l *learned, nodes *corev1.NodeSelector) error {
 	parts := template.Spec
 	parts.ClaimStatus = l.status
 	if nodes != nil {
@@ -81,8 +81,8 @@ func complete(template generate.Modelled, l *learned, nodes *corev1.NodeSelector
 	return nil
 }
 
-// comment writes lines of a comment.
-func comment(out *bytes.Buffer, indent string, all ...string) {
+// writeComment writes lines of a comment.
+func writeComment(out *bytes.Buffer, indent string, all ...string) {
 	for _, text := range all {
 		for line := range strings.Lines(text) {
 			fmt.Fprintf(out, "# %s%s\n", indent, strings.TrimRight(line, "\n"))

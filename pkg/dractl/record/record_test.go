@@ -120,7 +120,7 @@ func TestLearn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := learn(observed(t, test.entries))
+			l, err := learnClaimStatus(observed(t, test.entries))
 			require.NoError(t, err)
 			got, err := yaml.Marshal(l.status)
 			require.NoError(t, err)
@@ -147,9 +147,9 @@ func TestRecord(t *testing.T) {
 	defer server.Close()
 	took, err := readLatencies(t.Context(), server.URL)
 	require.NoError(t, err)
-	nodes, err := (&command{node: "real", nodeSelector: "type=recorded,spare"}).selector()
+	nodes, err := (&command{node: "real", nodeSelector: "type=recorded,spare"}).nodeSelectorFor()
 	require.NoError(t, err)
-	text, notes, err := record(t.Context(), w, nodes, took)
+	text, notes, err := recordTemplates(t.Context(), w, nodes, took)
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	require.Equal(t, `# Pool real of driver gpu.example.com on node real.
@@ -199,9 +199,9 @@ func TestMedian(t *testing.T) {
 		1 * time.Second:       {{2, 4}, {math.Inf(1), 4}},
 		12 * time.Millisecond: {{0.008, 1}, {0.016, 3}, {math.Inf(1), 4}},
 	} {
-		require.Equal(t, want, h.median())
+		require.Equal(t, want, h.medianLatency())
 	}
-	_, err := latencies(strings.NewReader(`kwok_dra_plugin_call_duration_seconds_bucket{driver="d",le="x"} 1`))
+	_, err := parseLatencies(strings.NewReader(`kwok_dra_plugin_call_duration_seconds_bucket{driver="d",le="x"} 1`))
 	require.ErrorContains(t, err, `le="x"`)
 }
 
@@ -218,13 +218,13 @@ func TestCDIDevices(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte("cdiVersion: 0.6.0\nkind: a.com/gpu\ncontainerEdits: {env: [A=1]}\ndevices: [{name: x, containerEdits: {deviceNodes: [{path: /dev/x}]}}]\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("none"), 0o600))
-	found, err := cdiDevices(folder)
+	found, err := readCDIDevices(folder)
 	require.NoError(t, err)
 	require.Equal(t, map[string][]any{"a.com/gpu=x": {
 		map[string]any{"env": []any{"A=1"}}, map[string]any{"deviceNodes": []any{map[string]any{"path": "/dev/x"}}},
 	}}, found)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.json"), []byte("{"), 0o600))
-	_, err = cdiDevices(folder)
+	_, err = readCDIDevices(folder)
 	require.ErrorContains(t, err, "b.json")
 }
 

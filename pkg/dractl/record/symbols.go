@@ -28,11 +28,11 @@ func symbolsOf(all []*prepared) []symbol {
 	others := make([]map[string]string, len(all))
 	for i, p := range all {
 		others[i] = map[string]string{}
-		for _, f := range p.facts() {
+		for _, f := range p.listFacts() {
 			others[i][f.expression] = f.value
 		}
 	}
-	for _, f := range all[0].facts() {
+	for _, f := range all[0].listFacts() {
 		made := symbol{fact: f}
 		for _, values := range others {
 			if value := values[f.expression]; value != "" {
@@ -47,8 +47,8 @@ func symbolsOf(all []*prepared) []symbol {
 	return symbols
 }
 
-// whole finds the symbol that is all of the texts, best one whose name is that of the field.
-func whole(symbols []symbol, key string, texts []string) string {
+// findWholeSymbol finds the symbol that is all of the texts, best one whose name is that of the field.
+func findWholeSymbol(symbols []symbol, key string, texts []string) string {
 	found := ""
 	for _, s := range symbols {
 		if !slices.Equal(s.values, texts) {
@@ -73,8 +73,8 @@ type alignment struct {
 	failed map[string]bool
 }
 
-// from returns the template for what follows the places, one in each text.
-func (a *alignment) from(at []int) (string, bool) {
+// alignFrom returns the template for what follows the places, one in each text.
+func (a *alignment) alignFrom(at []int) (string, bool) {
 	key := fmt.Sprint(at)
 	if a.failed[key] {
 		return "", false
@@ -87,28 +87,28 @@ func (a *alignment) from(at []int) (string, bool) {
 		return "", true
 	}
 	for _, s := range a.symbols {
-		if made, ok := a.with(actionBegin+s.expression+actionEnd, a.past(at, s)); ok {
+		if made, ok := a.continueWith(actionBegin+s.expression+actionEnd, a.skipSymbol(at, s)); ok {
 			return made, true
 		}
 	}
-	if made, ok := a.with(a.char(at)); ok {
+	if made, ok := a.continueWith(a.commonCharacter(at)); ok {
 		return made, true
 	}
 	a.failed[key] = true
 	return "", false
 }
 
-// with is the template that begins like this, and goes on from the next places, if there are any.
-func (a *alignment) with(begin string, next []int) (string, bool) {
+// continueWith is the template that begins like this, and goes on from the next places, if there are any.
+func (a *alignment) continueWith(begin string, next []int) (string, bool) {
 	if next == nil {
 		return "", false
 	}
-	rest, ok := a.from(next)
+	rest, ok := a.alignFrom(next)
 	return begin + rest, ok
 }
 
-// char is the character that follows in all texts, and the places after it, or nil.
-func (a *alignment) char(at []int) (string, []int) {
+// commonCharacter is the character that follows in all texts, and the places after it, or nil.
+func (a *alignment) commonCharacter(at []int) (string, []int) {
 	next := slices.Clone(at)
 	for i, text := range a.texts {
 		if at[i] == len(text) || at[0] == len(a.texts[0]) || text[at[i]] != a.texts[0][at[0]] {
@@ -119,8 +119,8 @@ func (a *alignment) char(at []int) (string, []int) {
 	return a.texts[0][at[0]:next[0]], next
 }
 
-// past are the places after the values of a symbol, or nil where one does not follow.
-func (a *alignment) past(at []int, s symbol) []int {
+// skipSymbol are the places after the values of a symbol, or nil where one does not follow.
+func (a *alignment) skipSymbol(at []int, s symbol) []int {
 	next := slices.Clone(at)
 	for i, text := range a.texts {
 		if !strings.HasPrefix(text[at[i]:], s.values[i]) {
