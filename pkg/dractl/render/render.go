@@ -69,7 +69,7 @@ Templates that select no node are listed on standard error too.`,
   # For the fake nodes of the cluster, one line for each slice
   kwok-dractl render -f templates.yaml --from-cluster -o wide`,
 		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error { return c.runRender(command.Context()) },
 	}
 	c.templates.AddTo(made, ", nodes, and Pods and DaemonSets of drivers")
 	c.nodes.AddTo(made)
@@ -81,7 +81,7 @@ Templates that select no node are listed on standard error too.`,
 	return made
 }
 
-func (c *command) run(ctx context.Context) error {
+func (c *command) runRender(ctx context.Context) error {
 	if err := c.managed.Complete(); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	state, err := c.read(ctx, client, set, all)
+	state, err := c.readState(ctx, client, set, all)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.print(previewed.Create); err != nil {
+	if err := c.printSlices(previewed.Create); err != nil {
 		return err
 	}
 	for _, problem := range previewed.Problems {
@@ -124,8 +124,8 @@ func (c *command) run(ctx context.Context) error {
 	return nil
 }
 
-// read reads the nodes, and the driver Pods there, from the cluster or from documents.
-func (c *command) read(ctx context.Context, client kubernetes.Interface, set *config.Set, all []documents.Document) (*preview.Cluster, error) {
+// readState reads the nodes, and the driver Pods there, from the cluster or from documents.
+func (c *command) readState(ctx context.Context, client kubernetes.Interface, set *config.Set, all []documents.Document) (*preview.Cluster, error) {
 	if !c.fromCluster {
 		nodes, pods, err := fleet.FromDocuments(all)
 		if err == nil {
@@ -140,7 +140,10 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, set *co
 		}
 		return &preview.Cluster{Config: set.Published(), Nodes: append(nodes, made...), Pods: pods.On}, err
 	}
-	nodes, err := fleet.FromCluster(ctx, client, &c.managed)
+	nodes, err := fleet.List(ctx, client, &c.managed)
+	if err == nil {
+		nodes, err = fleet.Fake(nodes, &c.managed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +151,7 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, set *co
 	return &preview.Cluster{Config: set, Nodes: nodes, Pods: pods}, err
 }
 
-func (c *command) print(made []*resourcev1.ResourceSlice) error {
+func (c *command) printSlices(made []*resourcev1.ResourceSlice) error {
 	if c.output.Format != output.Table && c.output.Format != output.Wide {
 		return output.Objects(c.streams.Out, c.output.Format, made)
 	}

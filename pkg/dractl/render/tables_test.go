@@ -22,9 +22,9 @@ func TestTables(t *testing.T) {
 		},
 	}}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"print": func(out io.Writer) error {
+		"printSlices": func(out io.Writer) error {
 			c := &command{streams: cli.Streams{Out: out}, output: output.Flag{Format: output.Table}}
-			return c.print(made)
+			return c.printSlices(made)
 		},
 	}, tabletest.Node, tabletest.Driver)
 }
