@@ -42,8 +42,8 @@ type applier struct {
 	made atomic.Int64
 }
 
-// reach makes or removes nodes until there are so many.
-func (a *applier) reach(ctx context.Context, of *target.Target, want int) error {
+// reachCount makes or removes nodes until there are so many.
+func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) error {
 	for _, object := range a.plan.Make {
 		_, err := a.objects.Resource(resourceOf(object)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})
 		switch {
@@ -73,7 +73,7 @@ func (a *applier) reach(ctx context.Context, of *target.Target, want int) error 
 		if err != nil {
 			return err
 		}
-		count = func() counts { return watched.count(drivers) }
+		count = func() counts { return watched.countProgress(drivers) }
 		line = func() string { return progressLine(count(), want, pools) }
 		share = func() float64 {
 			c := count()
@@ -83,7 +83,7 @@ func (a *applier) reach(ctx context.Context, of *target.Target, want int) error 
 	p := a.startProgress(line, share)
 	err := a.makeNodes(ctx)
 	if err == nil && a.timeout > 0 {
-		err = a.await(ctx, count, want, pools)
+		err = a.awaitComplete(ctx, count, want, pools)
 	}
 	p.stop()
 	if ctx.Err() != nil {
@@ -111,8 +111,8 @@ func (a *applier) makeNodes(ctx context.Context) error {
 	})
 }
 
-// await waits until all nodes are Ready and have their pools, as long as there is progress.
-func (a *applier) await(ctx context.Context, count func() counts, want, pools int) error {
+// awaitComplete waits until all nodes are Ready and have their pools, as long as there is progress.
+func (a *applier) awaitComplete(ctx context.Context, count func() counts, want, pools int) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	last, since := counts{}, time.Now()
@@ -139,8 +139,8 @@ func (a *applier) await(ctx context.Context, count func() counts, want, pools in
 	}
 }
 
-// remove removes all of a target.
-func (a *applier) remove(ctx context.Context, name string) error {
+// removeTarget removes all of a target.
+func (a *applier) removeTarget(ctx context.Context, name string) error {
 	if err := a.removeNodes(ctx); err != nil {
 		return err
 	}

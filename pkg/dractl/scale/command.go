@@ -66,9 +66,9 @@ if no claim, claim template, Pod, other fleet or other template uses them.`,
 
   # All of it removed
   kwok-dractl scale nvidia-h100 --nodes 0`,
-		Args:              oneTarget,
+		Args:              requireOneTarget,
 		ValidArgsFunction: target.Complete,
-		RunE:              func(command *cobra.Command, arguments []string) error { return c.scale(command, arguments[0]) },
+		RunE:              func(command *cobra.Command, arguments []string) error { return c.runScale(command, arguments[0]) },
 	}
 	made.Flags().IntVar(&c.nodes, "nodes", 0, "number of nodes; 0 removes all that was made for the target")
 	made.Flags().DurationVar(&c.timeout, "timeout", 2*time.Minute, "fail if there is no progress for so long; 0: do not wait for nodes to be Ready")
@@ -98,25 +98,25 @@ Kubernetes deletes the Pods of deleted nodes within about a minute.`,
 			case c.all:
 				return nil
 			}
-			return oneTarget(command, arguments)
+			return requireOneTarget(command, arguments)
 		},
 		ValidArgsFunction: target.Complete,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return c.delete(command.Context(), strings.Join(arguments, ""))
+			return c.runDelete(command.Context(), strings.Join(arguments, ""))
 		},
 	}
 	made.Flags().BoolVar(&c.all, "all", false, "delete all that scale and generate made")
 	return made
 }
 
-func oneTarget(command *cobra.Command, arguments []string) error {
+func requireOneTarget(command *cobra.Command, arguments []string) error {
 	if len(arguments) > 1 {
 		return fmt.Errorf("unexpected argument %q: join targets of one node by commas: %s", arguments[1], strings.Join(arguments, ","))
 	}
 	return cli.OneArgument("TARGET")(command, arguments)
 }
 
-func (c *command) scale(command *cobra.Command, name string) error {
+func (c *command) runScale(command *cobra.Command, name string) error {
 	switch {
 	case !command.Flags().Changed("nodes"):
 		return fmt.Errorf("--nodes is missing: %s", command.UseLine())
@@ -130,7 +130,7 @@ func (c *command) scale(command *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	seen, known, err := w.observe(ctx, c.streams)
+	seen, known, err := w.observeCluster(ctx, c.streams)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (c *command) scale(command *cobra.Command, name string) error {
 	}
 	a := &applier{world: w, streams: c.streams, terminal: screen.Of(c.streams.ErrOut), typed: name, plan: plan, seen: seen, timeout: c.timeout}
 	if c.nodes == 0 {
-		return a.remove(ctx, of.Name)
+		return a.removeTarget(ctx, of.Name)
 	}
-	return a.reach(ctx, of, c.nodes)
+	return a.reachCount(ctx, of, c.nodes)
 }
 
 // checkCarrier reports a cluster without the kind of a template that the plan makes.
@@ -178,12 +178,12 @@ func (w *world) checkCarrier(plan *target.Plan, name string) error {
 	return nil
 }
 
-func (c *command) delete(ctx context.Context, name string) error {
+func (c *command) runDelete(ctx context.Context, name string) error {
 	w, err := newWorld(c.reach)
 	if err != nil {
 		return err
 	}
-	seen, known, err := w.observe(ctx, c.streams)
+	seen, known, err := w.observeCluster(ctx, c.streams)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (c *command) delete(ctx context.Context, name string) error {
 		}
 	}
 	a.plan = target.Delete(of, seen)
-	return a.remove(ctx, cmp.Or(of.Name, "any target"))
+	return a.removeTarget(ctx, cmp.Or(of.Name, "any target"))
 }
 
 // maxListed is how many names a message has.

@@ -68,8 +68,8 @@ func newWorld(reach *cluster.Flags) (*world, error) {
 	return w, nil
 }
 
-// observe reads what a plan needs, and what a target may name.
-func (w *world) observe(ctx context.Context, streams cli.Streams) (*target.Observed, *target.Known, error) {
+// observeCluster reads what a plan needs, and what a target may name.
+func (w *world) observeCluster(ctx context.Context, streams cli.Streams) (*target.Observed, *target.Known, error) {
 	seen := &target.Observed{}
 	known := &target.Known{Uses: map[string][]string{}}
 	set, err := (&fleet.Templates{}).SetInCluster(ctx, streams, w.client, w.objects)
@@ -130,7 +130,7 @@ func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
 		return fmt.Errorf("list ResourceClaimTemplates: %w", err)
 	}
 	for i := range templates.Items {
-		addUser(seen.Users, nameOf("ResourceClaimTemplate", &templates.Items[i]), &templates.Items[i].Spec.Spec)
+		addUser(seen.Users, describeObject("ResourceClaimTemplate", &templates.Items[i]), &templates.Items[i].Spec.Spec)
 	}
 	running, resources := observePods(pods.Items, seen)
 	for i := range claims.Items {
@@ -138,7 +138,7 @@ func (w *world) observeUsers(ctx context.Context, seen *target.Observed) error {
 		owner := metav1.GetControllerOf(claim)
 		switch {
 		case owner == nil || owner.Kind != "Pod":
-			addUser(seen.Users, nameOf("ResourceClaim", claim), &claim.Spec)
+			addUser(seen.Users, describeObject("ResourceClaim", claim), &claim.Spec)
 		case running[owner.UID]: // otherwise the claim goes after its Pod
 			addUser(seen.Users, "Pod "+claim.Namespace+"/"+owner.Name, &claim.Spec)
 		}
@@ -165,14 +165,14 @@ func observePods(pods []corev1.Pod, seen *target.Observed) (running map[types.UI
 		}
 		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			for resource := range container.Resources.Requests {
-				resources[string(resource)] = nameOf("Pod", pod)
+				resources[string(resource)] = describeObject("Pod", pod)
 			}
 		}
 	}
 	return running, resources
 }
 
-func nameOf(kind string, object metav1.Object) string {
+func describeObject(kind string, object metav1.Object) string {
 	return kind + " " + object.GetNamespace() + "/" + object.GetName()
 }
 

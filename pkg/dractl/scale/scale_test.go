@@ -83,7 +83,7 @@ func TestStopped(t *testing.T) {
 			return false, nil, nil
 		})
 		a, of := newApplier(t, client, 100)
-		err := a.reach(ctx, of, 100)
+		err := a.reachCount(ctx, of, 100)
 		made, listErr := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, listErr)
 		require.Less(t, len(made.Items), 100)
@@ -96,7 +96,7 @@ func TestStopped(t *testing.T) {
 		var out bytes.Buffer
 		a.streams.Out = &out
 		require.Len(t, a.plan.Nodes, 100-len(made.Items))
-		require.NoError(t, a.reach(ctx, of, 100))
+		require.NoError(t, a.reachCount(ctx, of, 100))
 		require.Equal(t, "nvidia-t4: 100 of 100 nodes Ready, 100 of 100 pools complete\n", out.String())
 	})
 }
@@ -108,7 +108,7 @@ func TestStoppedDeletion(t *testing.T) {
 		client := fake.NewClientset()
 		publish(client)
 		a, of := newApplier(t, client, 100)
-		require.NoError(t, a.reach(t.Context(), of, 100))
+		require.NoError(t, a.reachCount(t.Context(), of, 100))
 
 		ctx, interrupt := context.WithCancel(t.Context())
 		var deleted atomic.Int64
@@ -124,7 +124,7 @@ func TestStoppedDeletion(t *testing.T) {
 		a, of = newApplier(t, client, 100)
 		a.plan = target.Delete(of, a.seen)
 		require.Len(t, a.plan.RemoveNodes, 100)
-		err := a.remove(ctx, "nvidia-t4")
+		err := a.removeTarget(ctx, "nvidia-t4")
 		left, listErr := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, listErr)
 		require.NotEmpty(t, left.Items)
@@ -141,12 +141,12 @@ func TestStalled(t *testing.T) {
 		a, of := newApplier(t, client, 2)
 		var out bytes.Buffer
 		a.streams.Out, a.timeout = &out, 0
-		require.NoError(t, a.reach(t.Context(), of, 2))
+		require.NoError(t, a.reachCount(t.Context(), of, 2))
 		require.Equal(t, "nvidia-t4: 2 of 2 nodes made\n", out.String())
 
 		a, of = newApplier(t, client, 3)
 		began := time.Now()
-		err := a.reach(t.Context(), of, 3)
+		err := a.reachCount(t.Context(), of, 3)
 		require.ErrorContains(t, err, "0 of 3 nodes are Ready, and no other for 1m0s: is kwok running")
 		require.Less(t, time.Since(began), 2*time.Minute)
 
@@ -159,7 +159,7 @@ func TestStalled(t *testing.T) {
 				_, _ = client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 			}
 		}()
-		err = a.reach(t.Context(), of, 3)
+		err = a.reachCount(t.Context(), of, 3)
 		require.ErrorContains(t, err, "0 of 3 pools are complete, and no other for 1m0s: does kwok-dra run")
 	})
 }
@@ -174,7 +174,7 @@ func TestWatch(t *testing.T) {
 		requireCounts := func(nodes, ready, pools int) {
 			t.Helper()
 			synctest.Wait()
-			require.Equal(t, counts{nodes, ready, pools}, w.count(map[string]bool{"gpu": true}))
+			require.Equal(t, counts{nodes, ready, pools}, w.countProgress(map[string]bool{"gpu": true}))
 		}
 		requireCounts(0, 0, 0)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{v1alpha1.ScaleLabel: "t"}}}

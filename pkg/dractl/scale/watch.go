@@ -40,9 +40,9 @@ func startWatch(ctx context.Context, client kubernetes.Interface, target string)
 			options.LabelSelector = v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue
 		}))
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc:    w.saw,
-		UpdateFunc: func(_, object any) { w.saw(object) },
-		DeleteFunc: w.missed,
+		AddFunc:    w.recordObject,
+		UpdateFunc: func(_, object any) { w.recordObject(object) },
+		DeleteFunc: w.forgetObject,
 	}
 	for _, informer := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), slices.Resource().V1().ResourceSlices().Informer()} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
@@ -60,18 +60,18 @@ func startWatch(ctx context.Context, client kubernetes.Interface, target string)
 func keepCounted(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Node:
-		return &corev1.Node{ObjectMeta: identity(&o.ObjectMeta), Status: corev1.NodeStatus{Conditions: o.Status.Conditions}}, nil
+		return &corev1.Node{ObjectMeta: identifyingMeta(&o.ObjectMeta), Status: corev1.NodeStatus{Conditions: o.Status.Conditions}}, nil
 	case *resourcev1.ResourceSlice:
-		return &resourcev1.ResourceSlice{ObjectMeta: identity(&o.ObjectMeta), Spec: resourcev1.ResourceSliceSpec{Driver: o.Spec.Driver, Pool: o.Spec.Pool, NodeName: o.Spec.NodeName}}, nil
+		return &resourcev1.ResourceSlice{ObjectMeta: identifyingMeta(&o.ObjectMeta), Spec: resourcev1.ResourceSliceSpec{Driver: o.Spec.Driver, Pool: o.Spec.Pool, NodeName: o.Spec.NodeName}}, nil
 	}
 	return object, nil
 }
 
-func identity(of *metav1.ObjectMeta) metav1.ObjectMeta {
+func identifyingMeta(of *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion}
 }
 
-func (w *watch) saw(object any) {
+func (w *watch) recordObject(object any) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	switch o := object.(type) {
@@ -96,7 +96,7 @@ func (w *watch) saw(object any) {
 	}
 }
 
-func (w *watch) missed(object any) {
+func (w *watch) forgetObject(object any) {
 	if gone, is := object.(cache.DeletedFinalStateUnknown); is {
 		object = gone.Obj
 	}
@@ -115,8 +115,8 @@ func (w *watch) missed(object any) {
 // counts is how far the fleet is.
 type counts struct{ nodes, ready, pools int }
 
-// count counts the nodes, and their pools of the drivers of which all slices are there.
-func (w *watch) count(drivers map[string]bool) counts {
+// countProgress counts the nodes, and their pools of the drivers of which all slices are there.
+func (w *watch) countProgress(drivers map[string]bool) counts {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	c := counts{nodes: len(w.nodes)}
