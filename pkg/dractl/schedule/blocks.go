@@ -18,9 +18,9 @@ type block struct {
 	reasons []string
 }
 
-// blocks groups the Pods for which there are reasons, in the order of the first
+// groupBlocks groups the Pods for which there are reasons, in the order of the first
 // of each group.
-func blocks(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) []*block {
+func groupBlocks(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) []*block {
 	var all []*block
 	known := map[string]*block{}
 	for _, p := range placements {
@@ -29,7 +29,7 @@ func blocks(placements []*simulator.Placement, reasons map[*simulator.Placement]
 		}
 		alike := p.Pod.Namespace + "\n" + p.WithoutNames(strings.Join(reasons[p], "\n"))
 		if known[alike] == nil {
-			known[alike] = &block{pod: nameOf(p.Pod), reasons: reasons[p]}
+			known[alike] = &block{pod: namespacedName(p.Pod.Namespace, p.Pod.Name), reasons: reasons[p]}
 			all = append(all, known[alike])
 		}
 		known[alike].pods++

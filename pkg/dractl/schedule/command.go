@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -98,7 +97,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Long:    long,
 		Example: example,
 		Args:    cli.NoArguments,
-		RunE:    func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
+		RunE:    func(made *cobra.Command, _ []string) error { return c.runSchedule(made.Context()) },
 	}
 	c.files.AddTo(made, "Pods, claims, classes, templates, nodes and slices")
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
@@ -115,8 +114,8 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	return made
 }
 
-func (c *command) run(ctx context.Context) error {
-	in, err := c.input(ctx)
+func (c *command) runSchedule(ctx context.Context) error {
+	in, err := c.gatherInput(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,10 +134,10 @@ func (c *command) run(ctx context.Context) error {
 		c.streams.Tell("no Pod waits for a node\n")
 		return nil
 	}
-	show := c.print
+	show := c.printPlacements
 	if c.howMany {
 		show = func(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
-			return c.count(ctx, scheduler, placements, in.makerOf)
+			return c.countFitting(ctx, scheduler, placements, in.makerOf)
 		}
 	}
 	if err := show(ctx, scheduler, placements); err != nil {
@@ -150,8 +149,8 @@ func (c *command) run(ctx context.Context) error {
 	return nil
 }
 
-// input gathers the objects of files and of the cluster.
-func (c *command) input(ctx context.Context) (*input, error) {
+// gatherInput gathers the objects of files and of the cluster.
+func (c *command) gatherInput(ctx context.Context) (*input, error) {
 	namespace, err := c.reach.DefaultNamespace()
 	if err != nil {
 		return nil, err
@@ -163,10 +162,10 @@ func (c *command) input(ctx context.Context) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := in.read(read); err != nil {
+	if err := in.addDocuments(read); err != nil {
 		return nil, err
 	}
-	if err := c.render(ctx, in); err != nil {
+	if err := c.renderTemplates(ctx, in); err != nil {
 		return nil, err
 	}
 	if c.fromCluster {
@@ -175,7 +174,7 @@ func (c *command) input(ctx context.Context) (*input, error) {
 			return nil, err
 		}
 		progress := c.streams.Progress("reading the cluster", 0)
-		live, err := fromCluster(ctx, client)
+		live, err := readCluster(ctx, client)
 		progress.Done()
 		if err != nil {
 			return nil, err
@@ -183,7 +182,7 @@ func (c *command) input(ctx context.Context) (*input, error) {
 		if live.Unseen != "" {
 			c.streams.Tell("%s\n", live.Unseen)
 		}
-		in.on(live)
+		in.addCluster(live)
 	}
 	in.addPodsOfWorkloads()
 	in.nameNodes()
@@ -206,8 +205,8 @@ func (c *command) input(ctx context.Context) (*input, error) {
 	return in, nil
 }
 
-// render makes the slices of the templates on the nodes of the files.
-func (c *command) render(ctx context.Context, in *input) error {
+// renderTemplates makes the slices of the templates on the nodes of the files.
+func (c *command) renderTemplates(ctx context.Context, in *input) error {
 	set, err := config.NewSet(in.configuration...)
 	if err != nil {
 		return err
@@ -237,6 +236,3 @@ func (c *command) render(ctx context.Context, in *input) error {
 	in.Slices = append(in.Slices, previewed.Create...)
 	return errors.Join(previewed.Problems...)
 }
-
-// nameOf names a Pod as tables do.
-func nameOf(pod *corev1.Pod) string { return key(pod.Namespace, pod.Name) }

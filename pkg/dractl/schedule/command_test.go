@@ -141,7 +141,7 @@ func TestOver(t *testing.T) {
 	changed := live.Classes[0].DeepCopy()
 	changed.Spec.ExtendedResourceName = nil
 	in := &input{World: simulator.World{Classes: []*resourcev1.DeviceClass{changed}}}
-	in.on(live)
+	in.addCluster(live)
 	require.Equal(t, []*resourcev1.DeviceClass{changed}, in.Classes)
 	require.Len(t, in.Nodes, 1)
 	require.Equal(t, live.pods, in.pods, "those that wait in the cluster")

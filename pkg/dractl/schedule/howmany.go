@@ -23,18 +23,18 @@ type more struct {
 	Then []string `json:"then"`
 }
 
-// count prints how many Pods like each fit, beside all others that are placed. Pods of one maker are
+// countFitting prints how many Pods like each fit, beside all others that are placed. Pods of one maker are
 // alike.
-func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement, makerOf func(*corev1.Pod) string) error {
+func (c *command) countFitting(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement, makerOf func(*corev1.Pod) string) error {
 	var counts []*more
 	var first []*simulator.Placement
 	known := map[string]*more{}
 	for _, p := range placements {
 		maker := makerOf(p.Pod)
-		m := known[key(p.Pod.Namespace, maker)]
+		m := known[namespacedName(p.Pod.Namespace, maker)]
 		if m == nil {
 			m = &more{Namespace: p.Pod.Namespace, Pod: maker}
-			known[key(p.Pod.Namespace, maker)] = m
+			known[namespacedName(p.Pod.Namespace, maker)] = m
 			counts, first = append(counts, m), append(first, p)
 		}
 		m.Pods++
@@ -68,5 +68,5 @@ func (c *command) count(ctx context.Context, scheduler *simulator.Scheduler, pla
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
-	return printBlocks(c.streams.Out, "\nThen, for one more like Pod %s%s:\n  %s\n", blocks(placements, reasons))
+	return printBlocks(c.streams.Out, "\nThen, for one more like Pod %s%s:\n  %s\n", groupBlocks(placements, reasons))
 }

@@ -44,8 +44,8 @@ type input struct {
 	namespace string
 }
 
-// read adds the objects of documents.
-func (in *input) read(all []documents.Document) error {
+// addDocuments adds the objects of documents.
+func (in *input) addDocuments(all []documents.Document) error {
 	var errs []error
 	for i := range all {
 		objects, err := documents.Objects(all[i : i+1])
@@ -56,19 +56,19 @@ func (in *input) read(all []documents.Document) error {
 				document.Data, err = object.MarshalJSON()
 				errs = append(errs, err)
 			}
-			errs = append(errs, in.add(object, &document))
+			errs = append(errs, in.addObject(object, &document))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (in *input) add(object documents.Object, document *documents.Document) error {
+func (in *input) addObject(object documents.Object, document *documents.Document) error {
 	kind := object.GroupVersionKind()
 	switch kind.Group {
 	case "kustomize.config.k8s.io":
 		return nil // of the directory, not of the cluster
 	case v1alpha1.GroupName:
-		return in.configure(object, document)
+		return in.addConfiguration(object, document)
 	}
 	switch kind.GroupKind().String() {
 	case "Pod":
@@ -90,12 +90,12 @@ func (in *input) add(object documents.Object, document *documents.Document) erro
 	case "Job.batch":
 		j := new(batchv1.Job)
 		err := appendAs(in, new([]*batchv1.Job), object, j, in.namespace)
-		return in.addWorkload(err, object, &j.ObjectMeta, &j.Spec.Template, atOnce(&j.Spec, &j.Status))
+		return in.addWorkload(err, object, &j.ObjectMeta, &j.Spec.Template, parallelPods(&j.Spec, &j.Status))
 	case "CronJob.batch":
 		c := new(batchv1.CronJob)
 		err := appendAs(in, new([]*batchv1.CronJob), object, c, in.namespace)
 		spec := &c.Spec.JobTemplate.Spec
-		return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, atOnce(spec, &batchv1.JobStatus{}))
+		return in.addWorkload(err, object, &c.ObjectMeta, &spec.Template, parallelPods(spec, &batchv1.JobStatus{}))
 	case "DaemonSet.apps":
 		return cmp.Or(in.once.Add(object, in.namespace), in.drivers.Add(object))
 	case "ResourceSlice.resource.k8s.io":
@@ -126,7 +126,7 @@ func (in *input) addPod(object documents.Object) error {
 	if err := appendAs(in, &pods, object, new(corev1.Pod), in.namespace); err != nil {
 		return err
 	}
-	in.sort(pods)
+	in.sortPods(pods)
 	if pods[0].Spec.NodeName != "" {
 		in.drivers = append(in.drivers, pods[0])
 	}
@@ -158,8 +158,8 @@ func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest,
 	return nil
 }
 
-// sort separates bound Pods from Pods that are to be scheduled.
-func (in *input) sort(pods []*corev1.Pod) {
+// sortPods separates bound Pods from Pods that are to be scheduled.
+func (in *input) sortPods(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		switch {
 		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -171,7 +171,7 @@ func (in *input) sort(pods []*corev1.Pod) {
 	}
 }
 
-func (in *input) configure(object documents.Object, document *documents.Document) error {
+func (in *input) addConfiguration(object documents.Object, document *documents.Document) error {
 	decoded, err := config.Decode(document.Where(), document.Data)
 	if err != nil {
 		return err
@@ -206,27 +206,27 @@ func appendAs[T typed](in *input, all *[]T, object documents.Object, into T, nam
 	return nil
 }
 
-// over replaces objects of the cluster by objects of the same name in files, and
+// replaceNamed replaces objects of the cluster by objects of the same name in files, and
 // adds the others.
-func over[T typed](cluster, files []T) []T {
+func replaceNamed[T typed](cluster, files []T) []T {
 	named := map[string]bool{}
 	for _, object := range files {
-		named[key(object.GetNamespace(), object.GetName())] = true
+		named[namespacedName(object.GetNamespace(), object.GetName())] = true
 	}
-	kept := slices.DeleteFunc(slices.Clone(cluster), func(object T) bool { return named[key(object.GetNamespace(), object.GetName())] })
+	kept := slices.DeleteFunc(slices.Clone(cluster), func(object T) bool { return named[namespacedName(object.GetNamespace(), object.GetName())] })
 	return append(kept, files...)
 }
 
-// on adds the objects of files to those of the cluster. If the files have no Pods and nothing that makes
+// addCluster adds the objects of files to those of the cluster. If the files have no Pods and nothing that makes
 // some, the Pods that wait in the cluster are scheduled.
-func (in *input) on(cluster *input) {
-	in.Nodes = over(cluster.Nodes, in.Nodes)
-	in.Slices = over(cluster.Slices, in.Slices)
-	in.Classes = over(cluster.Classes, in.Classes)
-	in.Claims = over(cluster.Claims, in.Claims)
-	in.ClaimTemplates = over(cluster.ClaimTemplates, in.ClaimTemplates)
-	in.TaintRules = over(cluster.TaintRules, in.TaintRules)
-	in.Pods = over(cluster.Pods, in.Pods)
+func (in *input) addCluster(cluster *input) {
+	in.Nodes = replaceNamed(cluster.Nodes, in.Nodes)
+	in.Slices = replaceNamed(cluster.Slices, in.Slices)
+	in.Classes = replaceNamed(cluster.Classes, in.Classes)
+	in.Claims = replaceNamed(cluster.Claims, in.Claims)
+	in.ClaimTemplates = replaceNamed(cluster.ClaimTemplates, in.ClaimTemplates)
+	in.TaintRules = replaceNamed(cluster.TaintRules, in.TaintRules)
+	in.Pods = replaceNamed(cluster.Pods, in.Pods)
 	if len(in.pods)+len(in.workloads) == 0 {
 		in.pods = cluster.pods
 	}
@@ -254,16 +254,16 @@ func (in *input) nameNodes() {
 	}
 }
 
-// key names an object of a namespace.
-func key(namespace, name string) string { return namespace + "/" + name }
+// namespacedName names an object of a namespace.
+func namespacedName(namespace, name string) string { return namespace + "/" + name }
 
-// fromCluster reads the objects of a cluster.
-func fromCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
+// readCluster reads the objects of a cluster.
+func readCluster(ctx context.Context, client kubernetes.Interface) (*input, error) {
 	world, pods, err := simulator.Read(ctx, client)
 	if err != nil {
 		return nil, err
 	}
 	in := &input{World: *world}
-	in.sort(pods)
+	in.sortPods(pods)
 	return in, nil
 }

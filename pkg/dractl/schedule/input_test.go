@@ -18,7 +18,7 @@ func TestFromCluster(t *testing.T) {
 	}
 	leaving := named("leaving", "", corev1.PodPending)
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{}, []string{"wait"}
-	in, err := fromCluster(t.Context(), fake.NewClientset(
+	in, err := readCluster(t.Context(), fake.NewClientset(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-0000"}},
 		named("bound", "node-0000", corev1.PodRunning), named("ended", "node-0000", corev1.PodSucceeded), named("waits", "", corev1.PodPending), leaving,
 	))

@@ -11,8 +11,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
-// print prints where the Pods go, and why others do not fit.
-func (c *command) print(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
+// printPlacements prints where the Pods go, and why others do not fit.
+func (c *command) printPlacements(ctx context.Context, scheduler *simulator.Scheduler, placements []*simulator.Placement) error {
 	reasons := map[*simulator.Placement][]string{}
 	progress := c.streams.Progress("finding out why Pods do not fit", 0)
 	for _, p := range placements {
@@ -22,7 +22,7 @@ func (c *command) print(ctx context.Context, scheduler *simulator.Scheduler, pla
 	}
 	progress.Done()
 	if c.output.Format == output.JSON || c.output.Format == output.YAML {
-		return output.Objects(c.streams.Out, c.output.Format, objects(placements, reasons))
+		return output.Objects(c.streams.Out, c.output.Format, scheduledObjects(placements, reasons))
 	}
 	table := output.Rows{Columns: []output.Column{{Name: "namespace"}, {Name: "pod"}, {Name: "node"}, {Name: "claim", Wide: true}, {Name: "devices"}}}
 	for _, p := range placements {
@@ -42,42 +42,36 @@ func (c *command) print(ctx context.Context, scheduler *simulator.Scheduler, pla
 	if err := table.Print(c.streams.Out, c.output.Format); err != nil {
 		return err
 	}
-	return printBlocks(c.streams.Out, "\nPod %s fits on no node%s:\n  %s\n", blocks(placements, reasons))
+	return printBlocks(c.streams.Out, "\nPod %s fits on no node%s:\n  %s\n", groupBlocks(placements, reasons))
 }
 
-// objects are the Pods and their claims as the scheduler would leave them.
-func objects(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) []output.Object {
+// scheduledObjects are the Pods and their claims as the scheduler would leave them.
+func scheduledObjects(placements []*simulator.Placement, reasons map[*simulator.Placement][]string) []output.Object {
 	var all []output.Object
 	seen := map[string]bool{}
 	for _, p := range placements {
-		all = append(all, placed(p, reasons[p]))
+		pod := p.Pod.DeepCopy()
+		pod.Spec.NodeName = p.Node
+		condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}
+		if p.Node == "" {
+			condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, corev1.PodReasonUnschedulable, strings.Join(reasons[p], "\n")
+		}
+		pod.Status.Conditions = append([]corev1.PodCondition{condition},
+			slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })...)
+		hasNames := len(p.Pod.Status.ResourceClaimStatuses) > 0 || len(p.Claims) < len(pod.Spec.ResourceClaims)
+		for i, claim := range pod.Spec.ResourceClaims {
+			if !hasNames && claim.ResourceClaimTemplateName != nil {
+				status := corev1.PodResourceClaimStatus{Name: claim.Name, ResourceClaimName: &p.Claims[i].Name}
+				pod.Status.ResourceClaimStatuses = append(pod.Status.ResourceClaimStatuses, status)
+			}
+		}
+		all = append(all, pod)
 		for _, claim := range p.Claims {
-			if name := key(claim.Namespace, claim.Name); !seen[name] {
+			if name := namespacedName(claim.Namespace, claim.Name); !seen[name] {
 				seen[name] = true
 				all = append(all, claim)
 			}
 		}
 	}
 	return all
-}
-
-// placed is the Pod of a placement with its node, and the condition that the scheduler writes.
-func placed(p *simulator.Placement, reasons []string) *corev1.Pod {
-	pod := p.Pod.DeepCopy()
-	pod.Spec.NodeName = p.Node
-	condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}
-	if p.Node == "" {
-		condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, corev1.PodReasonUnschedulable, strings.Join(reasons, "\n")
-	}
-	pod.Status.Conditions = append([]corev1.PodCondition{condition},
-		slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })...)
-	if len(p.Pod.Status.ResourceClaimStatuses) == 0 && len(p.Claims) >= len(pod.Spec.ResourceClaims) {
-		for i, claim := range pod.Spec.ResourceClaims {
-			if claim.ResourceClaimTemplateName != nil {
-				status := corev1.PodResourceClaimStatus{Name: claim.Name, ResourceClaimName: &p.Claims[i].Name}
-				pod.Status.ResourceClaimStatuses = append(pod.Status.ResourceClaimStatuses, status)
-			}
-		}
-	}
-	return pod
 }

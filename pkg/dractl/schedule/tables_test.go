@@ -24,9 +24,9 @@ func TestTables(t *testing.T) {
 		}
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"printTable":      prints(0, "--nodes", "1"),
-		"printTable-wide": prints(0, "--nodes", "1", "-o", "wide"),
-		"count":           prints(0, "--nodes", "2", "--how-many"),
-		"printBlocks":     prints(1, "--nodes", "2", "--how-many"),
+		"printPlacements":      prints(0, "--nodes", "1"),
+		"printPlacements-wide": prints(0, "--nodes", "1", "-o", "wide"),
+		"countFitting":         prints(0, "--nodes", "2", "--how-many"),
+		"printBlocks":          prints(1, "--nodes", "2", "--how-many"),
 	})
 }

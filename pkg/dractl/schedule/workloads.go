@@ -26,9 +26,9 @@ type workload struct {
 	before int
 }
 
-// atOnce is how many Pods a Job has at once: none if it is suspended or has ended, and no more than are left
+// parallelPods is how many Pods a Job has at once: none if it is suspended or has ended, and no more than are left
 // to complete.
-func atOnce(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
+func parallelPods(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 	hasEnded := slices.ContainsFunc(status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
 	})
@@ -61,7 +61,7 @@ func (in *input) addWorkload(err error, object documents.Object, meta *metav1.Ob
 func (in *input) addPodsOfWorkloads() {
 	there, names := map[*workload]int{}, sets.Set[string]{}
 	for _, pod := range slices.Concat(in.Pods, in.pods) {
-		names.Insert(nameOf(pod))
+		names.Insert(namespacedName(pod.Namespace, pod.Name))
 		if pod.DeletionTimestamp == nil {
 			there[in.rootOf(pod)]++
 		}
@@ -77,7 +77,7 @@ func (in *input) addPodsOfWorkloads() {
 		for number, missing := 0, w.count-there[w]; missing > 0; number++ {
 			pod := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
 			pod.Name, pod.Namespace, pod.OwnerReferences = fmt.Sprintf("%s-%d", w.meta.Name, number), w.meta.Namespace, []metav1.OwnerReference{controller}
-			if !names.Has(nameOf(pod)) {
+			if !names.Has(namespacedName(pod.Namespace, pod.Name)) {
 				all, missing = append(all, pod), missing-1
 			}
 		}
