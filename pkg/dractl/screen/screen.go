@@ -36,7 +36,7 @@ func Of(out io.Writer) *Screen {
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return onTerminal(file)
+	return newOnTerminal(file)
 }
 
 // New is the screen of a terminal of that size.
@@ -83,7 +83,7 @@ func (s *Screen) Close() error {
 	return err
 }
 
-func onTerminal(file *os.File) *Screen {
+func newOnTerminal(file *os.File) *Screen {
 	return New(file, func() (int, int, error) { return term.GetSize(int(file.Fd())) })
 }
 
@@ -97,6 +97,6 @@ func Width(out io.Writer) int {
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return 0
 	}
-	width, _ := onTerminal(file).Size()
+	width, _ := newOnTerminal(file).Size()
 	return width
 }
