@@ -52,7 +52,7 @@ func readStory(ctx context.Context, client kubernetes.Interface, namespace, name
 		return nil, err
 	}
 	s := &story{claim: claim, pods: map[string]*corev1.Pod{}}
-	for _, consumer := range podsOf(claim) {
+	for _, consumer := range consumingPods(claim) {
 		pod, err := client.CoreV1().Pods(namespace).Get(ctx, consumer, metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -81,8 +81,8 @@ func getClaim(ctx context.Context, client kubernetes.Interface, namespace, name 
 	return claim, nil
 }
 
-// path is the way of the claim from its creation on.
-func (s *story) path() []Step {
+// listSteps is the way of the claim from its creation on.
+func (s *story) listSteps() []Step {
 	steps := claimSteps(s.claim)
 	objects := map[types.UID]string{s.claim.UID: ""}
 	for _, consumer := range s.claim.Status.ReservedFor {
@@ -95,7 +95,15 @@ func (s *story) path() []Step {
 			continue
 		}
 		objects[pod.UID] = "Pod " + pod.Name
-		steps = append(steps, preparedSteps(pod)...)
+		prepared := Step{What: "prepared", Detail: "for pods/" + pod.Name, rank: rankPrepared}
+		switch start := facts.PodCondition(pod, corev1.PodReadyToStartContainers); {
+		case start.Status == corev1.ConditionTrue:
+			prepared.Time = timeOrNil(&start.LastTransitionTime)
+			steps = append(steps, prepared)
+		case pod.Status.Phase == corev1.PodRunning:
+			prepared.Detail += ", which runs: the Pod does not say when"
+			steps = append(steps, prepared)
+		}
 		steps = append(steps, podSteps(pod, metav1.IsControlledBy(s.claim, pod))...)
 	}
 	for _, event := range s.events {
@@ -107,7 +115,7 @@ func (s *story) path() []Step {
 			steps = append(steps, Step{Time: new(why.LastSeen(event).UTC()), What: event.Reason, Object: object, Detail: message, rank: rankOfEvent(event)})
 		}
 	}
-	order(steps)
+	orderSteps(steps)
 	return steps
 }
 
@@ -132,26 +140,26 @@ func noClaim(ctx context.Context, client kubernetes.Interface, namespace, name s
 }
 
 func claimSteps(claim *resourcev1.ResourceClaim) []Step {
-	steps := []Step{{Time: known(&claim.CreationTimestamp), What: "created", Detail: requests(claim), rank: rankCreated}}
+	steps := []Step{{Time: timeOrNil(&claim.CreationTimestamp), What: "created", Detail: describeRequests(claim), rank: rankCreated}}
 	if allocation := claim.Status.Allocation; allocation != nil {
 		var devices []string
 		for i := range allocation.Devices.Results {
 			result := &allocation.Devices.Results[i]
 			devices = append(devices, result.Request+"="+result.Driver+"/"+result.Pool+"/"+result.Device)
 		}
-		steps = append(steps, Step{Time: known(allocated(claim)), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
+		steps = append(steps, Step{Time: timeOrNil(allocationTime(claim)), What: "allocated", Detail: strings.Join(devices, ","), rank: rankAllocated})
 	}
 	var reserved *metav1.Time
 	unknown := ": of several it is not kept when"
 	if len(claim.Status.ReservedFor) == 1 { // or it is not known which one came with the devices
-		reserved, unknown = allocated(claim), ""
+		reserved, unknown = allocationTime(claim), ""
 	}
 	for _, consumer := range claim.Status.ReservedFor {
-		steps = append(steps, Step{Time: known(reserved), What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name + unknown, rank: rankReserved})
+		steps = append(steps, Step{Time: timeOrNil(reserved), What: "reserved", Detail: "for " + consumer.Resource + "/" + consumer.Name + unknown, rank: rankReserved})
 	}
 	for i := range claim.ManagedFields {
 		if entry := &claim.ManagedFields[i]; writesDevices(entry) {
-			steps = append(steps, Step{Time: known(entry.Time), What: "devices written", Detail: "last by " + entry.Manager, rank: rankDevice})
+			steps = append(steps, Step{Time: timeOrNil(entry.Time), What: "devices written", Detail: "last by " + entry.Manager, rank: rankDevice})
 		}
 	}
 	for i := range claim.Status.Devices {
@@ -159,11 +167,11 @@ func claimSteps(claim *resourcev1.ResourceClaim) []Step {
 		name := device.Driver + "/" + device.Pool + "/" + device.Device
 		for j := range device.Conditions {
 			c := &device.Conditions[j]
-			steps = append(steps, Step{Time: known(&c.LastTransitionTime), What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: "device " + name, Detail: detail(c.Reason, c.Message), rank: rankDevice})
+			steps = append(steps, Step{Time: timeOrNil(&c.LastTransitionTime), What: fmt.Sprintf("%s=%s", c.Type, c.Status), Object: "device " + name, Detail: joinDetails(c.Reason, c.Message), rank: rankDevice})
 		}
 	}
 	if claim.DeletionTimestamp != nil {
-		steps = append(steps, Step{Time: known(claim.DeletionTimestamp), What: "deleted", Detail: "waits for " + strings.Join(claim.Finalizers, ","), rank: rankDeleted})
+		steps = append(steps, Step{Time: timeOrNil(claim.DeletionTimestamp), What: "deleted", Detail: "waits for " + strings.Join(claim.Finalizers, ","), rank: rankDeleted})
 	}
 	return steps
 }
@@ -179,7 +187,7 @@ func writesDevices(entry *metav1.ManagedFieldsEntry) bool {
 	return fields.Status["f:devices"] != nil
 }
 
-func requests(claim *resourcev1.ResourceClaim) string {
+func describeRequests(claim *resourcev1.ResourceClaim) string {
 	var all []string
 	for i := range claim.Spec.Devices.Requests {
 		request := &claim.Spec.Devices.Requests[i]
@@ -200,9 +208,9 @@ func requests(claim *resourcev1.ResourceClaim) string {
 	return strings.Join(all, "; ")
 }
 
-// allocated is when a claim got its devices. Where the API server does not keep
+// allocationTime is when a claim got its devices. Where the API server does not keep
 // that, it is when the scheduler last wrote the status.
-func allocated(claim *resourcev1.ResourceClaim) *metav1.Time {
+func allocationTime(claim *resourcev1.ResourceClaim) *metav1.Time {
 	if at := claim.Status.Allocation; at != nil && at.AllocationTimestamp != nil {
 		return at.AllocationTimestamp
 	}
@@ -214,25 +222,11 @@ func allocated(claim *resourcev1.ResourceClaim) *metav1.Time {
 	return nil
 }
 
-// preparedSteps say since when the claim is prepared for a Pod.
-func preparedSteps(pod *corev1.Pod) []Step {
-	prepared := Step{What: "prepared", Detail: "for pods/" + pod.Name, rank: rankPrepared}
-	switch start := facts.PodCondition(pod, corev1.PodReadyToStartContainers); {
-	case start.Status == corev1.ConditionTrue:
-		prepared.Time = known(&start.LastTransitionTime)
-	case pod.Status.Phase == corev1.PodRunning:
-		prepared.Detail += ", which runs: the Pod does not say when"
-	default:
-		return nil
-	}
-	return []Step{prepared}
-}
-
 // podSteps are the steps of a Pod. An owner was there before the claim that is
 // made for it.
 func podSteps(pod *corev1.Pod, owner bool) []Step {
 	object := "Pod " + pod.Name
-	created := Step{Time: known(&pod.CreationTimestamp), What: "created", Object: object, rank: rankPodCreated}
+	created := Step{Time: timeOrNil(&pod.CreationTimestamp), What: "created", Object: object, rank: rankPodCreated}
 	if owner {
 		created.rank = rankOwnerCreated
 	}
@@ -240,8 +234,8 @@ func podSteps(pod *corev1.Pod, owner bool) []Step {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		step := Step{
-			Time: known(&c.LastTransitionTime), What: fmt.Sprintf("%s=%s", c.Type, c.Status),
-			Object: object, Detail: detail(c.Reason, c.Message), rank: rankOfCondition(c),
+			Time: timeOrNil(&c.LastTransitionTime), What: fmt.Sprintf("%s=%s", c.Type, c.Status),
+			Object: object, Detail: joinDetails(c.Reason, c.Message), rank: rankOfCondition(c),
 		}
 		if c.Type == corev1.PodScheduled {
 			step.Detail = cmp.Or(step.Detail, "on node "+pod.Spec.NodeName)
@@ -260,26 +254,26 @@ func containerSteps(object string, statuses []corev1.ContainerStatus, started, e
 		start := Step{What: "started", Object: object, Detail: name, rank: started}
 		switch state := &statuses[i].State; {
 		case state.Running != nil:
-			start.Time = known(&state.Running.StartedAt)
+			start.Time = timeOrNil(&state.Running.StartedAt)
 			steps = append(steps, start)
 		case state.Terminated != nil:
-			start.Time = known(&state.Terminated.StartedAt)
-			outcome := detail(fmt.Sprintf("%s: exit code %d", name, state.Terminated.ExitCode), state.Terminated.Reason, state.Terminated.Message)
-			steps = append(steps, start, Step{Time: known(&state.Terminated.FinishedAt), What: "ended", Object: object, Detail: outcome, rank: ended})
+			start.Time = timeOrNil(&state.Terminated.StartedAt)
+			outcome := joinDetails(fmt.Sprintf("%s: exit code %d", name, state.Terminated.ExitCode), state.Terminated.Reason, state.Terminated.Message)
+			steps = append(steps, start, Step{Time: timeOrNil(&state.Terminated.FinishedAt), What: "ended", Object: object, Detail: outcome, rank: ended})
 		}
 	}
 	return steps
 }
 
-// known is a time, or nil if there is none.
-func known(at *metav1.Time) *time.Time {
+// timeOrNil is a time, or nil if there is none.
+func timeOrNil(at *metav1.Time) *time.Time {
 	if at.IsZero() {
 		return nil
 	}
 	return new(at.UTC())
 }
 
-func detail(texts ...string) string {
+func joinDetails(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
 }
 

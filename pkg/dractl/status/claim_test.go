@@ -19,7 +19,7 @@ func pathIn(t *testing.T, client kubernetes.Interface, claim string) []Step {
 	t.Helper()
 	s, err := readStory(t.Context(), client, "default", claim)
 	require.NoError(t, err)
-	return s.path()
+	return s.listSteps()
 }
 
 // TestPath has a claim that a driver reports on, and two Pods, of which one is

@@ -86,12 +86,12 @@ Where it may not list devicetaintrules it says so, and shows no taints of them.`
   # For programs
   kwok-dractl status -o json`,
 		Args: cli.Subcommand,
-		RunE: func(made *cobra.Command, _ []string) error { return c.overview(c.called(made)) },
+		RunE: func(made *cobra.Command, _ []string) error { return c.runOverview(c.rememberName(made)) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
-	c.addTo(made)
+	c.addFlags(made)
 	c.addDeviceFlags(made, "pools that have devices")
-	c.filter.addTo(made, reach)
+	c.filter.addFilterFlags(made, reach)
 	made.AddCommand(newNode(streams, reach), newClaim(streams, reach))
 	return made
 }
@@ -101,7 +101,7 @@ const tableHelp = `A table is as wide as COLUMNS says, or else as the terminal: 
 are left out, and text is wrapped, but no name is cut. -o wide has all columns. In a
 pipe each row is one line.`
 
-func (c *command) addTo(made *cobra.Command) {
+func (c *command) addFlags(made *cobra.Command) {
 	made.Flags().BoolVarP(&c.watch, "watch", "w", false, "show it again whenever it changes, on a terminal in place")
 	made.Flags().BoolVar(&c.noHeaders, "no-headers", false, "print rows only: no titles, headers or last line")
 }
@@ -113,8 +113,8 @@ func (c *command) addDeviceFlags(made *cobra.Command, what string) {
 	_ = made.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// called remembers how the user calls the program, for the commands that are suggested.
-func (c *command) called(made *cobra.Command) context.Context {
+// rememberName remembers how the user calls the program, for the commands that are suggested.
+func (c *command) rememberName(made *cobra.Command) context.Context {
 	c.name = made.Root().CommandPath()
 	return made.Context()
 }
@@ -149,10 +149,10 @@ have all attributes.
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteNodes,
 
-		RunE: func(made *cobra.Command, args []string) error { return c.node(c.called(made), args[0]) },
+		RunE: func(made *cobra.Command, args []string) error { return c.runNode(c.rememberName(made), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.Wide, output.JSON, output.YAML)
-	c.addTo(made)
+	c.addFlags(made)
 	c.addDeviceFlags(made, "devices")
 	return made
 }
@@ -181,14 +181,14 @@ is <unknown>: of several Pods, when the claim was reserved for each.`,
 		Args:              cli.OneArgument("NAME"),
 		ValidArgsFunction: reach.CompleteClaims,
 
-		RunE: func(made *cobra.Command, args []string) error { return c.claim(c.called(made), args[0]) },
+		RunE: func(made *cobra.Command, args []string) error { return c.runClaim(c.rememberName(made), args[0]) },
 	}
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
-	c.addTo(made)
+	c.addFlags(made)
 	return made
 }
 
-func (c *command) overview(ctx context.Context) error {
+func (c *command) runOverview(ctx context.Context) error {
 	if _, err := labels.Parse(c.filter.selector); err != nil {
 		return fmt.Errorf("parse -l %q: %w: write it as kubectl get nodes -l does, such as key=value", c.filter.selector, err)
 	}
@@ -204,24 +204,24 @@ func (c *command) overview(ctx context.Context) error {
 	}
 	if c.watch {
 		l := liveCluster(client, c.filter.selector)
-		return c.follow(ctx, l, func(ctx context.Context) *view { return c.overviewOf(ctx, l.world()) })
+		return c.followChanges(ctx, l, func(ctx context.Context) *view { return c.viewOverview(ctx, l.currentWorld()) })
 	}
-	w, err := c.read(ctx, client, c.filter.selector)
+	w, err := c.readWorld(ctx, client, c.filter.selector)
 	if err != nil {
 		return err
 	}
 	if err := c.checkNodes(ctx, client, w); err != nil {
 		return err
 	}
-	return c.show(c.overviewOf(ctx, w))
+	return c.showView(c.viewOverview(ctx, w))
 }
 
 // reading is what takes long with a large cluster.
 const reading = "reading the cluster"
 
-func (c *command) read(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
+func (c *command) readWorld(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
 	defer c.streams.Progress(reading, 0).Done()
-	return read(ctx, client, selector)
+	return readCluster(ctx, client, selector)
 }
 
 // checkNodes refuses --node with a node that does not exist.
@@ -231,40 +231,40 @@ func (c *command) checkNodes(ctx context.Context, client kubernetes.Interface, w
 		if slices.ContainsFunc(w.slices, publishes) {
 			continue
 		}
-		if err := exists(ctx, client, name); err != nil {
+		if err := checkNodeExists(ctx, client, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *command) node(ctx context.Context, name string) error {
+func (c *command) runNode(ctx context.Context, name string) error {
 	client, err := c.reach.Client()
 	if err != nil {
 		return err
 	}
 	if c.watch {
-		if err := exists(ctx, client, name); err != nil {
+		if err := checkNodeExists(ctx, client, name); err != nil {
 			return err
 		}
-		l := liveNode(client, name)
-		return c.follow(ctx, l, func(context.Context) *view { return c.nodeOf(l.world(), name) })
+		l := liveWorld(client, "spec.nodeName="+name)
+		return c.followChanges(ctx, l, func(context.Context) *view { return c.viewNode(l.currentWorld(), name) })
 	}
-	w, err := c.read(ctx, client, "")
+	w, err := c.readWorld(ctx, client, "")
 	if err != nil {
 		return err
 	}
-	shown := c.nodeOf(w, name)
+	shown := c.viewNode(w, name)
 	if shown.nothing != "" {
-		if err := exists(ctx, client, name); err != nil {
+		if err := checkNodeExists(ctx, client, name); err != nil {
 			return err
 		}
 	}
-	return c.show(shown)
+	return c.showView(shown)
 }
 
-// exists is an error for a node that does not exist, with what may be meant.
-func exists(ctx context.Context, client kubernetes.Interface, name string) error {
+// checkNodeExists is an error for a node that does not exist, with what may be meant.
+func checkNodeExists(ctx context.Context, client kubernetes.Interface, name string) error {
 	_, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		return nil
@@ -283,7 +283,7 @@ func exists(ctx context.Context, client kubernetes.Interface, name string) error
 	return cli.NotFound(fmt.Sprintf("there is no node %q", name), name, names, "list them with kubectl get nodes")
 }
 
-func (c *command) claim(ctx context.Context, name string) error {
+func (c *command) runClaim(ctx context.Context, name string) error {
 	namespace, err := c.reach.DefaultNamespace()
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func (c *command) claim(ctx context.Context, name string) error {
 			return err
 		}
 		l := liveClaim(client, namespace, name)
-		return c.follow(ctx, l, func(context.Context) *view { return claimOf(l, namespace, name) })
+		return c.followChanges(ctx, l, func(context.Context) *view { return viewClaim(l, namespace, name) })
 	}
 	progress := c.streams.Progress(reading, 0)
 	s, err := readStory(ctx, client, namespace, name)
@@ -305,5 +305,5 @@ func (c *command) claim(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.show(pathOf(s.path()))
+	return c.showView(viewSteps(s.listSteps()))
 }

@@ -27,7 +27,7 @@ type filter struct {
 	states   stateFlag
 }
 
-func (f *filter) addTo(command *cobra.Command, reach *cluster.Flags) {
+func (f *filter) addFilterFlags(command *cobra.Command, reach *cluster.Flags) {
 	flags := command.Flags()
 	flags.StringSliceVar(&f.drivers, "driver", nil, "show the pools of these drivers only")
 	flags.StringSliceVar(&f.nodes, "node", nil, "show the pools of these nodes only")
@@ -38,14 +38,14 @@ func (f *filter) addTo(command *cobra.Command, reach *cluster.Flags) {
 	_ = command.RegisterFlagCompletionFunc("node", reach.CompleteNodes)
 }
 
-// chooses reports whether the filter chooses the pools of a driver on a node. The
+// choosesPools reports whether the filter chooses the pools of a driver on a node. The
 // node is empty for pools that nodes share.
-func (f *filter) chooses(node, driver string) bool {
+func (f *filter) choosesPools(node, driver string) bool {
 	return f.choosesNode(node) && (len(f.drivers) == 0 || slices.Contains(f.drivers, driver))
 }
 
-// unmatched names what chooses nothing, with what may be meant.
-func (f *filter) unmatched(w *world) string {
+// describeUnmatched names what chooses nothing, with what may be meant.
+func (f *filter) describeUnmatched(w *world) string {
 	var drivers []string
 	for _, slice := range w.slices {
 		drivers = append(drivers, slice.Spec.Driver)
@@ -101,7 +101,7 @@ func (f *stateFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (f *stateFlag) Type() string { return "states" }
 
-// has reports whether a state is among them. Without the flag all are.
-func (f stateFlag) has(state inventory.State) bool {
+// hasState reports whether a state is among them. Without the flag all are.
+func (f stateFlag) hasState(state inventory.State) bool {
 	return len(f) == 0 || slices.Contains(f, state)
 }

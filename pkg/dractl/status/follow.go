@@ -14,26 +14,26 @@ import (
 // interval is how often a view is shown at most.
 const interval = time.Second
 
-// follow shows what look finds whenever it changes, until the user has seen enough.
-func (c *command) follow(ctx context.Context, l *live, look func(context.Context) *view) (err error) {
+// followChanges shows what look finds whenever it changes, until the user has seen enough.
+func (c *command) followChanges(ctx context.Context, l *live, look func(context.Context) *view) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer l.running.Wait()
 	defer cancel(nil)
-	l.start(ctx, cancel)
+	l.startInformers(ctx, cancel)
 	progress := c.streams.Progress(reading, 0)
 	defer progress.Done()
-	f := c.follower(look)
-	defer func() { err = errors.Join(err, f.close()) }()
+	f := c.newFollower(look)
+	defer func() { err = errors.Join(err, f.closeScreen()) }()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		if l.synced() {
+		if l.hasSynced() {
 			progress.Done()
 			changes := l.changes.Load()
 			if l.rules != nil {
 				changes += l.rules.Changes()
 			}
-			if err := f.update(ctx, changes); err != nil {
+			if err := f.updateView(ctx, changes); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ type follower struct {
 	appended bool
 }
 
-func (c *command) follower(look func(context.Context) *view) *follower {
+func (c *command) newFollower(look func(context.Context) *view) *follower {
 	f := &follower{command: c, look: look}
 	if !c.output.Format.IsValue() {
 		f.screen = screen.Of(c.streams.Out)
@@ -73,9 +73,9 @@ func (c *command) follower(look func(context.Context) *view) *follower {
 	return f
 }
 
-// update shows the view again if there are other changes than it has, or if the terminal has
+// updateView shows the view again if there are other changes than it has, or if the terminal has
 // another size.
-func (f *follower) update(ctx context.Context, changes uint64) error {
+func (f *follower) updateView(ctx context.Context, changes uint64) error {
 	same := f.view != nil && changes == f.seen
 	if !same {
 		f.view, f.seen = f.look(ctx), changes
@@ -85,7 +85,7 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 			return nil
 		}
 		var text strings.Builder
-		if err := f.print(&text, f.view); err != nil {
+		if err := f.printView(&text, f.view, screen.Width(f.streams.Out), 0); err != nil {
 			return err
 		}
 		next := text.String() + f.view.nothing
@@ -94,12 +94,12 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 		}
 		f.shown = next
 		if text.Len() > 0 {
-			if _, err := io.WriteString(f.streams.Out, f.separator()+text.String()); err != nil {
+			if _, err := io.WriteString(f.streams.Out, f.separateViews()+text.String()); err != nil {
 				return err
 			}
 			f.appended = true
 		}
-		f.tell(f.view)
+		f.tellUser(f.view)
 		return nil
 	}
 	if width, height := f.screen.Size(); width != f.width || height != f.height {
@@ -114,14 +114,14 @@ func (f *follower) update(ctx context.Context, changes uint64) error {
 		height -= 1 + strings.Count(note, "\n")
 	}
 	var text strings.Builder
-	if err := f.printIn(&text, f.view, f.width, height); err != nil {
+	if err := f.printView(&text, f.view, f.width, height); err != nil {
 		return err
 	}
 	return f.screen.Show(text.String() + note)
 }
 
-// separator is between two views.
-func (f *follower) separator() string {
+// separateViews is between two views.
+func (f *follower) separateViews() string {
 	switch {
 	case !f.appended || f.output.Format == output.JSON:
 		return ""
@@ -131,7 +131,7 @@ func (f *follower) separator() string {
 	return "\n"
 }
 
-func (f *follower) close() error {
+func (f *follower) closeScreen() error {
 	if f.screen == nil {
 		return nil
 	}

@@ -59,7 +59,7 @@ func watch(t *testing.T, format output.Format, of func(*command, *fake.Clientset
 	f := &following{Clientset: fake.NewClientset(objects...), out: &transcript{}, cancel: cancel, ended: make(chan error, 1)}
 	c := &command{streams: cli.Streams{Out: f.out, ErrOut: io.Discard}, output: output.Flag{Format: format}}
 	l, look := of(c, f.Clientset)
-	go func() { f.ended <- c.follow(ctx, l, look) }()
+	go func() { f.ended <- c.followChanges(ctx, l, look) }()
 	afterTicks()
 	return f
 }
@@ -73,7 +73,7 @@ func (f *following) end(t *testing.T) {
 
 func ofCluster(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
 	l := liveCluster(client, "")
-	return l, func(ctx context.Context) *view { return c.overviewOf(ctx, l.world()) }
+	return l, func(ctx context.Context) *view { return c.viewOverview(ctx, l.currentWorld()) }
 }
 
 // TestFollow shows what changes, and nothing while nothing does.
@@ -132,8 +132,8 @@ func TestFollowNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := watch(t, output.Table, func(c *command, client *fake.Clientset) (*live, func(context.Context) *view) {
-			l := liveNode(client, "c")
-			return l, func(context.Context) *view { return c.nodeOf(l.world(), "c") }
+			l := liveWorld(client, "spec.nodeName=c")
+			return l, func(context.Context) *view { return c.viewNode(l.currentWorld(), "c") }
 		}, fleet()...)
 		require.Empty(t, f.out.String())
 		f.create(t, slice("c", 1, "gpu-0"))
@@ -149,7 +149,7 @@ func TestFollowClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := watch(t, output.Table, func(_ *command, client *fake.Clientset) (*live, func(context.Context) *view) {
 			l := liveClaim(client, "default", "waits")
-			return l, func(context.Context) *view { return claimOf(l, "default", "waits") }
+			return l, func(context.Context) *view { return viewClaim(l, "default", "waits") }
 		}, fleet()...)
 		require.Contains(t, f.out.String(), "reserved")
 		require.NotContains(t, f.out.String(), " prepared ")
@@ -161,7 +161,7 @@ func TestFollowClaim(t *testing.T) {
 		require.NoError(t, f.ResourceV1().ResourceClaims("default").Delete(t.Context(), "waits", metav1.DeleteOptions{}))
 		afterTicks()
 		require.Equal(t, shown, f.out.String(), "a message on the other stream says it")
-		require.Equal(t, "claim default/waits is gone", claimOf(liveClaim(f.Clientset, "default", "waits"), "default", "waits").nothing)
+		require.Equal(t, "claim default/waits is gone", viewClaim(liveClaim(f.Clientset, "default", "waits"), "default", "waits").nothing)
 		f.end(t)
 	})
 }
@@ -172,13 +172,13 @@ func TestFollowScreen(t *testing.T) {
 	t.Parallel()
 	out, width, height := &transcript{}, 60, 14
 	c := &command{streams: cli.Streams{Out: out, ErrOut: io.Discard}, output: output.Flag{Format: output.Table}}
-	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
-	f := c.follower(func(ctx context.Context) *view { return c.overviewOf(ctx, w) })
+	f := c.newFollower(func(ctx context.Context) *view { return c.viewOverview(ctx, w) })
 	f.screen = screen.New(out, func() (int, int, error) { return width, height, nil })
 	shows := func(changes uint64) string {
 		out.text.Reset()
-		require.NoError(t, f.update(t.Context(), changes))
+		require.NoError(t, f.updateView(t.Context(), changes))
 		return strings.ReplaceAll(out.String(), "\x1b[K", "")
 	}
 	first := shows(1)
@@ -192,7 +192,7 @@ func TestFollowScreen(t *testing.T) {
 	w = &world{}
 	require.Contains(t, shows(2), "\x1b[Hno driver has published a ResourceSlice")
 	out.text.Reset()
-	require.NoError(t, f.close())
+	require.NoError(t, f.closeScreen())
 	require.Contains(t, out.String(), "\x1b[?25h", "the cursor is back")
 }
 
@@ -206,7 +206,7 @@ func TestFollowForbidden(t *testing.T) {
 		})
 		c := &command{streams: cli.Streams{Out: &transcript{}}, output: output.Flag{Format: output.Table}}
 		l, look := ofCluster(c, client)
-		require.ErrorContains(t, c.follow(t.Context(), l, look), "forbidden")
+		require.ErrorContains(t, c.followChanges(t.Context(), l, look), "forbidden")
 	})
 }
 
@@ -224,7 +224,7 @@ func TestFollowLogsNothing(t *testing.T) {
 		told, ended := &transcript{}, make(chan error, 1)
 		c := &command{streams: cli.Streams{Out: &transcript{}, ErrOut: told}, output: output.Flag{Format: output.Table}}
 		l, look := ofCluster(c, client)
-		go func() { ended <- c.follow(ctx, l, look) }()
+		go func() { ended <- c.followChanges(ctx, l, look) }()
 		afterTicks()
 		cancel()
 		require.NoError(t, <-ended)

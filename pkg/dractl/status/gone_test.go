@@ -29,15 +29,15 @@ func maintenance() *resourcev1.DeviceTaintRule {
 // TestTaintRule: a device that a DeviceTaintRule taints is not free, and the rule is named.
 func TestTaintRule(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(append(fleet(), maintenance())...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(append(fleet(), maintenance())...), "")
 	require.NoError(t, err)
-	total := w.overview(t.Context(), &filter{}).Totals[0]
+	total := w.newOverview(t.Context(), &filter{}).Totals[0]
 	require.Equal(t, []int{1, 2}, []int{total.States[inventory.Free], total.States[inventory.Tainted]})
-	last := w.devices("a")[3]
+	last := w.listDevices("a")[3]
 	require.Equal(t, inventory.Tainted, last.State)
 	require.Equal(t, "maintenance", last.Taints[0].Rule)
 	var out strings.Builder
-	require.NoError(t, (&command{}).nodeOf(w, "a").tables.Print(&out, output.Layout{Format: output.Wide}))
+	require.NoError(t, (&command{}).viewNode(w, "a").tables.Print(&out, output.Layout{Format: output.Wide}))
 	require.Contains(t, out.String(), "down=:NoExecute (DeviceTaintRule maintenance)")
 }
 
@@ -46,25 +46,25 @@ func TestTaintRule(t *testing.T) {
 func TestGone(t *testing.T) {
 	t.Parallel()
 	objects := append(fleet(), claim("left", "a", []string{"gpu-9"}, "stays"), pod("stays", "a", "left", ready))
-	w, err := read(t.Context(), fake.NewClientset(objects...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
-	shown := w.overview(t.Context(), &filter{problems: true})
+	shown := w.newOverview(t.Context(), &filter{problems: true})
 	require.Equal(t, 1, shown.Totals[0].Gone)
 	var out strings.Builder
-	require.NoError(t, shown.tables(output.Wide).Print(&out, output.Layout{}))
+	require.NoError(t, shown.listTables(output.Wide).Print(&out, output.Layout{}))
 	require.Contains(t, out.String(), `TAINTED   GONE
 gpu.example.com   2       3       1            6 `)
 	require.Contains(t, out.String(), `Devices of claims that no slice publishes any more:
 NODE   DRIVER            POOL   DEVICE   CLAIM          POD
 a      gpu.example.com   a      gpu-9    default/left   default/stays
 `)
-	devices := w.devices("a")
+	devices := w.listDevices("a")
 	require.Len(t, devices, 5)
 	require.Equal(t, inventory.Gone, devices[4].State)
 	encoded, err := json.Marshal(devices[4])
 	require.NoError(t, err)
 	require.Contains(t, string(encoded), `"state":"gone"`)
-	require.Empty(t, w.overview(t.Context(), &filter{nodes: []string{"b"}}).Gone)
+	require.Empty(t, w.newOverview(t.Context(), &filter{nodes: []string{"b"}}).Gone)
 }
 
 // TestUnseenTaintRules: without the right to list rules the command says once that it does not
@@ -75,12 +75,12 @@ func TestUnseenTaintRules(t *testing.T) {
 	client.PrependReactor("list", "devicetaintrules", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(resourcev1.Resource("devicetaintrules"), "", nil)
 	})
-	w, err := read(t.Context(), client, "")
+	w, err := readCluster(t.Context(), client, "")
 	require.NoError(t, err)
 	var out, told strings.Builder
 	c := &command{streams: cli.Streams{Out: &out, ErrOut: &told}, output: output.Flag{Format: output.JSON}}
 	for range 2 {
-		require.NoError(t, c.show(c.overviewOf(t.Context(), w)))
+		require.NoError(t, c.showView(c.viewOverview(t.Context(), w)))
 	}
 	require.Equal(t, 1, strings.Count(told.String(), "DeviceTaintRules are not seen"))
 	require.Contains(t, out.String(), `"unseen": "DeviceTaintRules are not seen`)

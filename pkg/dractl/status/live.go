@@ -48,21 +48,17 @@ func liveCluster(client kubernetes.Interface, selector string) *live {
 	return l
 }
 
-// liveNode watches what is on a node.
-func liveNode(client kubernetes.Interface, node string) *live {
-	return liveWorld(client, "spec.nodeName="+node)
-}
-
+// liveWorld watches what there is, or what a field selector of Pods and slices chooses.
 func liveWorld(client kubernetes.Interface, on string) *live {
 	all := cache.Indexers{}
 	l := &live{
-		slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selected(on)),
+		slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selectFields(on)),
 		claims: resourceinformers.NewResourceClaimInformer(client, "", 0, all),
-		pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selected(on)),
-		events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selected("reason="+failedPrepare)),
+		pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selectFields(on)),
+		events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selectFields("reason="+failedPrepare)),
 		rules:  taintrules.NewWatcher(client),
 	}
-	for _, informer := range l.informers() {
+	for _, informer := range l.listInformers() {
 		// Managed fields are a good part of an object.
 		_ = informer.SetTransform(func(object any) (any, error) {
 			if accessor, err := meta.Accessor(object); err == nil {
@@ -78,17 +74,17 @@ func liveWorld(client kubernetes.Interface, on string) *live {
 func liveClaim(client kubernetes.Interface, namespace, name string) *live {
 	all := cache.Indexers{}
 	return &live{
-		claims: resourceinformers.NewFilteredResourceClaimInformer(client, namespace, 0, all, selected("metadata.name="+name)),
+		claims: resourceinformers.NewFilteredResourceClaimInformer(client, namespace, 0, all, selectFields("metadata.name="+name)),
 		pods:   coreinformers.NewPodInformer(client, namespace, 0, all),
 		events: coreinformers.NewEventInformer(client, namespace, 0, all),
 	}
 }
 
-func selected(fields string) func(*metav1.ListOptions) {
+func selectFields(fields string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) { options.FieldSelector = fields }
 }
 
-func (l *live) informers() []cache.SharedIndexInformer {
+func (l *live) listInformers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{l.claims, l.pods, l.events}
 	if l.slices != nil {
 		all = append(all, l.slices)
@@ -99,10 +95,10 @@ func (l *live) informers() []cache.SharedIndexInformer {
 	return all
 }
 
-// start watches until the context is done. Fail is called when something cannot be read.
-func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
+// startInformers watches until the context is done. Fail is called when something cannot be read.
+func (l *live) startInformers(ctx context.Context, fail context.CancelCauseFunc) {
 	changed := func() { l.changes.Add(1) }
-	for _, informer := range l.informers() {
+	for _, informer := range l.listInformers() {
 		// These fail only once an informer runs.
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
@@ -121,8 +117,8 @@ func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
-func (l *live) synced() bool {
-	for _, informer := range l.informers() {
+func (l *live) hasSynced() bool {
+	for _, informer := range l.listInformers() {
 		if !informer.HasSynced() {
 			return false
 		}
@@ -130,34 +126,19 @@ func (l *live) synced() bool {
 	return l.rules == nil || l.rules.Synced()
 }
 
-func (l *live) world() *world {
+func (l *live) currentWorld() *world {
 	w := &world{
-		slices: listed[*resourcev1.ResourceSlice](l.slices), claims: listed[*resourcev1.ResourceClaim](l.claims),
-		pods: listed[*corev1.Pod](l.pods), failures: listed[*corev1.Event](l.events),
+		slices: listStore[*resourcev1.ResourceSlice](l.slices), claims: listStore[*resourcev1.ResourceClaim](l.claims),
+		pods: listStore[*corev1.Pod](l.pods), failures: listStore[*corev1.Event](l.events),
 	}
 	if l.nodes != nil {
-		w.selectNodes(listed[*corev1.Node](l.nodes))
+		w.selectNodes(listStore[*corev1.Node](l.nodes))
 	}
 	w.rules, w.unseen = l.rules.Rules()
 	return w
 }
 
-// story is that of the claim, or nil if there is none now.
-func (l *live) story(namespace, name string) *story {
-	claim, found, err := l.claims.GetStore().GetByKey(namespace + "/" + name)
-	if err != nil || !found {
-		return nil
-	}
-	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: listed[*corev1.Event](l.events)}
-	for _, consumer := range podsOf(s.claim) {
-		if pod, found, err := l.pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
-			s.pods[consumer] = pod.(*corev1.Pod)
-		}
-	}
-	return s
-}
-
-func listed[T any](informer cache.SharedIndexInformer) []T {
+func listStore[T any](informer cache.SharedIndexInformer) []T {
 	objects := informer.GetStore().List()
 	all := make([]T, len(objects))
 	for i := range objects {

@@ -45,32 +45,32 @@ type Blocker struct {
 	Claims []inventory.Claim `json:"claims"`
 }
 
-// devices are those of a node's own pools, and those that are gone, by driver, pool and name.
-func (w *world) devices(node string) []Device {
+// listDevices are those of a node's own pools, and those that are gone, by driver, pool and name.
+func (w *world) listDevices(node string) []Device {
 	devices := []Device{}
 	found, identities := map[string]*resourcev1.Device{}, inventory.Identities{}
 	for _, slice := range w.slices {
 		identities.Add(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices)
 		for i := range slice.Spec.Devices {
 			device := &slice.Spec.Devices[i]
-			found[id(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = device
+			found[deviceID(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = device
 		}
 	}
-	taken := w.inventory()
+	taken := w.takeInventory()
 	for _, item := range taken.Items {
 		if item.Node != node {
 			continue
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			devices = append(devices, showPool(pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
-				return found[id(pool.Driver, pool.Name, pool.Generation, name)]
+			devices = append(devices, describePool(pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
+				return found[deviceID(pool.Driver, pool.Name, pool.Generation, name)]
 			})...)
 		}
 	}
 	for i := range taken.Gone {
 		if gone := &taken.Gone[i]; gone.Node == node {
-			devices = append(devices, deviceOf(gone.Driver, gone.Pool, &gone.Device))
+			devices = append(devices, newDevice(gone.Driver, gone.Pool, &gone.Device))
 		}
 	}
 	slices.SortStableFunc(devices, func(a, b Device) int {
@@ -80,37 +80,37 @@ func (w *world) devices(node string) []Device {
 	return devices
 }
 
-// showPool describes the devices of a pool.
-func showPool(pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
+// describePool describes the devices of a pool.
+func describePool(pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
 	var devices []Device
 	for i := range pool.Devices {
-		shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[i])
+		shown := newDevice(pool.Driver, pool.Name, &pool.Devices[i])
 		shown.Whole = kind.Whole(i)
 		known := identities.Describe(shown.Driver, find(shown.Name))
 		shown.UUID, shown.Product, shown.Memory = known.UUID, known.Product, known.Memory
 		shown.Attributes, shown.Capacity = known.Attributes, known.Capacity
 		if shown.State == inventory.Blocked {
-			shown.Blockers = blockersOf(shown.Name, pool, find)
+			shown.Blockers = findBlockers(shown.Name, pool, find)
 		}
 		devices = append(devices, shown)
 	}
 	return devices
 }
 
-func deviceOf(driver, pool string, known *inventory.Device) Device {
+func newDevice(driver, pool string, known *inventory.Device) Device {
 	return Device{
 		Driver: driver, Pool: pool, Name: known.Name, State: known.State,
 		Shared: known.Shared, Used: known.Used, BlockedBy: known.BlockedBy, Claims: known.Claims, Taints: known.Taints,
 	}
 }
 
-func id(driver, pool string, generation int64, device string) string {
+func deviceID(driver, pool string, generation int64, device string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
 }
 
-// blockersOf are the devices of a pool that claims have and that draw on a counter set on which the
+// findBlockers are the devices of a pool that claims have and that draw on a counter set on which the
 // blocked device draws too.
-func blockersOf(blocked string, pool *inventory.Pool, find func(name string) *resourcev1.Device) []Blocker {
+func findBlockers(blocked string, pool *inventory.Pool, find func(name string) *resourcev1.Device) []Blocker {
 	var blockers []Blocker
 	needs := find(blocked).ConsumesCounters
 	for i := range pool.Devices {
@@ -128,7 +128,7 @@ func blockersOf(blocked string, pool *inventory.Pool, find func(name string) *re
 // deviceTable has devices, with the parts of a device below it, and columns for attributes.
 func deviceTable(devices []Device, attributes []string) *output.Rows {
 	isShared := func(d Device) bool { return d.Shared }
-	hasReason := func(d Device) bool { return d.reason() != "" }
+	hasReason := func(d Device) bool { return d.unusableReason() != "" }
 	table := &output.Rows{Columns: []output.Column{
 		{Name: "driver", Wide: true},
 		{Name: "pool", Wide: true},
@@ -144,19 +144,19 @@ func deviceTable(devices []Device, attributes []string) *output.Rows {
 	table.Columns = append(table.Columns, attributeColumns(attributes)...)
 	table.Columns = append(table.Columns, output.Column{Name: "reason", Wide: !slices.ContainsFunc(devices, hasReason)}, output.Column{Name: "attributes", Wide: true})
 	for i := range devices {
-		table.Add(devices[i].cells(attributes)...)
+		table.Add(devices[i].tableCells(attributes)...)
 	}
 	return table
 }
 
-func (d *Device) cells(attributes []string) []string {
+func (d *Device) tableCells(attributes []string) []string {
 	claims, pods := claimsAndPods(d.Claims)
 	name, used := d.Name, ""
 	if d.Whole != "" {
 		name = "  " + name
 	}
 	if d.Shared {
-		used = percent(float64(d.Used))
+		used = formatPercent(float64(d.Used))
 	}
 	cells := []string{
 		d.Driver, d.Pool, name, d.State.String(), output.OrNone(used), output.OrNone(d.Product), output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
@@ -168,12 +168,12 @@ func (d *Device) cells(attributes []string) []string {
 	for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
 		all = append(all, attribute+"="+d.Attributes[attribute])
 	}
-	return append(cells, output.OrNone(d.reason()), output.OrNone(all...))
+	return append(cells, output.OrNone(d.unusableReason()), output.OrNone(all...))
 }
 
-// reason says why the device cannot be used, if so.
-func (d *Device) reason() string {
-	reasons := reasonsOf(d.Claims, d.Taints)
+// unusableReason says why the device cannot be used, if so.
+func (d *Device) unusableReason() string {
+	reasons := listReasons(d.Claims, d.Taints)
 	if d.BlockedBy != "" {
 		text := "no " + d.BlockedBy + " left"
 		var names []string
@@ -193,8 +193,8 @@ func (d *Device) reason() string {
 	return strings.Join(reasons, "; ")
 }
 
-// reasonsOf are why preparing fails, and taints.
-func reasonsOf(claims []inventory.Claim, taints []inventory.Taint) []string {
+// listReasons are why preparing fails, and taints.
+func listReasons(claims []inventory.Claim, taints []inventory.Taint) []string {
 	var reasons []string
 	for _, claim := range claims {
 		if claim.Failure != "" && !slices.Contains(reasons, claim.Failure) {

@@ -63,11 +63,11 @@ func rankOfEvent(event *corev1.Event) int {
 	return rankWaiting
 }
 
-// order puts steps in the order in which they happened. Times are compared by
+// orderSteps puts steps in the order in which they happened. Times are compared by
 // their seconds: within a second, steps go by their ranks, and those whose
 // fraction of the second is known go by it. A step without a time comes with the
 // step of the claim that is before it by rank.
-func order(steps []Step) {
+func orderSteps(steps []Step) {
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.rank, b.rank) })
 	at := make([]int64, len(steps))
 	var last int64

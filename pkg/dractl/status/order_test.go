@@ -73,7 +73,7 @@ func TestOrderFractions(t *testing.T) {
 		{What: "waits", Time: &early, Object: "Pod", rank: rankWaiting},
 		{What: "other Pod", Time: &late, Object: "Pod", rank: rankPodCreated},
 	}
-	order(steps)
+	orderSteps(steps)
 	var names []string
 	for i := range steps {
 		names = append(names, steps[i].What)

@@ -49,10 +49,10 @@ func TestDividedDevices(t *testing.T) {
 		Driver: driver, Pool: "n", Device: "nic", ShareID: new("1"),
 		Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "LinkDown"}},
 	}}
-	w, err := read(t.Context(), fake.NewClientset(append(divided("n"), claim("whole", "n", []string{"gpu-0"}), claim("half", "n", []string{"gpu-1-half-2"}), shares)...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(append(divided("n"), claim("whole", "n", []string{"gpu-0"}), claim("half", "n", []string{"gpu-1-half-2"}), shares)...), "")
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, deviceTable(w.devices("n"), nil).Print(&out, output.Table))
+	require.NoError(t, deviceTable(w.listDevices("n"), nil).Print(&out, output.Table))
 	require.Equal(t, `DEVICE            STATE       USED     PRODUCT   MEMORY   UUID     CLAIM            POD      REASON
 gpu-0             allocated   <none>   <none>    <none>   <none>   default/whole    <none>   <none>
   gpu-0-half-2    blocked     <none>   <none>    <none>   <none>   <none>           <none>   counter memory of gpu-0 taken by gpu-0 (claim default/whole)
@@ -63,7 +63,7 @@ gpu-1             blocked     <none>   <none>    <none>   <none>   <none>       
 nic               failing     25%      <none>    <none>   <none>   default/shares   <none>   LinkDown
 `, out.String())
 	out.Reset()
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&out, output.Layout{}))
+	require.NoError(t, w.newOverview(t.Context(), &filter{}).listTables(output.Table).Print(&out, output.Layout{}))
 	require.Contains(t, out.String(), `
 PRODUCT          DRIVER            NODES   DEVICES   USED     FREE   BLOCKED   ALLOCATED   PREPARED   FAILING
 <none>           gpu.example.com   1       3         58%      0      1         1           0          1
@@ -82,9 +82,9 @@ func TestNoWhole(t *testing.T) {
 			Name: name, ConsumesCounters: []resourcev1.DeviceCounterConsumption{{CounterSet: "gpu-0", Counters: memory("40Gi")}},
 		})
 	}
-	w, err := read(t.Context(), fake.NewClientset(objects...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
-	for _, device := range w.devices("n") {
+	for _, device := range w.listDevices("n") {
 		require.Empty(t, device.Whole)
 	}
 }
@@ -92,6 +92,6 @@ func TestNoWhole(t *testing.T) {
 func TestPercent(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[float64]string{0: "0%", 0.001: "<1%", 0.126: "13%", 0.999: ">99%", 1: "100%"} {
-		require.Equal(t, want, percent(part))
+		require.Equal(t, want, formatPercent(part))
 	}
 }

@@ -46,35 +46,35 @@ type Pool struct {
 	Attributes map[string][]string `json:"attributes,omitempty"`
 }
 
-// complete reports whether all slices are there.
-func (p *Pool) complete() bool { return p.Slices == p.SliceCount }
+// isComplete reports whether all slices are there.
+func (p *Pool) isComplete() bool { return p.Slices == p.SliceCount }
 
-// healthy reports whether the scheduler can allocate all devices of the pool that
+// isHealthy reports whether the scheduler can allocate all devices of the pool that
 // are free, and those that it has allocated can be used.
-func (p *Pool) healthy() bool {
-	return p.complete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
+func (p *Pool) isHealthy() bool {
+	return p.isComplete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
 }
 
-// overview is what the filter chooses of a world, with columns for some attributes. The totals
+// newOverview is what the filter chooses of a world, with columns for some attributes. The totals
 // are also of pools without problems.
-func (w *world) overview(ctx context.Context, chosen *filter, attributes ...string) *Overview {
+func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...string) *Overview {
 	f := *chosen
 	f.selected = w.selected
-	o := &Overview{Pools: []Pool{}, Waiting: w.waiting(ctx, &f), columns: attributes}
-	taken := w.inventory()
+	o := &Overview{Pools: []Pool{}, Waiting: w.listWaiting(ctx, &f), columns: attributes}
+	taken := w.takeInventory()
 	o.Unseen = taken.Unseen
 	for i := range taken.Gone {
-		if gone := &taken.Gone[i]; f.chooses(gone.Node, gone.Driver) {
+		if gone := &taken.Gone[i]; f.choosesPools(gone.Node, gone.Driver) {
 			o.Gone = append(o.Gone, *gone)
 		}
 	}
 	products := &productTotals{kinds: taken.Kinds, known: map[string]descriptions{}, totals: map[productKey]*ProductTotal{}}
 	for _, item := range taken.Items {
 		for i := range item.Pools {
-			if pool := &item.Pools[i]; f.chooses(item.Node, pool.Driver) {
-				o.Pools = append(o.Pools, summed(item.Node, pool))
-				o.Pools[len(o.Pools)-1].Attributes = products.describe(pool).values(pool.Driver, attributes)
-				products.add(item.Node, pool)
+			if pool := &item.Pools[i]; f.choosesPools(item.Node, pool.Driver) {
+				o.Pools = append(o.Pools, sumUpPool(item.Node, pool))
+				o.Pools[len(o.Pools)-1].Attributes = products.describePool(pool).valuesOf(pool.Driver, attributes)
+				products.addPool(item.Node, pool)
 			}
 		}
 	}
@@ -84,26 +84,26 @@ func (w *world) overview(ctx context.Context, chosen *filter, attributes ...stri
 		}
 		return cmp.Or(natural.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), natural.Compare(a.Name, b.Name))
 	})
-	o.Totals, o.Products = totals(o.Pools, o.Gone), products.sorted()
+	o.Totals, o.Products = totalByDriver(o.Pools, o.Gone), products.sortedTotals()
 	o.Pools = slices.DeleteFunc(o.Pools, func(p Pool) bool {
 		hasState := func(s inventory.State) bool { return s != inventory.Gone && p.States[s] > 0 }
-		return f.problems && p.healthy() || len(f.states) > 0 && !slices.ContainsFunc(f.states, hasState)
+		return f.problems && p.isHealthy() || len(f.states) > 0 && !slices.ContainsFunc(f.states, hasState)
 	})
 	if len(f.states) > 0 {
 		o.Waiting = []Waiting{}
 	}
-	if !f.states.has(inventory.Gone) {
+	if !f.states.hasState(inventory.Gone) {
 		o.Gone = nil
 	}
 	return o
 }
 
-func summed(node string, pool *inventory.Pool) Pool {
+func sumUpPool(node string, pool *inventory.Pool) Pool {
 	sum := Pool{
 		Node: node, Driver: pool.Driver, Name: pool.Name,
 		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount, Usage: pool.Usage,
 	}
-	if !sum.complete() {
+	if !sum.isComplete() {
 		sum.Problems = append(sum.Problems, fmt.Sprintf("incomplete: %d of %d slices", sum.Slices, sum.SliceCount))
 	}
 	var causes []string
@@ -114,7 +114,7 @@ func summed(node string, pool *inventory.Pool) Pool {
 		if device.State != inventory.Tainted && device.State != inventory.Failing {
 			continue
 		}
-		cause := device.State.String() + ": " + output.OrNone(reasonsOf(device.Claims, device.Taints)...)
+		cause := device.State.String() + ": " + output.OrNone(listReasons(device.Claims, device.Taints)...)
 		if devices[cause] == nil {
 			causes = append(causes, cause)
 		}
@@ -132,17 +132,17 @@ func summed(node string, pool *inventory.Pool) Pool {
 	return sum
 }
 
-// tables are the totals, what needs attention, and the rest.
-func (o *Overview) tables(format output.Format) output.Tables {
+// listTables are the totals, what needs attention, and the rest.
+func (o *Overview) listTables(format output.Format) output.Tables {
 	problems, rest := o.poolTable("Pools with problems:", true), o.poolTable("Pools:", false)
 	for i := range o.Pools {
 		pool := &o.Pools[i]
-		if pool.healthy() {
-			rest.Add(pool.cells(o.columns)...)
+		if pool.isHealthy() {
+			rest.Add(pool.tableCells(o.columns)...)
 			continue
 		}
-		problems.Add(append(pool.cells(o.columns), output.OrNone(strings.Join(pool.Problems, "; ")))...)
-		if !pool.complete() {
+		problems.Add(append(pool.tableCells(o.columns), output.OrNone(strings.Join(pool.Problems, "; ")))...)
+		if !pool.isComplete() {
 			problems.Mark()
 		}
 	}
@@ -187,7 +187,7 @@ func (o *Overview) poolTable(title string, problems bool) *output.Rows {
 	return table
 }
 
-func (p *Pool) cells(attributes []string) []string {
+func (p *Pool) tableCells(attributes []string) []string {
 	cells := []string{cmp.Or(p.Node, "<shared>"), p.Driver, p.Name, strconv.FormatInt(p.Generation, 10), fmt.Sprintf("%d/%d", p.Slices, p.SliceCount)}
 	cells = append(cells, stateCells(&p.Usage, &p.States)...)
 	for _, name := range attributes {

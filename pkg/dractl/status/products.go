@@ -42,8 +42,8 @@ type productTotals struct {
 // descriptions are those of the devices of a kind of pool, in their order.
 type descriptions []inventory.Description
 
-// describe describes the devices of a pool. Most pools are of a few kinds.
-func (t *productTotals) describe(pool *inventory.Pool) descriptions {
+// describePool describes the devices of a pool. Most pools are of a few kinds.
+func (t *productTotals) describePool(pool *inventory.Pool) descriptions {
 	known, ok := t.known[pool.Kind]
 	if !ok {
 		known = t.kinds[pool.Kind].Describe()
@@ -61,9 +61,9 @@ func (t *productTotals) describe(pool *inventory.Pool) descriptions {
 	return known
 }
 
-// add adds the devices of a pool. The pools of a node come one after the other.
-func (t *productTotals) add(node string, pool *inventory.Pool) {
-	known := t.describe(pool)
+// addPool adds the devices of a pool. The pools of a node come one after the other.
+func (t *productTotals) addPool(node string, pool *inventory.Pool) {
+	known := t.describePool(pool)
 	var seen []productKey
 	for i := range pool.Devices {
 		key := productKey{pool.Driver, known[i].Product, known[i].Whole != ""}
@@ -95,13 +95,19 @@ func (t *productTotals) add(node string, pool *inventory.Pool) {
 	}
 }
 
-// sorted are the totals by product. Parts are below their devices, and devices without a product last.
-func (t *productTotals) sorted() []ProductTotal {
+// sortedTotals are the totals by product. Parts are below their devices, and devices without a product last.
+func (t *productTotals) sortedTotals() []ProductTotal {
+	level := func(k productKey) int { // how far below a whole device
+		if k.parts {
+			return 1
+		}
+		return 0
+	}
 	keys := slices.SortedFunc(maps.Keys(t.totals), func(a, b productKey) int {
 		if (a.product == "") != (b.product == "") {
 			return cmp.Compare(b.product, a.product)
 		}
-		return cmp.Or(natural.Compare(a.product, b.product), cmp.Compare(a.driver, b.driver), cmp.Compare(a.level(), b.level()))
+		return cmp.Or(natural.Compare(a.product, b.product), cmp.Compare(a.driver, b.driver), cmp.Compare(level(a), level(b)))
 	})
 	all := []ProductTotal{}
 	for _, key := range keys {
@@ -110,16 +116,8 @@ func (t *productTotals) sorted() []ProductTotal {
 	return all
 }
 
-// level is how far below a whole device the devices are.
-func (k productKey) level() int {
-	if k.parts {
-		return 1
-	}
-	return 0
-}
-
-// values are those that the devices have of each attribute.
-func (d descriptions) values(driver string, attributes []string) map[string][]string {
+// valuesOf are those that the devices have of each attribute.
+func (d descriptions) valuesOf(driver string, attributes []string) map[string][]string {
 	all := map[string][]string{}
 	for _, name := range attributes {
 		for i := range d {

@@ -18,10 +18,10 @@ import (
 
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	var plain, coloured strings.Builder
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&plain, output.Layout{}))
+	require.NoError(t, w.newOverview(t.Context(), &filter{}).listTables(output.Table).Print(&plain, output.Layout{}))
 	require.Equal(t, `Devices by product:
 PRODUCT   NODES   DEVICES   USED   FREE   PREPARED   FAILING   TAINTED
 H100      2       6         50%    2      2          1         1
@@ -42,7 +42,7 @@ Other pools:
 NODE       POOL     USED   FREE   PREPARED   FAILING   TAINTED
 <shared>   fabric   0%     1      0          0         0
 `, plain.String())
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&coloured, output.Layout{Colours: true}))
+	require.NoError(t, w.newOverview(t.Context(), &filter{}).listTables(output.Table).Print(&coloured, output.Layout{Colours: true}))
 	require.Contains(t, coloured.String(), "\x1b[31mb      b ")
 	require.Equal(t, plain.String(), strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(coloured.String()), "colours move nothing")
 	require.Equal(t, 1, strings.Count(coloured.String(), "\x1b[31m"))
@@ -50,11 +50,11 @@ NODE       POOL     USED   FREE   PREPARED   FAILING   TAINTED
 
 func TestOverviewAsValue(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	var out strings.Builder
 	c := &command{streams: cli.Streams{Out: &out}, output: output.Flag{Format: output.JSON}}
-	require.NoError(t, c.show(c.overviewOf(t.Context(), w)))
+	require.NoError(t, c.showView(c.viewOverview(t.Context(), w)))
 	var shown struct {
 		Pools []struct {
 			Node    string
@@ -81,7 +81,7 @@ func TestFilter(t *testing.T) {
 	other := slice("node-2", 1, "nic-0")
 	other.Name, other.Spec.Driver = "other", "nic.example.com"
 	objects := append(fleet(), slice("node-10", 1, "gpu-0"), slice("node-2", 1, "gpu-10", "gpu-2"), other)
-	w, err := read(t.Context(), fake.NewClientset(objects...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		filter                 filter
@@ -114,7 +114,7 @@ func TestFilter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shown := w.overview(t.Context(), &test.filter)
+			shown := w.newOverview(t.Context(), &test.filter)
 			var pools, totals, waiting []string
 			for _, pool := range shown.Pools {
 				pools = append(pools, pool.Node+"/"+pool.Driver)
@@ -130,7 +130,7 @@ func TestFilter(t *testing.T) {
 			require.Equal(t, test.waiting, waiting)
 		})
 	}
-	devices := w.devices("node-2")
+	devices := w.listDevices("node-2")
 	require.Equal(t, []string{"gpu-2", "gpu-10", "nic-0"}, []string{devices[0].Name, devices[1].Name, devices[2].Name})
 }
 
@@ -148,11 +148,11 @@ func TestNothing(t *testing.T) {
 		"no problems\n": {healthy, filter{problems: true}},
 		"":              {healthy, filter{}},
 	} {
-		w, err := read(t.Context(), fake.NewClientset(test.objects...), "")
+		w, err := readCluster(t.Context(), fake.NewClientset(test.objects...), "")
 		require.NoError(t, err)
 		var errOut strings.Builder
 		c := &command{streams: cli.Streams{ErrOut: &errOut}, filter: test.filter}
-		c.tell(c.overviewOf(t.Context(), w))
+		c.tellUser(c.viewOverview(t.Context(), w))
 		require.Equal(t, want, errOut.String())
 	}
 }
@@ -161,19 +161,19 @@ func TestNothing(t *testing.T) {
 func TestNoSuchNode(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h100-0"}})
-	require.NoError(t, exists(t.Context(), client, "h100-0"))
-	require.EqualError(t, exists(t.Context(), client, "h100_0"), `there is no node "h100_0": did you mean h100-0?`)
-	require.EqualError(t, exists(t.Context(), client, "other"), `there is no node "other": list them with kubectl get nodes`)
+	require.NoError(t, checkNodeExists(t.Context(), client, "h100-0"))
+	require.EqualError(t, checkNodeExists(t.Context(), client, "h100_0"), `there is no node "h100_0": did you mean h100-0?`)
+	require.EqualError(t, checkNodeExists(t.Context(), client, "other"), `there is no node "other": list them with kubectl get nodes`)
 	c := &command{filter: filter{nodes: []string{"h10-0"}}}
 	require.ErrorContains(t, c.checkNodes(t.Context(), client, &world{}), "did you mean h100-0?")
 }
 
 func TestDevices(t *testing.T) {
 	t.Parallel()
-	w, err := read(t.Context(), fake.NewClientset(fleet()...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(fleet()...), "")
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, deviceTable(w.devices("a"), nil).Print(&out, output.Table))
+	require.NoError(t, deviceTable(w.listDevices("a"), nil).Print(&out, output.Table))
 	require.Equal(t, `DEVICE   STATE      PRODUCT   MEMORY   UUID          CLAIM              POD             REASON
 gpu-0    prepared   H100      80Gi     GPU-a-gpu-0   default/runs       default/runs    <none>
 gpu-1    failing    H100      80Gi     GPU-a-gpu-1   default/waits      default/waits   driver is not registered
@@ -181,9 +181,9 @@ gpu-2    prepared   H100      80Gi     GPU-a-gpu-2   default/reported   default/
 gpu-3    free       H100      80Gi     GPU-a-gpu-3   <none>             <none>          <none>
 `, out.String())
 	out.Reset()
-	require.NoError(t, deviceTable(w.devices("b"), nil).Print(&out, output.Wide))
+	require.NoError(t, deviceTable(w.listDevices("b"), nil).Print(&out, output.Wide))
 	require.Contains(t, out.String(), "xid=79:NoExecute")
-	require.Empty(t, w.devices("c"))
+	require.Empty(t, w.listDevices("c"))
 }
 
 // TestWaitingTogether has one row for Pods of one owner that wait for the same.
@@ -195,14 +195,14 @@ func TestWaitingTogether(t *testing.T) {
 		waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "job", Controller: new(true)}}
 		objects = append(objects, waits)
 	}
-	w, err := read(t.Context(), fake.NewClientset(objects...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(objects...), "")
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, w.overview(t.Context(), &filter{}).tables(output.Table).Print(&out, output.Layout{}))
+	require.NoError(t, w.newOverview(t.Context(), &filter{}).listTables(output.Table).Print(&out, output.Layout{}))
 	require.Equal(t, `Pods that wait:
 NAMESPACE   POD                   NODE     STATE         REASON
 default     3 Pods of Job train   <none>   Unscheduled   claim train-0-gpus-x7k20 does not exist
 `, out.String())
-	require.Len(t, w.overview(t.Context(), &filter{}).Waiting, 3, "programs get each")
-	require.Empty(t, w.overview(t.Context(), &filter{nodes: []string{"a"}}).Waiting)
+	require.Len(t, w.newOverview(t.Context(), &filter{}).Waiting, 3, "programs get each")
+	require.Empty(t, w.newOverview(t.Context(), &filter{nodes: []string{"a"}}).Waiting)
 }

@@ -45,9 +45,9 @@ func longNames() []runtime.Object {
 
 // TestTables renders each table of the package.
 func TestTables(t *testing.T) {
-	w, err := read(t.Context(), fake.NewClientset(longNames()...), "")
+	w, err := readCluster(t.Context(), fake.NewClientset(longNames()...), "")
 	require.NoError(t, err)
-	shown := w.overview(t.Context(), &filter{}, "numaNode")
+	shown := w.newOverview(t.Context(), &filter{}, "numaNode")
 	c := func(out io.Writer, format output.Format) *command {
 		return &command{streams: cli.Streams{Out: out, ErrOut: io.Discard}, output: output.Flag{Format: format}, attributes: []string{"numaNode"}, name: cli.Name, namespace: "default"}
 	}
@@ -61,29 +61,29 @@ func TestTables(t *testing.T) {
 		"waitingTable": prints(shown.waitingTable()),
 		"poolTable": func(out io.Writer) error {
 			c := c(out, output.Table)
-			return c.show(c.overviewOf(t.Context(), w))
+			return c.showView(c.viewOverview(t.Context(), w))
 		},
 		"poolTable-wide": func(out io.Writer) error {
 			c := c(out, output.Wide)
-			return c.show(c.overviewOf(t.Context(), w))
+			return c.showView(c.viewOverview(t.Context(), w))
 		},
 		"deviceTable": func(out io.Writer) error {
 			c := c(out, output.Table)
-			return c.show(c.nodeOf(w, tabletest.Node))
+			return c.showView(c.viewNode(w, tabletest.Node))
 		},
 		"deviceTable-parts": func(out io.Writer) error {
 			c := c(out, output.Table)
-			return c.show(c.nodeOf(w, "mig"))
+			return c.showView(c.viewNode(w, "mig"))
 		},
 		"deviceTable-wide": func(out io.Writer) error {
 			c := c(out, output.Wide)
-			return c.show(c.nodeOf(w, tabletest.Node))
+			return c.showView(c.viewNode(w, tabletest.Node))
 		},
 		"stepTable": func(out io.Writer) error {
 			s, err := readStory(t.Context(), fake.NewClientset(longNames()...), "default", "train-gpus")
 			require.NoError(t, err)
 			c := c(out, output.Table)
-			return c.show(pathOf(s.path()))
+			return c.showView(viewSteps(s.listSteps()))
 		},
 	}
 	tabletest.Golden(t, tables, tabletest.Node, tabletest.Driver, tabletest.Pod)
@@ -96,12 +96,12 @@ func TestChoosing(t *testing.T) {
 	client := fake.NewClientset(objects...)
 	shows := func(selector string, change func(*command)) string {
 		t.Helper()
-		w, err := read(t.Context(), client, selector)
+		w, err := readCluster(t.Context(), client, selector)
 		require.NoError(t, err)
 		var out strings.Builder
 		c := &command{streams: cli.Streams{Out: &out, ErrOut: &out}, name: cli.Name, namespace: "default"}
 		change(c)
-		require.NoError(t, c.show(c.overviewOf(t.Context(), w)))
+		require.NoError(t, c.showView(c.viewOverview(t.Context(), w)))
 		return out.String()
 	}
 	require.Contains(t, shows("", func(*command) {}), "\n2 Pods wait: kwok-dractl why\n")
@@ -120,11 +120,11 @@ func TestChoosing(t *testing.T) {
 	require.NotContains(t, bare, "why")
 	require.ErrorContains(t, new(stateFlag).Set("broken"), "must be of free, blocked, allocated, prepared, failing, tainted, gone")
 
-	w, err := read(t.Context(), client, "")
+	w, err := readCluster(t.Context(), client, "")
 	require.NoError(t, err)
 	c := &command{filter: filter{states: stateFlag{inventory.Allocated}}, name: cli.Name}
-	require.Equal(t, "no device of node a is prepared", (&command{filter: filter{states: stateFlag{inventory.Prepared}}}).nodeOf(w, "a").nothing)
-	allocated := c.nodeOf(w, "mig").value.([]Device)
+	require.Equal(t, "no device of node a is prepared", (&command{filter: filter{states: stateFlag{inventory.Prepared}}}).viewNode(w, "a").nothing)
+	allocated := c.viewNode(w, "mig").value.([]Device)
 	require.Len(t, allocated, 1)
-	require.Equal(t, "1", attributeOf(driver, w.devices(tabletest.Node)[2].Attributes, "numaNode"))
+	require.Equal(t, "1", attributeOf(driver, w.listDevices(tabletest.Node)[2].Attributes, "numaNode"))
 }

@@ -25,8 +25,8 @@ type Total struct {
 	Gone int `json:"gone,omitempty"`
 }
 
-// totals are those of each driver, which may have no pool any more, in the order of their names.
-func totals(pools []Pool, gone []inventory.GoneDevice) []Total {
+// totalByDriver are those of each driver, which may have no pool any more, in the order of their names.
+func totalByDriver(pools []Pool, gone []inventory.GoneDevice) []Total {
 	all := []Total{}
 	index := map[string]int{}
 	nodes := map[[2]string]bool{}
@@ -51,7 +51,7 @@ func totals(pools []Pool, gone []inventory.GoneDevice) []Total {
 		}
 		t := &all[at]
 		t.Pools++
-		if !pool.complete() {
+		if !pool.isComplete() {
 			t.IncompletePools++
 		}
 		for state, count := range pool.States {
@@ -81,7 +81,7 @@ func (o *Overview) stateColumns() []output.Column {
 func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
 	cells := []string{output.None}
 	if usage != nil {
-		cells[0] = percent(usage.Ratio())
+		cells[0] = formatPercent(usage.Ratio())
 	}
 	for _, count := range counts {
 		cells = append(cells, strconv.Itoa(count))
@@ -89,8 +89,8 @@ func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
 	return cells
 }
 
-// percent is rounded, but neither to nothing nor to all.
-func percent(part float64) string {
+// formatPercent is rounded, but neither to nothing nor to all.
+func formatPercent(part float64) string {
 	whole := math.Round(part * 100)
 	switch {
 	case part > 0 && whole == 0:

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
@@ -26,18 +29,18 @@ type view struct {
 	unseen string
 }
 
-func (c *command) overviewOf(ctx context.Context, w *world) *view {
-	shown := w.overview(ctx, &c.filter, c.attributes...)
-	return &view{value: shown, tables: shown.tables(c.output.Format), next: c.nextOf(shown), nothing: c.nothing(w, shown), unseen: shown.Unseen}
+func (c *command) viewOverview(ctx context.Context, w *world) *view {
+	shown := w.newOverview(ctx, &c.filter, c.attributes...)
+	return &view{value: shown, tables: shown.listTables(c.output.Format), next: c.suggestNext(shown), nothing: c.describeNothing(w, shown), unseen: shown.Unseen}
 }
 
-// nothing says why an overview shows nothing.
-func (c *command) nothing(w *world, shown *Overview) string {
+// describeNothing says why an overview shows nothing.
+func (c *command) describeNothing(w *world, shown *Overview) string {
 	switch {
 	case len(w.slices)+len(shown.Gone) == 0:
 		return "no driver has published a ResourceSlice"
 	case len(shown.Totals) == 0:
-		return "no pool matches " + c.filter.unmatched(w)
+		return "no pool matches " + c.filter.describeUnmatched(w)
 	case len(c.filter.states) > 0 && len(shown.Pools)+len(shown.Gone) == 0:
 		return "no device is " + strings.ReplaceAll(c.filter.states.String(), ",", " or ")
 	case c.filter.problems && len(shown.Pools)+len(shown.Gone)+len(shown.Waiting) == 0:
@@ -46,8 +49,8 @@ func (c *command) nothing(w *world, shown *Overview) string {
 	return ""
 }
 
-// nextOf names the command to run next: the one that says most of what is worst.
-func (c *command) nextOf(shown *Overview) string {
+// suggestNext names the command to run next: the one that says most of what is worst.
+func (c *command) suggestNext(shown *Overview) string {
 	if pods := len(shown.Waiting); pods > 0 {
 		where := ""
 		switch first := shown.Waiting[0].Namespace; {
@@ -62,27 +65,27 @@ func (c *command) nextOf(shown *Overview) string {
 		return fmt.Sprintf("%d Pods wait: %s why%s", pods, c.name, where)
 	}
 	for i := range shown.Pools {
-		if pool := &shown.Pools[i]; pool.Node != "" && (!pool.healthy() || len(shown.Gone) == 0) {
+		if pool := &shown.Pools[i]; pool.Node != "" && (!pool.isHealthy() || len(shown.Gone) == 0) {
 			return fmt.Sprintf("Devices of a node: %s status node %s", c.name, pool.Node)
 		}
 	}
 	return ""
 }
 
-func (c *command) nodeOf(w *world, name string) *view {
-	all := w.devices(name)
+func (c *command) viewNode(w *world, name string) *view {
+	all := w.listDevices(name)
 	if len(all) == 0 {
 		return &view{value: all, nothing: fmt.Sprintf("node %s has no devices of its own", name), unseen: w.unseen}
 	}
-	devices := slices.DeleteFunc(slices.Clone(all), func(d Device) bool { return !c.filter.states.has(d.State) })
+	devices := slices.DeleteFunc(slices.Clone(all), func(d Device) bool { return !c.filter.states.hasState(d.State) })
 	if len(devices) == 0 {
 		return &view{value: devices, nothing: fmt.Sprintf("no device of node %s is %s", name, strings.ReplaceAll(c.filter.states.String(), ",", " or ")), unseen: w.unseen}
 	}
-	return &view{value: devices, tables: output.Tables{deviceTable(devices, c.attributes)}, next: c.nextOfDevices(all), unseen: w.unseen}
+	return &view{value: devices, tables: output.Tables{deviceTable(devices, c.attributes)}, next: c.suggestNextOfNode(all), unseen: w.unseen}
 }
 
-// nextOfDevices names the command for a Pod that waits for devices of a node, or for a claim that has some.
-func (c *command) nextOfDevices(devices []Device) string {
+// suggestNextOfNode names the command for a Pod that waits for devices of a node, or for a claim that has some.
+func (c *command) suggestNextOfNode(devices []Device) string {
 	next := ""
 	for i := range devices {
 		for _, claim := range devices[i].Claims {
@@ -95,33 +98,36 @@ func (c *command) nextOfDevices(devices []Device) string {
 	return next
 }
 
-func pathOf(steps []Step) *view {
+func viewSteps(steps []Step) *view {
 	return &view{value: steps, tables: output.Tables{stepTable(steps)}}
 }
 
-// claimOf is what is known of a claim that may be gone by now.
-func claimOf(l *live, namespace, name string) *view {
-	if s := l.story(namespace, name); s != nil {
-		return pathOf(s.path())
+// viewClaim is what is known of a claim that may be gone by now.
+func viewClaim(l *live, namespace, name string) *view {
+	claim, found, err := l.claims.GetStore().GetByKey(namespace + "/" + name)
+	if err != nil || !found {
+		return &view{value: []Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
 	}
-	return &view{value: []Step{}, nothing: fmt.Sprintf("claim %s/%s is gone", namespace, name)}
+	s := &story{claim: claim.(*resourcev1.ResourceClaim), pods: map[string]*corev1.Pod{}, events: listStore[*corev1.Event](l.events)}
+	for _, consumer := range consumingPods(s.claim) {
+		if pod, found, err := l.pods.GetStore().GetByKey(namespace + "/" + consumer); err == nil && found {
+			s.pods[consumer] = pod.(*corev1.Pod)
+		}
+	}
+	return viewSteps(s.listSteps())
 }
 
-// show shows a view once.
-func (c *command) show(v *view) error {
-	if err := c.print(c.streams.Out, v); err != nil {
+// showView shows a view once.
+func (c *command) showView(v *view) error {
+	if err := c.printView(c.streams.Out, v, screen.Width(c.streams.Out), 0); err != nil {
 		return err
 	}
-	c.tell(v)
+	c.tellUser(v)
 	return nil
 }
 
-func (c *command) print(out io.Writer, v *view) error {
-	return c.printIn(out, v, screen.Width(c.streams.Out), 0)
-}
-
-// printIn prints a view that has room for so many columns and lines.
-func (c *command) printIn(out io.Writer, v *view, width, height int) error {
+// printView prints a view that has room for so many columns and lines.
+func (c *command) printView(out io.Writer, v *view, width, height int) error {
 	if c.output.Format.IsValue() {
 		return output.Value(out, c.output.Format, v.value)
 	}
@@ -142,8 +148,8 @@ func (c *command) printIn(out io.Writer, v *view, width, height int) error {
 	return err
 }
 
-// tell tells the user why nothing is shown, and once what could not be read.
-func (c *command) tell(v *view) {
+// tellUser tells the user why nothing is shown, and once what could not be read.
+func (c *command) tellUser(v *view) {
 	if v.unseen != "" && !c.toldUnseen {
 		c.toldUnseen = true
 		c.streams.Tell("%s\n", v.unseen)

@@ -26,8 +26,8 @@ type Waiting struct {
 	answer *why.Answer
 }
 
-// waiting are the Pods that wait, and why, by what Pods, claims and events say.
-func (w *world) waiting(ctx context.Context, f *filter) []Waiting {
+// listWaiting are the Pods that wait, and why, by what Pods, claims and events say.
+func (w *world) listWaiting(ctx context.Context, f *filter) []Waiting {
 	known := why.NewCluster(w.claims, w.failures)
 	asked := slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool {
 		return hasStarted(pod) || (f.namespace != "" && pod.Namespace != f.namespace) || !f.choosesNode(pod.Spec.NodeName) || !mayWaitFor(pod, known, f)
@@ -52,7 +52,7 @@ func mayWaitFor(pod *corev1.Pod, known *why.Cluster, f *filter) bool {
 			return true
 		}
 		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
-			return f.chooses(pod.Spec.NodeName, result.Driver)
+			return f.choosesPools(pod.Spec.NodeName, result.Driver)
 		}) {
 			return true
 		}

@@ -42,8 +42,8 @@ func (w *world) selectNodes(nodes []*corev1.Node) {
 // failedPrepare is the reason of the events of a kubelet that cannot prepare.
 const failedPrepare = "FailedPrepareDynamicResources"
 
-// read reads a world, and which nodes have the labels of a selector.
-func read(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
+// readCluster reads a world, and which nodes have the labels of a selector.
+func readCluster(ctx context.Context, client kubernetes.Interface, selector string) (*world, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	slices, err := client.ResourceV1().ResourceSlices().List(ctx, cached)
 	if err != nil {
@@ -77,19 +77,8 @@ func read(ctx context.Context, client kubernetes.Interface, selector string) (*w
 	return w, err
 }
 
-// inventory takes an inventory of the world.
-func (w *world) inventory() *inventory.Inventory {
-	source := inventory.Source{
-		Nodes:       func() []string { return nil },
-		Slices:      w.published,
-		Allocations: w.allocations,
-		TaintRules:  func() ([]inventory.TaintRule, string) { return w.rules, w.unseen },
-		Changes:     func() uint64 { return 0 },
-	}
-	return source.Take()
-}
-
-func (w *world) published() []inventory.Slice {
+// takeInventory takes an inventory of the world.
+func (w *world) takeInventory() *inventory.Inventory {
 	all := make([]inventory.Slice, len(w.slices))
 	for i, slice := range w.slices {
 		all[i] = inventory.SliceOf(slice)
@@ -102,17 +91,24 @@ func (w *world) published() []inventory.Slice {
 		}
 		all[i].Facts = inventory.FactsOf(&slice.Spec)
 	}
-	return all
+	source := inventory.Source{
+		Nodes:       func() []string { return nil },
+		Slices:      func() []inventory.Slice { return all },
+		Allocations: w.listAllocations,
+		TaintRules:  func() ([]inventory.TaintRule, string) { return w.rules, w.unseen },
+		Changes:     func() uint64 { return 0 },
+	}
+	return source.Take()
 }
 
-func (w *world) allocations() []inventory.Allocation {
-	consumers := w.consumers()
+func (w *world) listAllocations() []inventory.Allocation {
+	consumers := w.listConsumers()
 	var all []inventory.Allocation
 	for _, claim := range w.claims {
 		if claim.Status.Allocation == nil {
 			continue
 		}
-		pods := podsOf(claim)
+		pods := consumingPods(claim)
 		var used bool
 		var failure string
 		for _, pod := range pods {
@@ -136,8 +132,8 @@ func (w *world) allocations() []inventory.Allocation {
 	return all
 }
 
-// podsOf are the names of the Pods for which a claim is reserved.
-func podsOf(claim *resourcev1.ResourceClaim) []string {
+// consumingPods are the names of the Pods for which a claim is reserved.
+func consumingPods(claim *resourcev1.ResourceClaim) []string {
 	var pods []string
 	for _, consumer := range claim.Status.ReservedFor {
 		if consumer.Resource == "pods" && consumer.APIGroup == "" {
@@ -156,7 +152,7 @@ type consumer struct {
 	failure string
 }
 
-func (w *world) consumers() map[string]consumer {
+func (w *world) listConsumers() map[string]consumer {
 	all := map[string]consumer{}
 	known := why.NewCluster(w.claims, w.failures)
 	for _, pod := range w.pods {
