@@ -27,12 +27,12 @@ var resources = corev1.ResourceList{
 func (t *Target) Nodes(prefix string, first, count int) []*corev1.Node {
 	nodes := make([]*corev1.Node, count)
 	for i := range nodes {
-		nodes[i] = t.node(prefix + "-" + strconv.Itoa(first+i))
+		nodes[i] = t.newNode(prefix + "-" + strconv.Itoa(first+i))
 	}
 	return nodes
 }
 
-func (t *Target) node(name string) *corev1.Node {
+func (t *Target) newNode(name string) *corev1.Node {
 	node := &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -60,7 +60,7 @@ func (t *Target) chooseLabels() error {
 			t.labels[v1alpha1.ProfileLabelPrefix+profile] = ""
 		}
 	}
-	probe := t.node(t.Prefix() + "-0")
+	probe := t.newNode(t.Prefix() + "-0")
 	before := len(probe.Labels)
 	for i, template := range t.Templates {
 		if !fleet.LabelFor(probe, template, t.Templates[:i]) {
@@ -78,7 +78,7 @@ func (t *Target) chooseLabels() error {
 	if len(probe.Labels) == before {
 		return nil
 	}
-	own := t.node(probe.Name).Labels
+	own := t.newNode(probe.Name).Labels
 	for key, value := range probe.Labels {
 		if _, has := own[key]; !has {
 			t.labels[key] = value

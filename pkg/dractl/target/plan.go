@@ -53,22 +53,22 @@ type Plan struct {
 // New plans to have that many nodes of a target.
 func New(t *Target, want int, seen *Observed) *Plan {
 	p := &Plan{}
-	own, taken := nodesOf(t.Name, seen)
+	own, taken := ownNodes(t.Name, seen)
 	live := map[string]*unstructured.Unstructured{}
 	for _, object := range seen.Objects {
-		live[keyOf(object)] = object
+		live[objectKey(object)] = object
 	}
 	for _, object := range t.Objects {
-		found := live[keyOf(object)]
+		found := live[objectKey(object)]
 		var carried *devices.Template
 		if object.GetKind() == v1alpha1.ResourcePoolTemplateKind {
-			carried = templateOf(seen.Templates, object.GetName())
+			carried = findTemplate(seen.Templates, object.GetName())
 		}
 		switch {
 		case found != nil && isOwned(found), found == nil && carried == nil:
 			p.Make = append(p.Make, object)
 			continue
-		case carried != nil && !equality.Semantic.DeepEqual(carried.ResourcePoolTemplateSpec, templateOf(t.Templates, object.GetName()).ResourcePoolTemplateSpec):
+		case carried != nil && !equality.Semantic.DeepEqual(carried.ResourcePoolTemplateSpec, findTemplate(t.Templates, object.GetName()).ResourcePoolTemplateSpec):
 			p.Different = object.GetName()
 		}
 		p.Unowned = append(p.Unowned, object.GetKind()+" "+object.GetName())
@@ -98,17 +98,24 @@ func New(t *Target, want int, seen *Observed) *Plan {
 // all targets.
 func Delete(t *Target, seen *Observed) *Plan {
 	p := &Plan{}
-	p.RemoveNodes, _ = nodesOf(t.Name, seen)
-	uses := append(usesOfAll(p.RemoveNodes), t.uses...)
-	if t.Name == "" {
-		for _, object := range seen.Objects {
-			uses = append(uses, keyOf(object))
+	p.RemoveNodes, _ = ownNodes(t.Name, seen)
+	uses := slices.Clone(t.uses)
+	isKnown := map[string]bool{} // most nodes use the same
+	for i := range p.RemoveNodes {
+		if text := p.RemoveNodes[i].Annotations[v1alpha1.ScaleUsesAnnotation]; !isKnown[text] {
+			isKnown[text] = true
+			uses = append(uses, usedObjects(&p.RemoveNodes[i])...)
 		}
 	}
-	users := p.usersOf(seen)
+	if t.Name == "" {
+		for _, object := range seen.Objects {
+			uses = append(uses, objectKey(object))
+		}
+	}
+	users := p.findUsers(seen)
 	for _, kind := range []string{v1alpha1.ResourcePoolTemplateKind, classKind} {
 		for _, object := range seen.Objects {
-			key := keyOf(object)
+			key := objectKey(object)
 			isUsed := slices.Contains(uses, key)
 			switch {
 			case object.GetKind() != kind || !isOwned(object):
@@ -119,7 +126,7 @@ func Delete(t *Target, seen *Observed) *Plan {
 			case isUsed:
 				p.Kept = append(p.Kept, fmt.Sprintf("%s %s stays: used by %s", kind, object.GetName(), users[key]))
 			}
-			for _, used := range usesOf(object) {
+			for _, used := range usedObjects(object) {
 				users[used] = cmp.Or(users[used], kind+" "+object.GetName())
 			}
 		}
@@ -128,9 +135,9 @@ func Delete(t *Target, seen *Observed) *Plan {
 	return p
 }
 
-// nodesOf returns the nodes of a target, or of all with an empty name, that are not being
+// ownNodes returns the nodes of a target, or of all with an empty name, that are not being
 // deleted, and for the names of all nodes whether they are of the target.
-func nodesOf(name string, seen *Observed) (own []metav1.PartialObjectMetadata, taken map[string]bool) {
+func ownNodes(name string, seen *Observed) (own []metav1.PartialObjectMetadata, taken map[string]bool) {
 	taken = make(map[string]bool, len(seen.Nodes))
 	for i := range seen.Nodes {
 		node := &seen.Nodes[i]
@@ -144,7 +151,7 @@ func nodesOf(name string, seen *Observed) (own []metav1.PartialObjectMetadata, t
 	return own, taken
 }
 
-func templateOf(templates []*devices.Template, name string) *devices.Template {
+func findTemplate(templates []*devices.Template, name string) *devices.Template {
 	for _, template := range templates {
 		if template.Name == name {
 			return template
@@ -158,20 +165,6 @@ func isOwned(object *unstructured.Unstructured) bool {
 	return has
 }
 
-func usesOf(object metav1.Object) []string {
+func usedObjects(object metav1.Object) []string {
 	return strings.Split(object.GetAnnotations()[v1alpha1.ScaleUsesAnnotation], ",")
-}
-
-// usesOfAll is what any of the nodes uses.
-func usesOfAll(nodes []metav1.PartialObjectMetadata) []string {
-	var all []string
-	seen := map[string]bool{}
-	for i := range nodes {
-		text := nodes[i].Annotations[v1alpha1.ScaleUsesAnnotation]
-		if !seen[text] {
-			seen[text] = true
-			all = append(all, usesOf(&nodes[i])...)
-		}
-	}
-	return all
 }

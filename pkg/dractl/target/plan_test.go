@@ -143,7 +143,7 @@ func templatesOf(t *testing.T, profile string) []*devices.Template {
 
 func keysOf(objects []*unstructured.Unstructured) (keys []string) {
 	for _, object := range objects {
-		keys = append(keys, keyOf(object))
+		keys = append(keys, objectKey(object))
 	}
 	return keys
 }

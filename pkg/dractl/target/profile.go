@@ -70,7 +70,7 @@ func readProfile(name, dir string) ([]documents.Document, error) {
 	return append(documents.Split(name, classes), documents.Split(name, templates)...), err
 }
 
-func exists(file string) bool {
+func profileHas(file string) bool {
 	_, err := fs.Stat(kustomize.Profiles, file)
 	return err == nil
 }
@@ -79,7 +79,7 @@ func exists(file string) bool {
 // that its kustomization names.
 func readClasses(dir string) ([]byte, error) {
 	var all [][]byte
-	if file := path.Join(dir, classFile); exists(file) {
+	if file := path.Join(dir, classFile); profileHas(file) {
 		data, err := kustomize.Profiles.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func readClasses(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("read profile %s: %w", dir, err)
 	}
 	for _, component := range kustomization.Components {
-		if component = path.Join(dir, component); !exists(path.Join(component, templateFile)) && exists(component) {
+		if component = path.Join(dir, component); !profileHas(path.Join(component, templateFile)) && profileHas(component) {
 			inner, err := readClasses(component)
 			if err != nil {
 				return nil, err

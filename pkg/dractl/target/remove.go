@@ -12,9 +12,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// usersOf names a user of each object that something else uses: claims and Pods of
+// findUsers names a user of each object that something else uses: claims and Pods of
 // DeviceClasses, nodes of other targets, and fake nodes of others that have the devices of a template.
-func (p *Plan) usersOf(seen *Observed) map[string]string {
+func (p *Plan) findUsers(seen *Observed) map[string]string {
 	users, removed := map[string]string{}, map[string]bool{}
 	for class, user := range seen.Users {
 		users[classKind+"/"+class] = user
@@ -28,7 +28,7 @@ func (p *Plan) usersOf(seen *Observed) map[string]string {
 		switch {
 		case node.DeletionTimestamp != nil || removed[node.Name]:
 		case has:
-			for _, key := range usesOf(node) {
+			for _, key := range usedObjects(node) {
 				users[key] = "the nodes of " + name
 			}
 		case node.Annotations[lifecycle.NodeAnnotation] == lifecycle.FakeValue:

@@ -57,7 +57,7 @@ func Read(streams cli.Streams, names []string, known *Known) (*Target, error) {
 	t := &Target{}
 	var named []string
 	for _, part := range parts {
-		name, err := t.add(streams, part, known)
+		name, err := t.addPart(streams, part, known)
 		if err != nil {
 			return nil, err
 		}
@@ -70,11 +70,11 @@ func Read(streams cli.Streams, names []string, known *Known) (*Target, error) {
 		_, _ = hash.Write([]byte(t.Name)) // it never fails
 		t.Name = fmt.Sprintf("%s-%08x", strings.TrimRight(t.Name[:maxName-9], "-."), hash.Sum32())
 	}
-	return t, t.complete(known)
+	return t, t.completeTarget(known)
 }
 
-// add adds one part of a target, and returns its name.
-func (t *Target) add(streams cli.Streams, part string, known *Known) (string, error) {
+// addPart adds one part of a target, and returns its name.
+func (t *Target) addPart(streams cli.Streams, part string, known *Known) (string, error) {
 	catalogue, err := profiles()
 	if err != nil {
 		return "", err
@@ -88,7 +88,7 @@ func (t *Target) add(streams cli.Streams, part string, known *Known) (string, er
 		_, err = t.addDocuments(streams, part, all)
 		return part, err
 	}
-	if t.addKnown(part, known) {
+	if t.addFromCluster(part, known) {
 		return part, nil
 	}
 	if !isPath(part) {
@@ -119,8 +119,8 @@ func isPath(part string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// addKnown adds a template in the cluster, and those that nodes made for it use besides.
-func (t *Target) addKnown(name string, known *Known) bool {
+// addFromCluster adds a template in the cluster, and those that nodes made for it use besides.
+func (t *Target) addFromCluster(name string, known *Known) bool {
 	for _, template := range known.Templates {
 		if template.Name == name || slices.Contains(known.Uses[name], v1alpha1.ResourcePoolTemplateKind+"/"+template.Name) {
 			t.Templates = append(t.Templates, template)
@@ -136,7 +136,7 @@ func FromDocuments(streams cli.Streams, source string, all []documents.Document)
 	if t.Name, err = t.addDocuments(streams, source, all); err != nil {
 		return nil, err
 	}
-	return t, t.complete(&Known{})
+	return t, t.completeTarget(&Known{})
 }
 
 // addDocuments adds the templates and DeviceClasses of documents, and returns the name of
@@ -164,7 +164,7 @@ func (t *Target) addDocuments(streams cli.Streams, source string, all []document
 		case v1alpha1.ResourcePoolTemplateKind:
 			names = append(names, object.GetName())
 		case classKind:
-			classes = append(classes, keyOf(object))
+			classes = append(classes, objectKey(object))
 		default:
 			others[object.GetKind()]++
 			continue
@@ -186,13 +186,13 @@ func (t *Target) addDocuments(streams cli.Streams, source string, all []document
 	return slices.Min(names), nil
 }
 
-// complete chooses the labels of nodes, and makes the pools of one.
-func (t *Target) complete(known *Known) error {
-	t.label(known)
+// completeTarget chooses the labels of nodes, and makes the pools of one.
+func (t *Target) completeTarget(known *Known) error {
+	t.labelObjects(known)
 	if err := t.chooseLabels(); err != nil {
 		return err
 	}
-	node := t.node(t.Prefix() + "-0")
+	node := t.newNode(t.Prefix() + "-0")
 	node.UID = fleet.UID(node.Name)
 	without := slices.DeleteFunc(slices.Clone(t.Templates), func(template *devices.Template) bool { return template.DriverPod != nil })
 	chosen := devices.ForDriver(without, node)
@@ -212,11 +212,11 @@ func (t *Target) complete(known *Known) error {
 	return nil
 }
 
-// label labels the objects, without those that several parts have, and records what nodes use.
-func (t *Target) label(known *Known) {
+// labelObjects labels the objects, without those that several parts have, and records what nodes use.
+func (t *Target) labelObjects(known *Known) {
 	seen := map[string]bool{}
 	t.Objects = slices.DeleteFunc(t.Objects, func(object *unstructured.Unstructured) bool {
-		key := keyOf(object)
+		key := objectKey(object)
 		again := seen[key]
 		seen[key] = true
 		return again
@@ -228,7 +228,7 @@ func (t *Target) label(known *Known) {
 		}
 		labels[v1alpha1.ScaleLabel] = ""
 		object.SetLabels(labels)
-		t.uses = append(t.uses, keyOf(object))
+		t.uses = append(t.uses, objectKey(object))
 	}
 	for _, template := range t.Templates {
 		t.uses = append(t.uses, v1alpha1.ResourcePoolTemplateKind+"/"+template.Name)
@@ -238,8 +238,8 @@ func (t *Target) label(known *Known) {
 	t.uses = slices.Compact(t.uses)
 }
 
-// keyOf names an object as ScaleUsesAnnotation does.
-func keyOf(object interface {
+// objectKey names an object as ScaleUsesAnnotation does.
+func objectKey(object interface {
 	GetName() string
 	GetKind() string
 },
