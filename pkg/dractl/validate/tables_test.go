@@ -12,7 +12,7 @@ import (
 // TestTables renders the problems of a file.
 func TestTables(t *testing.T) {
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"print": func(out io.Writer) error {
+		"printResult": func(out io.Writer) error {
 			command := New(cli.Streams{Out: out, ErrOut: io.Discard}, nil)
 			command.SilenceErrors, command.SilenceUsage = true, true
 			command.SetArgs([]string{"-f", "../check/testdata/invalid.yaml"})

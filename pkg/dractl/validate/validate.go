@@ -50,14 +50,14 @@ The exit code is 1 if there are mistakes.`,
   # For programs
   kwok-dractl validate -f invalid.yaml -o json`,
 		Args: cli.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return c.run() },
+		RunE: func(*cobra.Command, []string) error { return c.runValidate() },
 	}
 	c.files.AddTo(made, "what to check")
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML, output.Name)
 	return made
 }
 
-func (c *command) run() error {
+func (c *command) runValidate() error {
 	if len(c.files.Paths) == 0 {
 		return errors.New("nothing to check: give -f FILE")
 	}
@@ -69,11 +69,11 @@ func (c *command) run() error {
 	result := check.Documents(all)
 	progress.Done()
 	if err := result.Err(); err != nil {
-		c.tell(result.Notes)
+		c.tellFindings(result.Notes)
 		c.tellSkipped(result)
 		return fmt.Errorf("check %s: %w", strings.Join(c.files.Paths, ", "), err)
 	}
-	if err := c.print(result); err != nil {
+	if err := c.printResult(result); err != nil {
 		return err
 	}
 	if len(result.Problems) > 0 {
@@ -82,7 +82,7 @@ func (c *command) run() error {
 	return nil
 }
 
-func (c *command) print(result *check.Result) error {
+func (c *command) printResult(result *check.Result) error {
 	switch c.output.Format {
 	case output.JSON, output.YAML:
 		return output.Value(c.streams.Out, c.output.Format, result)
@@ -92,7 +92,7 @@ func (c *command) print(result *check.Result) error {
 				return err
 			}
 		}
-		c.tell(result.Problems)
+		c.tellFindings(result.Problems)
 		return nil
 	}
 	var text strings.Builder
@@ -102,7 +102,7 @@ func (c *command) print(result *check.Result) error {
 	if err := output.Text(c.streams.Out, text.String()); err != nil {
 		return err
 	}
-	c.tell(result.Notes)
+	c.tellFindings(result.Notes)
 	if len(result.Problems) == 0 {
 		c.streams.Tell("%d valid\n", len(result.Checked))
 	}
@@ -117,7 +117,7 @@ func (c *command) tellSkipped(result *check.Result) {
 	}
 }
 
-func (c *command) tell(findings []check.Finding) {
+func (c *command) tellFindings(findings []check.Finding) {
 	for _, finding := range findings {
 		c.streams.Tell("%v\n", finding)
 	}
