@@ -68,7 +68,7 @@ printed. The exit code is 2 where no cluster answers.`,
   # For programs
   kwok-dractl version -o json`,
 		Args: cli.NoArguments,
-		RunE: func(made *cobra.Command, _ []string) error { return c.run(made.Context()) },
+		RunE: func(made *cobra.Command, _ []string) error { return c.runVersion(made.Context()) },
 	}
 	made.Flags().BoolVar(&c.client, "client", false, "print the version of this command only")
 	c.output.AddTo(made, output.Table, output.JSON, output.YAML)
@@ -97,7 +97,7 @@ type Sidecar struct {
 	port int32
 }
 
-func (c *command) run(ctx context.Context) error {
+func (c *command) runVersion(ctx context.Context) error {
 	found := &Versions{Client: version.Get(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	var failure error
 	ask := !c.client && c.reach.Configured()
@@ -106,7 +106,7 @@ func (c *command) run(ctx context.Context) error {
 		asking, cancel := context.WithTimeout(ctx, timeout)
 		client, err := c.reach.Client()
 		if err == nil {
-			err = found.ask(asking, client)
+			err = found.askCluster(asking, client)
 		}
 		failure = err
 		cancel()
@@ -118,13 +118,13 @@ func (c *command) run(ctx context.Context) error {
 		}
 		return failure
 	}
-	if err := c.print(found, ask && failure == nil); err != nil {
+	if err := c.printVersions(found, ask && failure == nil); err != nil {
 		return err
 	}
 	return failure
 }
 
-func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
+func (v *Versions) askCluster(ctx context.Context, client kubernetes.Interface) error {
 	server, err := client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("no cluster answers, so only the version of this command is known: %w: see kubectl config view --minify, or give --client", err)
@@ -152,14 +152,14 @@ func (v *Versions) ask(ctx context.Context, client kubernetes.Interface) error {
 	defer cancel()
 	var asking sync.WaitGroup
 	for i := range v.Sidecars {
-		asking.Go(func() { v.Sidecars[i].ask(ctx, client) })
+		asking.Go(func() { v.Sidecars[i].askVersion(ctx, client) })
 	}
 	asking.Wait()
 	return nil
 }
 
-// ask asks the sidecar for its version, over HTTPS if it does not serve HTTP.
-func (s *Sidecar) ask(ctx context.Context, client kubernetes.Interface) {
+// askVersion asks the sidecar for its version, over HTTPS if it does not serve HTTP.
+func (s *Sidecar) askVersion(ctx context.Context, client kubernetes.Interface) {
 	for _, scheme := range []string{"http", "https"} {
 		var told apiversion.Info
 		answer, err := client.CoreV1().Pods(s.Namespace).ProxyGet(scheme, s.Pod, strconv.Itoa(int(s.port)), "version", nil).DoRaw(ctx)
@@ -168,11 +168,11 @@ func (s *Sidecar) ask(ctx context.Context, client kubernetes.Interface) {
 			return
 		}
 	}
-	s.Version, s.ByImage = tagOf(s.Image), true
+	s.Version, s.ByImage = imageTag(s.Image), true
 }
 
-// tagOf is the tag of an image, or else its digest.
-func tagOf(image string) string {
+// imageTag is the tag of an image, or else its digest.
+func imageTag(image string) string {
 	name, digest, _ := strings.Cut(image, "@")
 	last := name[strings.LastIndex(name, "/")+1:]
 	if _, tag, tagged := strings.Cut(last, ":"); tagged {
@@ -184,7 +184,7 @@ func tagOf(image string) string {
 	return "latest"
 }
 
-func (c *command) print(v *Versions, asked bool) error {
+func (c *command) printVersions(v *Versions, asked bool) error {
 	lines := []string{"Client Version: " + v.Client, "Go Version: " + v.Go, "Platform: " + v.Platform}
 	if asked {
 		lines = append(lines, "Kubernetes Version: "+v.Kubernetes)

@@ -56,10 +56,10 @@ func TestAsk(t *testing.T) {
 	})
 	client.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &apiversion.Info{GitVersion: "v1.36.3"}
 	found := &Versions{Client: "v0.2.0", Go: "go1.26", Platform: "linux/amd64"}
-	require.NoError(t, found.ask(t.Context(), client))
+	require.NoError(t, found.askCluster(t.Context(), client))
 	var out bytes.Buffer
 	c := &command{streams: cli.Streams{Out: &out}}
-	require.NoError(t, c.print(found, true))
+	require.NoError(t, c.printVersions(found, true))
 	require.Equal(t, `Client Version: v0.2.0
 Go Version: go1.26
 Platform: linux/amd64
@@ -70,14 +70,14 @@ Sidecar Version: v0.3.0 (Pod kube-system/kwok-2)
 `, out.String())
 
 	out.Reset()
-	require.NoError(t, c.print(&Versions{Kubernetes: "v1.36.3"}, true))
+	require.NoError(t, c.printVersions(&Versions{Kubernetes: "v1.36.3"}, true))
 	require.Contains(t, out.String(), "Sidecar Version: unknown: no Pod of the kwok controller has the container kwok-dra; ask a program outside the cluster with kwok-dra --version\n")
 	out.Reset()
-	require.NoError(t, c.print(&Versions{}, false))
+	require.NoError(t, c.printVersions(&Versions{}, false))
 	require.Contains(t, out.String(), "Kubernetes Version: unknown: no cluster answers\n")
 
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, k8sruntime.Object, error) { return true, nil, errors.New("forbidden") })
-	require.ErrorContains(t, (&Versions{}).ask(t.Context(), client), "list the Pods of the kwok controller: forbidden")
+	require.ErrorContains(t, (&Versions{}).askCluster(t.Context(), client), "list the Pods of the kwok controller: forbidden")
 }
 
 func TestTagOf(t *testing.T) {
@@ -85,7 +85,7 @@ func TestTagOf(t *testing.T) {
 	for image, want := range map[string]string{
 		"kwok-dra": "latest", "kwok-dra:v1": "v1", "localhost:5000/kwok-dra": "latest", "localhost:5000/a/kwok-dra:v1@sha256:abc": "v1", "a/kwok-dra@sha256:abc": "sha256:abc",
 	} {
-		require.Equal(t, want, tagOf(image), image)
+		require.Equal(t, want, imageTag(image), image)
 	}
 }
 
