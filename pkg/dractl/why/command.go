@@ -85,7 +85,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		ValidArgsFunction: reach.CompletePods,
 
 		RunE: func(made *cobra.Command, arguments []string) error {
-			return c.run(made.Context(), strings.TrimPrefix(strings.Join(arguments, ""), "pod/"))
+			return c.runWhy(made.Context(), strings.TrimPrefix(strings.Join(arguments, ""), "pod/"))
 		},
 	}
 	c.templates.AddTo(made, "")
@@ -96,7 +96,7 @@ func New(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 	return made
 }
 
-func (c *command) run(ctx context.Context, name string) error {
+func (c *command) runWhy(ctx context.Context, name string) error {
 	if c.all && name != "" {
 		return errors.New("-A lists the Pods of all namespaces: give a POD, with its namespace as -n, or -A")
 	}
@@ -120,20 +120,20 @@ func (c *command) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	known, pods, err := c.read(ctx, client, namespace)
+	known, pods, err := c.readCluster(ctx, client, namespace)
 	if err != nil {
 		return err
 	}
 	if pod != nil {
-		return c.show(known.Answer(ctx, pod), known.Now)
+		return c.showAnswer(known.Answer(ctx, pod), known.Now)
 	}
-	return c.list(why.Groups(known.Waiting(ctx, pods)), known.Now)
+	return c.listGroups(why.Groups(known.Waiting(ctx, pods)), known.Now)
 }
 
-// read reads the cluster, and the Pods of a namespace, or of all.
-func (c *command) read(ctx context.Context, client kubernetes.Interface, namespace string) (*why.Cluster, []*corev1.Pod, error) {
+// readCluster reads the cluster, and the Pods of a namespace, or of all.
+func (c *command) readCluster(ctx context.Context, client kubernetes.Interface, namespace string) (*why.Cluster, []*corev1.Pod, error) {
 	defer c.streams.Progress("reading the cluster", 0).Done()
-	set, err := c.set(ctx, client)
+	set, err := c.readConfiguration(ctx, client)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,8 +163,8 @@ func (c *command) read(ctx context.Context, client kubernetes.Interface, namespa
 	return known, pods, nil
 }
 
-// set is the configuration of kwok-dra, or nil where the user may not read it.
-func (c *command) set(ctx context.Context, client kubernetes.Interface) (*config.Set, error) {
+// readConfiguration is the configuration of kwok-dra, or nil where the user may not read it.
+func (c *command) readConfiguration(ctx context.Context, client kubernetes.Interface) (*config.Set, error) {
 	restConfig, err := c.reach.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -181,14 +181,14 @@ func (c *command) set(ctx context.Context, client kubernetes.Interface) (*config
 	return set, err
 }
 
-func (c *command) show(answer *why.Answer, now time.Time) error {
+func (c *command) showAnswer(answer *why.Answer, now time.Time) error {
 	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, answer)
 	}
-	return c.print(func(out io.Writer) error { return answer.Print(out, now) })
+	return c.printText(func(out io.Writer) error { return answer.Print(out, now) })
 }
 
-func (c *command) list(groups []*why.Group, now time.Time) error {
+func (c *command) listGroups(groups []*why.Group, now time.Time) error {
 	if c.output.Format.IsValue() {
 		return output.Value(c.streams.Out, c.output.Format, groups)
 	}
@@ -196,11 +196,11 @@ func (c *command) list(groups []*why.Group, now time.Time) error {
 		c.streams.Tell("no Pod waits for devices\n")
 		return nil
 	}
-	return c.print(func(out io.Writer) error { return why.PrintGroups(out, groups, now) })
+	return c.printText(func(out io.Writer) error { return why.PrintGroups(out, groups, now) })
 }
 
-// print prints text as wide as the terminal.
-func (c *command) print(show func(out io.Writer) error) error {
+// printText prints text as wide as the terminal.
+func (c *command) printText(show func(out io.Writer) error) error {
 	var text strings.Builder
 	if err := show(&text); err != nil {
 		return err

@@ -19,7 +19,7 @@ func TestList(t *testing.T) {
 	c := &command{streams: cli.Streams{Out: &out, ErrOut: &errOut}, output: output.Flag{Format: output.JSON}}
 	answer := why.Answer{Namespace: "default", Pod: "p", State: why.Unscheduled, Reason: "no node has the devices"}
 	groups := []*why.Group{{Answer: answer, Pods: []string{"p"}}}
-	require.NoError(t, c.list(groups, time.Now()))
+	require.NoError(t, c.listGroups(groups, time.Now()))
 	var shown []struct {
 		State why.State
 		Pods  []string
@@ -31,11 +31,11 @@ func TestList(t *testing.T) {
 
 	out.Reset()
 	c.output.Format = output.Table
-	require.NoError(t, c.list(groups, time.Now()))
+	require.NoError(t, c.listGroups(groups, time.Now()))
 	require.Equal(t, "Pod default/p waits for a node: no node has the devices\n", out.String())
 
 	out.Reset()
-	require.NoError(t, c.list(nil, time.Now()))
+	require.NoError(t, c.listGroups(nil, time.Now()))
 	require.Empty(t, out.String())
 	require.Equal(t, "no Pod waits for devices\n", errOut.String())
 }

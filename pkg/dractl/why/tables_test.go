@@ -21,9 +21,9 @@ func TestTables(t *testing.T) {
 		Scheduler: "0/1 nodes are available: 1 cannot allocate all claims.",
 	}
 	tabletest.Golden(t, map[string]func(out io.Writer) error{
-		"print": func(out io.Writer) error {
+		"printText": func(out io.Writer) error {
 			c := &command{streams: cli.Streams{Out: out}, output: output.Flag{Format: output.Table}}
-			return c.show(answer, now)
+			return c.showAnswer(answer, now)
 		},
 	}, tabletest.Node, tabletest.Pod)
 }
