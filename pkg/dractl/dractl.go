@@ -51,13 +51,7 @@ Exit codes:
 	command.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	reach := &cluster.Flags{}
 	reach.AddTo(command)
-	command.AddCommand(subcommands(streams, reach)...)
-	cli.Rename(command, name)
-	return command
-}
-
-func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
-	return []*cobra.Command{
+	command.AddCommand(
 		scale.New(streams, reach),
 		scale.NewDelete(streams, reach),
 		schedule.New(streams, reach),
@@ -71,5 +65,7 @@ func subcommands(streams cli.Streams, reach *cluster.Flags) []*cobra.Command {
 		checkdriver.New(streams, reach),
 		record.New(streams, reach),
 		versioncommand.New(streams, reach),
-	}
+	)
+	cli.Rename(command, name)
+	return command
 }

@@ -26,7 +26,16 @@ func Error(flags *pflag.FlagSet, command string, err error) error {
 	flag, value := invalid.GetFlag(), fmt.Sprintf("%q", invalid.GetValue())
 	problem := strings.TrimPrefix(errors.Unwrap(invalid).Error(), value+": ")
 	if number, ok := errors.AsType[*strconv.NumError](err); ok {
-		problem = wants(flag, number)
+		switch {
+		case flag.Value.Type() == "bool":
+			problem = "must be true or false"
+		case errors.Is(number, strconv.ErrRange):
+			problem = "the number is too large"
+		case slices.Contains([]string{"float32", "float64"}, flag.Value.Type()):
+			problem = "must be a number"
+		default:
+			problem = "must be a whole number"
+		}
 	}
 	dashes := "--"[:min(2, len(flag.Name))] // as the user types it
 	return fmt.Errorf("parse %s%s %s: %s", dashes, flag.Name, value, problem)
@@ -43,17 +52,4 @@ func unknownFlag(flags *pflag.FlagSet, command string, unknown *pflag.NotExistEr
 		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, nearest)
 	}
 	return fmt.Errorf("unknown flag --%s: list them with %s --help", name, command)
-}
-
-// wants says what the value of a flag must be.
-func wants(flag *pflag.Flag, number *strconv.NumError) string {
-	switch {
-	case flag.Value.Type() == "bool":
-		return "must be true or false"
-	case errors.Is(number, strconv.ErrRange):
-		return "the number is too large"
-	case slices.Contains([]string{"float32", "float64"}, flag.Value.Type()):
-		return "must be a number"
-	}
-	return "must be a whole number"
 }
