@@ -50,9 +50,7 @@ func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 	for i := range stage.Spec.Steps {
 		step, path := &stage.Spec.Steps[i], spec.Child("steps").Index(i)
 		c.checkEvent(step.Event, path.Child("event"))
-		if step.Patch != nil {
-			c.checkPatch(step.Patch, path.Child("patch"))
-		}
+		c.checkPatch(step.Patch, path.Child("patch"))
 		if step.Apply != nil {
 			c.checkTemplate(step.Apply.Template, path.Child("apply", "template"))
 			c.checkPatchType(step.Apply.Type, path.Child("apply", "type"),
@@ -145,6 +143,9 @@ func (c *stageCheck) checkEvent(event *kwokv1alpha1.StageEvent, path *field.Path
 }
 
 func (c *stageCheck) checkPatch(patch *kwokv1alpha1.StagePatch, path *field.Path) {
+	if patch == nil {
+		return
+	}
 	c.checkTemplate(patch.Template, path.Child("template"))
 	c.checkPatchType(patch.Type, path.Child("type"),
 		kwokv1alpha1.StagePatchTypeJSONPatch, kwokv1alpha1.StagePatchTypeMergePatch, kwokv1alpha1.StagePatchTypeStrategicMergePatch)

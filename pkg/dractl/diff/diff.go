@@ -4,6 +4,8 @@ package diff
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -139,20 +141,20 @@ func (c *command) printChanges(changes []change) error {
 	switch c.output.Format {
 	case text:
 		counts := map[action]int{}
+		var differences strings.Builder
 		for i := range changes {
 			counts[changes[i].Action]++
 			difference, err := changes[i].unifiedDiff()
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprint(c.streams.Out, difference); err != nil {
-				return err
-			}
+			differences.WriteString(difference)
 		}
+		_, err := io.WriteString(c.streams.Out, differences.String())
 		if len(changes) > 0 {
 			c.streams.Tell("%d to create, %d to update, %d to delete\n", counts[create], counts[update], counts[remove])
 		}
-		return nil
+		return err
 	case output.JSON, output.YAML:
 		return output.Value(c.streams.Out, c.output.Format, append([]change{}, changes...))
 	case output.Name:

@@ -48,13 +48,7 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, read, true)
 	if strict, isStrict := runtime.AsStrictDecodingError(err); isStrict {
-		for _, one := range strict.Errors() {
-			if found := quotedField.FindStringSubmatch(one.Error()); found != nil {
-				unknown = append(unknown, listIndex.ReplaceAllString(found[1], "[]")) // those of list items once
-			}
-		}
-		slices.Sort(unknown)
-		unknown, err = slices.Compact(unknown), nil
+		unknown, err = unknownFields(strict.Errors()), nil
 	}
 	if err != nil {
 		return nil, o.newError("%w", o.describeWrongType(read, err))
@@ -87,6 +81,18 @@ var (
 	quotedField = regexp.MustCompile(`"(.*)"`)
 	listIndex   = regexp.MustCompile(`\[\d+\]`)
 )
+
+// unknownFields returns the paths that the errors of strict decoding name, those of list items once.
+func unknownFields(errs []error) []string {
+	var paths []string
+	for _, err := range errs {
+		if found := quotedField.FindStringSubmatch(err.Error()); found != nil {
+			paths = append(paths, listIndex.ReplaceAllString(found[1], "[]"))
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
 
 // refuseRemovedFields refuses a Pod of before Kubernetes 1.31. Without its field source it
 // would have no claim.

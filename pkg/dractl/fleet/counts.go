@@ -63,9 +63,9 @@ func (c *Counts) Type() string { return "counts" }
 // Nodes makes nodes that templates select, as many as are asked for.
 func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 	var nodes []*corev1.Node
-	known := map[string]bool{"": true}
+	var names []string
 	for _, template := range templates {
-		known[template.Name] = true
+		names = append(names, template.Name)
 		count, named := (*c)[template.Name]
 		if !named {
 			count = (*c)[""]
@@ -79,17 +79,14 @@ func (c *Counts) Nodes(templates []*devices.Template) ([]*corev1.Node, error) {
 		}
 	}
 	for name := range *c {
-		if !known[name] {
-			var names []string
-			for _, template := range templates {
-				names = append(names, template.Name)
-			}
-			advice := "give its file with -f"
-			if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
-				advice = "did you mean " + nearest + "?"
-			}
-			return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: %s", c, name, advice)
+		if name == "" || slices.Contains(names, name) {
+			continue
 		}
+		advice := "give its file with -f"
+		if nearest := cmp.Or(suggest.Part(name, names), suggest.Nearest(name, names)); nearest != "" {
+			advice = "did you mean " + nearest + "?"
+		}
+		return nil, fmt.Errorf("--nodes %s: there is no ResourcePoolTemplate %q in the files: %s", c, name, advice)
 	}
 	return nodes, nil
 }

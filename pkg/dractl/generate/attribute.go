@@ -42,6 +42,26 @@ func formatAll[T any](values []T, text func(T) string) []string {
 	return all
 }
 
+// shortenDevice writes attributes and capacities in their short form where they have one: a template is
+// short for a string.
+func shortenDevice(device map[string]any) {
+	attributes, _ := device["attributes"].(map[string]any)
+	for name, value := range attributes {
+		object, _ := value.(map[string]any)
+		for typ, inner := range object {
+			if hasShortForm(v1alpha1.AttributeType(typ), inner) {
+				attributes[name] = inner
+			}
+		}
+	}
+	capacities, _ := device["capacity"].(map[string]any)
+	for name, value := range capacities {
+		if object, _ := value.(map[string]any); len(object) == 1 && object["value"] != nil {
+			capacities[name] = object["value"]
+		}
+	}
+}
+
 func hasShortForm(typ v1alpha1.AttributeType, value any) bool {
 	switch typ {
 	case v1alpha1.AttributeString, v1alpha1.AttributeStrings:

@@ -75,27 +75,10 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 			account.left = append(account.left, leftOut{kind: "driver", name: driver, reason: "it has no ResourceSlice"})
 		}
 	}
-	chosen := slices.DeleteFunc(slices.Clone(read.slices), func(slice *resourcev1.ResourceSlice) bool {
-		return len(drivers) > 0 && !slices.Contains(drivers, slice.Spec.Driver)
-	})
-	var nodes []*corev1.Node
+	nodes := chooseNodes(read, drivers, account)
 	names := map[string]bool{}
-	named := map[string]bool{} // nodes with slices of their own
-	var shared []*resourcev1.ResourceSlice
-	for _, slice := range chosen {
-		if name := nodeNameOf(slice); name != "" {
-			named[name] = true
-			continue
-		}
-		shared = append(shared, slice)
-	}
 	for _, node := range read.nodes {
 		names[node.Name] = true
-		if !named[node.Name] && !slices.ContainsFunc(shared, func(slice *resourcev1.ResourceSlice) bool { return reachesNode(slice, node) }) {
-			account.left = append(account.left, leftOut{kind: "Node", name: node.Name, reason: "no ResourceSlice is for it"})
-			continue
-		}
-		nodes = append(nodes, node)
 	}
 	pools = slices.DeleteFunc(pools, func(p *pool) bool {
 		isGone := p.nodeName() != "" && !names[p.nodeName()]
@@ -122,6 +105,30 @@ func copyFleet(ctx context.Context, read *source, drivers []string) (*fleet, *ac
 	}
 	account.copiedSlices = len(published)
 	return copied, account, append(notes, devices.AmbiguousIn(published)...), nil
+}
+
+// chooseNodes returns the nodes that have devices of slices of the drivers, and accounts for the others.
+func chooseNodes(read *source, drivers []string, account *account) (nodes []*corev1.Node) {
+	named := map[string]bool{} // nodes with slices of their own
+	var shared []*resourcev1.ResourceSlice
+	for _, slice := range read.slices {
+		if len(drivers) > 0 && !slices.Contains(drivers, slice.Spec.Driver) {
+			continue
+		}
+		if name := nodeNameOf(slice); name != "" {
+			named[name] = true
+			continue
+		}
+		shared = append(shared, slice)
+	}
+	for _, node := range read.nodes {
+		if !named[node.Name] && !slices.ContainsFunc(shared, func(slice *resourcev1.ResourceSlice) bool { return reachesNode(slice, node) }) {
+			account.left = append(account.left, leftOut{kind: "Node", name: node.Name, reason: "no ResourceSlice is for it"})
+			continue
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
 }
 
 // addPools adds the nodes, and templates that yield the pools on them.
@@ -154,10 +161,8 @@ func (f *fleet) addPools(ctx context.Context, nodes []*corev1.Node, pools []*poo
 		f.nodes = append(f.nodes, copies[name])
 	}
 	numbers := map[string]int{}
-	for _, p := range pools {
-		if p.nodeName() != "" {
-			continue
-		}
+	shared := slices.DeleteFunc(slices.Clone(pools), func(p *pool) bool { return p.nodeName() != "" })
+	for _, p := range shared {
 		name := fmt.Sprintf("%s-shared-%d", strings.ToLower(p.driver), numbers[p.driver])
 		numbers[p.driver]++
 		f.addTemplate(ctx, &draft{pools: []*pool{p}, values: &nodeValues{driver: p.driver}}, name)
@@ -268,24 +273,8 @@ func (f *fleet) encodeTemplates() ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("encode template %s: %w", template.Name, err)
 		}
 		devices, _, _ := unstructured.NestedSlice(object, "spec", "devices")
-		for _, one := range devices {
-			// Attributes and capacities have a short form: a template is short for a string.
-			device := one.(map[string]any)
-			attributes, _ := device["attributes"].(map[string]any)
-			for name, value := range attributes {
-				object, _ := value.(map[string]any)
-				for typ, inner := range object {
-					if hasShortForm(v1alpha1.AttributeType(typ), inner) {
-						attributes[name] = inner
-					}
-				}
-			}
-			capacities, _ := device["capacity"].(map[string]any)
-			for name, value := range capacities {
-				if object, _ := value.(map[string]any); len(object) == 1 && object["value"] != nil {
-					capacities[name] = object["value"]
-				}
-			}
+		for _, device := range devices {
+			shortenDevice(device.(map[string]any))
 		}
 		if err := unstructured.SetNestedSlice(object, devices, "spec", "devices"); err != nil {
 			return nil, fmt.Errorf("encode template %s: %w", template.Name, err)

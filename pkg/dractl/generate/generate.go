@@ -116,10 +116,10 @@ the ConfigMap has in the cluster are printed too, so that kubectl apply keeps th
 
 func (c *command) runGenerate(command *cobra.Command, arguments []string) error {
 	ctx, targets := command.Context(), slices.Concat(c.profiles, arguments)
-	if c.listProfiles {
+	switch {
+	case c.listProfiles:
 		return c.printProfiles(command.Flags().Changed("output"))
-	}
-	if slices.Contains([]output.Format{output.Table, output.Wide}, c.output.Format) {
+	case c.output.Format == output.Table, c.output.Format == output.Wide:
 		return fmt.Errorf("-o %s is for --list-profiles: nodes and templates are printed as yaml, json or name", c.output.Format)
 	}
 	if len(targets) > 0 {
@@ -150,10 +150,9 @@ func (c *command) runGenerate(command *cobra.Command, arguments []string) error 
 		}
 		return c.printTarget(command, of)
 	}
-	for _, flag := range []string{"nodes", "first", "prefix"} {
-		if command.Flags().Changed(flag) {
-			return fmt.Errorf("--%s is for a TARGET, or a file of templates: a copy has the nodes that are copied", flag)
-		}
+	ofTarget := []string{"nodes", "first", "prefix"}
+	if i := slices.IndexFunc(ofTarget, command.Flags().Changed); i >= 0 {
+		return fmt.Errorf("--%s is for a TARGET, or a file of templates: a copy has the nodes that are copied", ofTarget[i])
 	}
 	return c.copyNodes(ctx, all)
 }

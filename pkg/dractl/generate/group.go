@@ -3,6 +3,7 @@ package generate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,20 +91,16 @@ func (m *member) attributeVector(at location) []string {
 // and not all: they tell kinds of nodes apart.
 func distinctiveAttributes(members []*member) []location {
 	var telling []location
-	seen := map[location]bool{}
-	var all []location
+	all := map[location]bool{}
 	for i, p := range members[0].pools {
 		for _, device := range p.listDevices() {
 			for name := range device.Attributes {
-				if at := (location{i, name}); !seen[at] {
-					seen[at] = true
-					all = append(all, at)
-				}
+				all[location{i, name}] = true
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b location) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name)) })
-	for _, at := range all {
+	byPool := func(a, b location) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name)) }
+	for _, at := range slices.SortedFunc(maps.Keys(all), byPool) {
 		distinct := map[string]bool{}
 		for _, m := range members {
 			distinct[fmt.Sprintf("%q", m.attributeVector(at))] = true

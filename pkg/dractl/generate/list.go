@@ -44,18 +44,7 @@ func (c *command) printProfiles(isChosen bool) error {
 		if err != nil {
 			return err
 		}
-		// A profile is shown by its pool with memory, or else by the first one. There is none where a
-		// driver's chart says how many devices there are.
-		all[i] = profile{Name: of.Name}
-		for j := range of.Pools {
-			product, number, memory := describeMainDevices(&of.Pools[j])
-			if size, err := resource.ParseQuantity(memory); err == nil {
-				memory = fmt.Sprintf("%.0fGi", math.Round(size.AsApproximateFloat64()/(1<<30)))
-			}
-			if all[i].Driver == "" || all[i].Memory == "" && memory != "" {
-				all[i] = profile{of.Name, product, number, memory, of.Pools[j].Driver}
-			}
-		}
+		all[i] = describeProfile(of)
 	}
 	if format.IsValue() {
 		return output.Value(c.streams.Out, format, all)
@@ -70,6 +59,22 @@ func (c *command) printProfiles(isChosen bool) error {
 		table.Add(p.Name, cmp.Or(p.Product, output.None), number, cmp.Or(p.Memory, output.None), driver)
 	}
 	return table.Print(c.streams.Out, format)
+}
+
+// describeProfile describes the pool of a profile that has memory, or else the first one. There is none
+// where a driver's chart says how many devices there are.
+func describeProfile(of *target.Target) profile {
+	chosen := profile{Name: of.Name}
+	for i := range of.Pools {
+		product, number, memory := describeMainDevices(&of.Pools[i])
+		if size, err := resource.ParseQuantity(memory); err == nil {
+			memory = fmt.Sprintf("%.0fGi", math.Round(size.AsApproximateFloat64()/(1<<30)))
+		}
+		if chosen.Driver == "" || chosen.Memory == "" && memory != "" {
+			chosen = profile{of.Name, product, number, memory, of.Pools[i].Driver}
+		}
+	}
+	return chosen
 }
 
 // describeMainDevices describes the first device of a pool that has a product, and counts those that

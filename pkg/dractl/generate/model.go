@@ -89,17 +89,11 @@ func (m *model) prepareSlices(published []*resourcev1.ResourceSlice) ([]*resourc
 		}
 		m.pools[spec.Pool.Name] = was
 		for j := range all[i].Spec.Devices {
-			device := &all[i].Spec.Devices[j]
-			for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
-				attribute := device.Attributes[name]
-				if err := m.renumberUUIDs(&attribute); err != nil {
-					return nil, fmt.Errorf("slice %s, device %s, attribute %s: %w", slice.Name, device.Name, name, err)
-				}
-				device.Attributes[name] = attribute
+			own, err := m.prepareDevice(slice.Spec.Driver, &all[i].Spec.Devices[j], slice.Spec.Devices)
+			if err != nil {
+				return nil, fmt.Errorf("slice %s, %w", slice.Name, err)
 			}
-			if own := inventory.Describe(slice.Spec.Driver, device, slice.Spec.Devices).UUID; own != "" && !uuidPattern.MatchString(own) && replaceWord(own, m.node.Name, marker) == own {
-				same = append(same, own)
-			}
+			same = append(same, own...)
 		}
 	}
 	if len(m.numbers) > 0 {
@@ -110,6 +104,23 @@ func (m *model) prepareSlices(published []*resourcev1.ResourceSlice) ([]*resourc
 			same, m.node.Name))
 	}
 	return all, nil
+}
+
+// prepareDevice renumbers the UUIDs of a device, and returns its serial number or address if all nodes get
+// that as it is.
+func (m *model) prepareDevice(driver string, device *resourcev1.Device, others []resourcev1.Device) (same []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(device.Attributes)) {
+		attribute := device.Attributes[name]
+		if err := m.renumberUUIDs(&attribute); err != nil {
+			return nil, fmt.Errorf("device %s, attribute %s: %w", device.Name, name, err)
+		}
+		device.Attributes[name] = attribute
+	}
+	own := inventory.Describe(driver, device, others).UUID
+	if own == "" || uuidPattern.MatchString(own) || replaceWord(own, m.node.Name, marker) != own {
+		return nil, nil
+	}
+	return []string{own}, nil
 }
 
 // renumberUUIDs has an attribute have the UUIDs that templates make.

@@ -25,19 +25,7 @@ type source struct {
 func (c *command) readSource(ctx context.Context, all []documents.Document) (*source, error) {
 	if c.fromCluster {
 		defer c.streams.Progress("reading the cluster", 0).Done()
-		client, err := c.reach.Client()
-		if err != nil {
-			return nil, err
-		}
-		nodeList, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("list nodes: %w", err)
-		}
-		sliceList, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("list slices: %w", err)
-		}
-		return &source{nodes: cluster.Pointers(nodeList.Items), slices: cluster.Pointers(sliceList.Items)}, nil
+		return c.readCluster(ctx)
 	}
 	objects, err := documents.Objects(all)
 	if err != nil {
@@ -65,6 +53,22 @@ func (c *command) readSource(ctx context.Context, all []documents.Document) (*so
 		}
 	}
 	return read, nil
+}
+
+func (c *command) readCluster(ctx context.Context) (*source, error) {
+	client, err := c.reach.Client()
+	if err != nil {
+		return nil, err
+	}
+	nodeList, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	sliceList, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list slices: %w", err)
+	}
+	return &source{nodes: cluster.Pointers(nodeList.Items), slices: cluster.Pointers(sliceList.Items)}, nil
 }
 
 // leaveOutObject leaves out an object of a file.

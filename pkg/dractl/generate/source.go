@@ -169,18 +169,23 @@ func (m *member) encodeShape() (string, error) {
 				if err != nil {
 					return "", err
 				}
-				var names []string // those that the device refers to
-				if device.NodeName != nil {
-					names = append(names, *device.NodeName)
-				}
-				for _, consumption := range device.ConsumesCounters {
-					names = append(names, consumption.CounterSet)
-				}
-				fmt.Fprintf(&text, "%s %s %s\n", device.Name, shape, names)
+				fmt.Fprintf(&text, "%s %s %s\n", device.Name, shape, namesIn(device))
 			}
 		}
 	}
 	return text.String(), nil
+}
+
+// namesIn lists the names that a device refers to.
+func namesIn(device *resourcev1.Device) []string {
+	var names []string
+	if device.NodeName != nil {
+		names = append(names, *device.NodeName)
+	}
+	for _, consumption := range device.ConsumesCounters {
+		names = append(names, consumption.CounterSet)
+	}
+	return names
 }
 
 // encodeDeviceShape is all of a device but its name, those of counter sets and nodes, and

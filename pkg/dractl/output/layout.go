@@ -42,13 +42,8 @@ func (r *Rows) layOutTable(l Layout) *block {
 	between, lines := gap, [][]*cell{columns}
 	if wide := totalWidth(columns, gap, func(c *cell) int { return c.natural }); l.Width > 0 && wide > l.Width {
 		between = narrowGap
-		// Spare columns are left out until the others fit and can be read well.
-		for l.Format != Wide && totalWidth(columns, narrowGap, (*cell).readableWidth) > l.Width {
-			spare := slices.MaxFunc(columns, func(a, b *cell) int { return a.Spare - b.Spare })
-			if spare.Spare == 0 {
-				break
-			}
-			columns = slices.DeleteFunc(columns, func(c *cell) bool { return c == spare })
+		if l.Format != Wide {
+			columns = withoutSpareColumns(columns, l.Width)
 		}
 		lines = foldColumns(columns, l.Width)
 		for i, line := range lines {
@@ -57,14 +52,7 @@ func (r *Rows) layOutTable(l Layout) *block {
 	}
 	b := &block{tail: r.Tail}
 	if !l.NoHeaders {
-		if r.Title != "" {
-			b.head = wrapText(r.Title, l.Width, 0, anySpace)
-		}
-		header := make([]string, len(r.Columns))
-		for i := range r.Columns {
-			header[i] = strings.ToUpper(r.Columns[i].Name)
-		}
-		b.head = append(b.head, rowLines(header, lines, between, l.Width)...)
+		b.head = r.headLines(lines, between, l.Width)
 	}
 	for i, cells := range r.Cells {
 		row := rowLines(cells, lines, between, l.Width)
@@ -76,6 +64,31 @@ func (r *Rows) layOutTable(l Layout) *block {
 		b.rows = append(b.rows, row)
 	}
 	return b
+}
+
+// headLines are the title and the names of the columns.
+func (r *Rows) headLines(lines [][]*cell, between, width int) []string {
+	var head []string
+	if r.Title != "" {
+		head = wrapText(r.Title, width, 0, anySpace)
+	}
+	names := make([]string, len(r.Columns))
+	for i := range r.Columns {
+		names[i] = strings.ToUpper(r.Columns[i].Name)
+	}
+	return append(head, rowLines(names, lines, between, width)...)
+}
+
+// withoutSpareColumns leaves out columns until the others fit and can be read well.
+func withoutSpareColumns(columns []*cell, width int) []*cell {
+	for totalWidth(columns, narrowGap, (*cell).readableWidth) > width {
+		spare := slices.MaxFunc(columns, func(a, b *cell) int { return a.Spare - b.Spare })
+		if spare.Spare == 0 {
+			break
+		}
+		columns = slices.DeleteFunc(columns, func(c *cell) bool { return c == spare })
+	}
+	return columns
 }
 
 // measureColumns are those of the format, with the widths that they need.
@@ -165,18 +178,23 @@ func rowLines(cells []string, lines [][]*cell, between, width int) []string {
 			before = strings.Repeat(" ", max(0, min(indent, width-taken)))
 		}
 		for k := range height {
-			var line strings.Builder
-			for j, c := range columns {
-				part := ""
-				if k < len(wrapped[j]) {
-					part = wrapped[j][k]
-				}
-				line.WriteString(part + strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(part))+between))
-			}
-			all = append(all, before+strings.TrimRight(line.String(), " "))
+			all = append(all, before+joinCells(columns, wrapped, k, between))
 		}
 	}
 	return all
+}
+
+// joinCells is a line of wrapped cells, side by side.
+func joinCells(columns []*cell, wrapped [][]string, line, between int) string {
+	var text strings.Builder
+	for i, c := range columns {
+		part := ""
+		if line < len(wrapped[i]) {
+			part = wrapped[i][line]
+		}
+		text.WriteString(part + strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(part))+between))
+	}
+	return strings.TrimRight(text.String(), " ")
 }
 
 // Text prints lines of text, each broken between words where it is wider than the terminal. The rest of a line

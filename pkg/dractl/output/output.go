@@ -2,6 +2,7 @@
 package output
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -82,42 +83,42 @@ type Object interface {
 // documents, or by name.
 func Objects[O Object](out io.Writer, format Format, objects []O) error {
 	for i := range objects {
-		// Objects from a client lack their apiVersion and kind.
-		typed, isTyped := any(objects[i]).(runtime.Object)
-		if !isTyped || !objects[i].GetObjectKind().GroupVersionKind().Empty() {
-			continue
-		}
-		if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
-			objects[i].GetObjectKind().SetGroupVersionKind(kinds[0])
-		}
+		setKind(objects[i])
 	}
-	switch format {
-	case Name:
-		for _, object := range objects {
-			if _, err := fmt.Fprintln(out, resourceName(object)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case JSON:
+	if format == JSON {
 		if len(objects) == 1 {
 			return Value(out, JSON, objects[0])
 		}
 		return Value(out, JSON, map[string]any{"apiVersion": "v1", "kind": "List", "items": append([]O{}, objects...)})
 	}
+	var text bytes.Buffer
 	for i, object := range objects {
+		if format == Name {
+			fmt.Fprintln(&text, resourceName(object))
+			continue
+		}
 		data, err := yaml.Marshal(object)
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", resourceName(object), err)
 		}
 		if i > 0 {
-			data = append([]byte("---\n"), data...)
+			text.WriteString("---\n")
 		}
-		if _, err := out.Write(data); err != nil {
-			return err
-		}
+		text.Write(data)
 	}
-	return nil
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
+// setKind fills in apiVersion and kind, which objects from a client lack.
+func setKind(object Object) {
+	typed, ok := object.(runtime.Object)
+	if !ok || !object.GetObjectKind().GroupVersionKind().Empty() {
+		return
+	}
+	if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
+		object.GetObjectKind().SetGroupVersionKind(kinds[0])
+	}
 }
 
 func resourceName(object Object) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/output"
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
 
 // printView prints tables for each container. There is none of what it does not have.
@@ -26,19 +27,16 @@ func (v *view) printView(out io.Writer, format output.Format) error {
 		if i > 0 {
 			before = "\n"
 		}
-		if _, err := fmt.Fprintf(out, "%s%s %s\n", before, kind, container.Name); err != nil {
+		tables := slices.DeleteFunc(containerTables(container), func(table *output.Rows) bool { return len(table.Cells) == 0 })
+		after := ""
+		if len(tables) > 0 {
+			after = "\n"
+		}
+		if _, err := fmt.Fprintf(out, "%s%s %s\n%s", before, kind, container.Name, after); err != nil {
 			return err
 		}
-		for _, table := range containerTables(container) {
-			if len(table.Cells) == 0 {
-				continue
-			}
-			if _, err := fmt.Fprintln(out); err != nil {
-				return err
-			}
-			if err := table.Print(out, format); err != nil {
-				return err
-			}
+		if err := output.Tables(tables).Print(out, output.Layout{Format: format, Width: screen.Width(out)}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -60,14 +60,7 @@ type Preview struct {
 // New makes a Preview. The error is that of the server.
 func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview, error) {
 	p := &Preview{cluster: cluster, server: server, live: map[string]*resourcev1.ResourceSlice{}}
-	existing := map[facts.SlicesKey][]*facts.Slice{} // as the sidecar's cache has them
-	for _, slice := range cluster.Slices {
-		p.live[slice.Name] = slice
-		if slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue {
-			observed := facts.ObserveSlice(slice)
-			existing[observed.Key()] = append(existing[observed.Key()], observed)
-		}
-	}
+	existing := p.observeSlices()
 	for _, node := range cluster.Nodes {
 		key := facts.NodeKey(node.Name)
 		view := &plan.View{Set: cluster.Config, Node: node, Existing: existing[key], Now: time.Now()}
@@ -97,6 +90,25 @@ func New(ctx context.Context, server features.Server, cluster Cluster) (*Preview
 		delete(existing, key)
 	}
 	return p, p.retireSlices(ctx, existing)
+}
+
+// observeSlices returns what the sidecar's cache would have.
+func (p *Preview) observeSlices() map[facts.SlicesKey][]*facts.Slice {
+	existing := map[facts.SlicesKey][]*facts.Slice{}
+	for _, slice := range p.cluster.Slices {
+		p.live[slice.Name] = slice
+		if slice.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue {
+			observed := facts.ObserveSlice(slice)
+			existing[observed.Key()] = append(existing[observed.Key()], observed)
+		}
+	}
+	return existing
+}
+
+func (p *Preview) addDropped(one features.Dropped) {
+	if !slices.Contains(p.Dropped, one) {
+		p.Dropped = append(p.Dropped, one)
+	}
 }
 
 // addShared adds what a pool that nodes share needs, unless it is another installation's.
@@ -153,9 +165,7 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		p.Update = append(p.Update, needs.Update...)
 		p.Create = append(p.Create, needs.Create...)
 		for _, one := range needs.Dropped {
-			if !slices.Contains(p.Dropped, one) {
-				p.Dropped = append(p.Dropped, one)
-			}
+			p.addDropped(one)
 		}
 	}
 	return nil

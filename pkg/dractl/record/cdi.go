@@ -21,13 +21,8 @@ func readCDIDevices(folder string) (map[string][]any, error) {
 		for k := range spec.Devices {
 			device := &spec.Devices[k]
 			for _, edits := range []json.RawMessage{spec.ContainerEdits, device.ContainerEdits} {
-				if len(edits) == 0 {
-					continue
-				}
-				var part map[string]any
-				decoder := json.NewDecoder(bytes.NewReader(edits))
-				decoder.UseNumber() // keeps integers whole
-				if err := decoder.Decode(&part); err != nil {
+				part, err := decodeEdits(edits)
+				if err != nil {
 					return nil, fmt.Errorf("read CDI spec %s: %w", spec.File, err)
 				}
 				if len(part) > 0 {
@@ -37,4 +32,15 @@ func readCDIDevices(folder string) (map[string][]any, error) {
 		}
 	}
 	return all, nil
+}
+
+// decodeEdits keeps integers whole.
+func decodeEdits(edits json.RawMessage) (map[string]any, error) {
+	if len(edits) == 0 {
+		return nil, nil
+	}
+	var decoded map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(edits))
+	decoder.UseNumber()
+	return decoded, decoder.Decode(&decoded)
 }

@@ -58,18 +58,7 @@ func (l *learned) learnEntries(all []*prepared) error {
 	if len(all) == 0 {
 		return nil
 	}
-	mode := map[bool]v1alpha1.ClaimStatusMode{true: v1alpha1.ClaimStatusReady, false: v1alpha1.ClaimStatusNone}
-	l.status.Mode = mode[meta.IsStatusConditionTrue(all[0].entry.Conditions, ready)]
-	for _, p := range all {
-		if mode[meta.IsStatusConditionTrue(p.entry.Conditions, ready)] != l.status.Mode {
-			l.addNote("condition Ready=True is not on all devices: the first is taken")
-		}
-		for _, c := range p.entry.Conditions {
-			if c.Type != ready || c.Status != metav1.ConditionTrue || c.Reason != readyReason {
-				l.addNote(fmt.Sprintf("condition %s=%s, reason %s, is not in the template: claimStatus.mode has Ready=True, reason Prepared, or none", c.Type, c.Status, c.Reason))
-			}
-		}
-	}
+	l.learnMode(all)
 	g := &generalizer{symbols: symbolsOf(all)}
 	defer func() { l.notes = append(l.notes, g.notes...) }()
 	data, err := decodeParts(all, func(entry *resourcev1.AllocatedDeviceStatus) any { return entry.Data })
@@ -95,6 +84,22 @@ func (l *learned) learnEntries(all []*prepared) error {
 		return fmt.Errorf("encode claimStatus.networkData: %w", err)
 	}
 	return nil
+}
+
+// learnMode chooses the mode by the first entry, and notes the conditions that it does not have.
+func (l *learned) learnMode(all []*prepared) {
+	mode := map[bool]v1alpha1.ClaimStatusMode{true: v1alpha1.ClaimStatusReady, false: v1alpha1.ClaimStatusNone}
+	l.status.Mode = mode[meta.IsStatusConditionTrue(all[0].entry.Conditions, ready)]
+	for _, p := range all {
+		if mode[meta.IsStatusConditionTrue(p.entry.Conditions, ready)] != l.status.Mode {
+			l.addNote("condition Ready=True is not on all devices: the first is taken")
+		}
+		for _, c := range p.entry.Conditions {
+			if c.Type != ready || c.Status != metav1.ConditionTrue || c.Reason != readyReason {
+				l.addNote(fmt.Sprintf("condition %s=%s, reason %s, is not in the template: claimStatus.mode has Ready=True, reason Prepared, or none", c.Type, c.Status, c.Reason))
+			}
+		}
+	}
 }
 
 // decodeParts is a part of entries as JSON has it.

@@ -64,8 +64,8 @@ func (w *world) readCheckpoint(directory string) error {
 	return nil
 }
 
-// listPrepared are the devices of a pool that claims have, in the order of claims.
-func (w *world) listPrepared(driver, pool string) []*prepared {
+// devicesByName returns those of a pool.
+func (w *world) devicesByName(driver, pool string) map[string]*resourcev1.Device {
 	devices := map[string]*resourcev1.Device{}
 	for _, slice := range w.slices {
 		if slice.Spec.Driver == driver && slice.Spec.Pool.Name == pool {
@@ -74,6 +74,12 @@ func (w *world) listPrepared(driver, pool string) []*prepared {
 			}
 		}
 	}
+	return devices
+}
+
+// listPrepared are the devices of a pool that claims have, in the order of claims.
+func (w *world) listPrepared(driver, pool string) []*prepared {
+	devices := w.devicesByName(driver, pool)
 	var all []*prepared
 	for i := range w.claims {
 		claim := &w.claims[i]

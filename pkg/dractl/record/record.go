@@ -27,16 +27,16 @@ func recordTemplates(ctx context.Context, w *world, nodes *corev1.NodeSelector, 
 	}
 	var out bytes.Buffer
 	writeComment(&out, "", notes...)
-	for i, template := range made {
+	separator := ""
+	for _, template := range made {
 		driver := template.Spec.Driver
 		l, err := learnClaimStatus(w.listPrepared(driver, template.Pool))
 		if err != nil {
 			return nil, nil, err
 		}
 		notes = append(notes, l.notes...)
-		if i > 0 {
-			out.WriteString("---\n")
-		}
+		out.WriteString(separator)
+		separator = "---\n"
 		writeComment(&out, "", fmt.Sprintf("Pool %s of driver %s on node %s.", template.Pool, driver, w.node.Name))
 		writeComment(&out, "", l.notes...)
 		if l.edits != "" {

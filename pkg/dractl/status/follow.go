@@ -84,23 +84,7 @@ func (f *follower) updateView(ctx context.Context, changes uint64) error {
 		if same {
 			return nil
 		}
-		var text strings.Builder
-		if err := f.printView(&text, f.view, screen.Width(f.streams.Out), 0); err != nil {
-			return err
-		}
-		next := text.String() + f.view.nothing
-		if next == f.shown {
-			return nil
-		}
-		f.shown = next
-		if text.Len() > 0 {
-			if _, err := io.WriteString(f.streams.Out, f.separateViews()+text.String()); err != nil {
-				return err
-			}
-			f.appended = true
-		}
-		f.tellUser(f.view)
-		return nil
+		return f.appendView()
 	}
 	if width, height := f.screen.Size(); width != f.width || height != f.height {
 		f.width, f.height, same = width, height, false
@@ -118,6 +102,27 @@ func (f *follower) updateView(ctx context.Context, changes uint64) error {
 		return err
 	}
 	return f.screen.Show(text.String() + note)
+}
+
+// appendView shows the view below the one before, if it is another one.
+func (f *follower) appendView() error {
+	var text strings.Builder
+	if err := f.printView(&text, f.view, screen.Width(f.streams.Out), 0); err != nil {
+		return err
+	}
+	next := text.String() + f.view.nothing
+	if next == f.shown {
+		return nil
+	}
+	f.shown = next
+	if text.Len() > 0 {
+		if _, err := io.WriteString(f.streams.Out, f.separateViews()+text.String()); err != nil {
+			return err
+		}
+		f.appended = true
+	}
+	f.tellUser(f.view)
+	return nil
 }
 
 // separateViews is between two views.

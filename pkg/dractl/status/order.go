@@ -97,19 +97,23 @@ func orderSteps(steps []Step) {
 		for end < len(steps) && at[end] == at[begin] {
 			end++
 		}
-		// Steps whose fraction of the second is known are in order, in the places that they have together.
-		same := steps[begin:end]
-		var places []int
-		var exact []Step
-		for i := range same {
-			if same[i].Time != nil && same[i].Time.Nanosecond() != 0 {
-				places, exact = append(places, i), append(exact, same[i])
-			}
-		}
-		slices.SortStableFunc(exact, func(a, b Step) int { return a.Time.Compare(*b.Time) })
-		for i, place := range places {
-			same[place] = exact[i]
-		}
+		orderFractions(steps[begin:end])
 		begin = end
+	}
+}
+
+// orderFractions brings those steps of one second whose fraction of it is known in order, in the places
+// that they have together.
+func orderFractions(steps []Step) {
+	var places []int
+	var exact []Step
+	for i := range steps {
+		if steps[i].Time != nil && steps[i].Time.Nanosecond() != 0 {
+			places, exact = append(places, i), append(exact, steps[i])
+		}
+	}
+	slices.SortStableFunc(exact, func(a, b Step) int { return a.Time.Compare(*b.Time) })
+	for i, place := range places {
+		steps[place] = exact[i]
 	}
 }

@@ -63,11 +63,7 @@ func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...s
 	o := &Overview{Pools: []Pool{}, Waiting: w.listWaiting(ctx, &f), columns: attributes}
 	taken := w.takeInventory()
 	o.Unseen = taken.Unseen
-	for i := range taken.Gone {
-		if gone := &taken.Gone[i]; f.choosesPools(gone.Node, gone.Driver) {
-			o.Gone = append(o.Gone, *gone)
-		}
-	}
+	o.Gone = slices.DeleteFunc(slices.Clone(taken.Gone), func(gone inventory.GoneDevice) bool { return !f.choosesPools(gone.Node, gone.Driver) })
 	products := &productTotals{kinds: taken.Kinds, known: map[string]descriptions{}, totals: map[productKey]*ProductTotal{}}
 	for _, item := range taken.Items {
 		for i := range item.Pools {

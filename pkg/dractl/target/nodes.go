@@ -62,18 +62,16 @@ func (t *Target) chooseLabels() error {
 	}
 	probe := t.newNode(t.Prefix() + "-0")
 	before := len(probe.Labels)
+	var names []string
 	for i, template := range t.Templates {
 		if !fleet.LabelFor(probe, template, t.Templates[:i]) {
 			besides := ""
 			if i > 0 {
-				names := make([]string, i)
-				for j, other := range t.Templates[:i] {
-					names[j] = other.Name
-				}
 				besides = " that is also for " + strings.Join(names, ", ")
 			}
 			return fmt.Errorf("template %s: spec.nodeSelector: no labels select a node for it%s: make the nodes yourself, or change the selector", template.Name, besides)
 		}
+		names = append(names, template.Name)
 	}
 	if len(probe.Labels) == before {
 		return nil

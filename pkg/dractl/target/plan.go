@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
@@ -99,24 +100,20 @@ func New(t *Target, want int, seen *Observed) *Plan {
 func Delete(t *Target, seen *Observed) *Plan {
 	p := &Plan{}
 	p.RemoveNodes, _ = ownNodes(t.Name, seen)
-	uses := slices.Clone(t.uses)
-	isKnown := map[string]bool{} // most nodes use the same
+	uses := sets.New(t.uses...)
 	for i := range p.RemoveNodes {
-		if text := p.RemoveNodes[i].Annotations[v1alpha1.ScaleUsesAnnotation]; !isKnown[text] {
-			isKnown[text] = true
-			uses = append(uses, usedObjects(&p.RemoveNodes[i])...)
-		}
+		uses.Insert(usedObjects(&p.RemoveNodes[i])...)
 	}
 	if t.Name == "" {
 		for _, object := range seen.Objects {
-			uses = append(uses, objectKey(object))
+			uses.Insert(objectKey(object))
 		}
 	}
 	users := p.findUsers(seen)
 	for _, kind := range []string{v1alpha1.ResourcePoolTemplateKind, classKind} {
 		for _, object := range seen.Objects {
 			key := objectKey(object)
-			isUsed := slices.Contains(uses, key)
+			isUsed := uses.Has(key)
 			switch {
 			case object.GetKind() != kind || !isOwned(object):
 				continue

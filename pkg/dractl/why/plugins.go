@@ -36,28 +36,29 @@ func openPlugins(directory string) (*plugins, error) {
 
 // isRegistered reports whether a plugin of a driver answers in the folder of a node.
 func (p *plugins) isRegistered(ctx context.Context, node *corev1.Node, driver string) (bool, error) {
-	drivers, known := p.drivers[node.Name]
-	if !known {
-		folder, err := p.directory.Find(node.Name)
-		if err != nil {
-			return false, err
-		}
-		if folder == nil || folder.UID != node.UID {
-			return false, fmt.Errorf("%s has no folder of node %s: give the directory that kwok-dra has as --plugins-dir", p.directory, node.Name)
-		}
-		sockets, err := folder.Sockets()
-		if err != nil {
-			return false, err
-		}
-		for _, socket := range sockets {
-			asking, cancel := context.WithTimeout(ctx, askTimeout)
-			answer, err := plugin.DriverAt(asking, socket.Path)
-			cancel()
-			if err == nil { // kwok-dra cannot register a plugin that does not answer either
-				drivers = append(drivers, answer)
-			}
-		}
-		p.drivers[node.Name] = drivers
+	if drivers, known := p.drivers[node.Name]; known {
+		return slices.Contains(drivers, driver), nil
 	}
+	folder, err := p.directory.Find(node.Name)
+	if err != nil {
+		return false, err
+	}
+	if folder == nil || folder.UID != node.UID {
+		return false, fmt.Errorf("%s has no folder of node %s: give the directory that kwok-dra has as --plugins-dir", p.directory, node.Name)
+	}
+	sockets, err := folder.Sockets()
+	if err != nil {
+		return false, err
+	}
+	var drivers []string
+	for _, socket := range sockets {
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		answer, err := plugin.DriverAt(asking, socket.Path)
+		cancel()
+		if err == nil { // kwok-dra cannot register a plugin that does not answer either
+			drivers = append(drivers, answer)
+		}
+	}
+	p.drivers[node.Name] = drivers
 	return slices.Contains(drivers, driver), nil
 }
