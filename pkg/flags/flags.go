@@ -17,7 +17,16 @@ import (
 // run the program, for the hint to its help.
 func Error(flags *pflag.FlagSet, command string, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		return unknownFlag(flags, command, unknown)
+		if unknown.GetSpecifiedShortnames() != "" {
+			return unknown
+		}
+		name := unknown.GetSpecifiedName()
+		var names []string
+		flags.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		if nearest := suggest.Nearest(name, names); nearest != "" {
+			return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, nearest)
+		}
+		return fmt.Errorf("unknown flag --%s: list them with %s --help", name, command)
 	}
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -39,17 +48,4 @@ func Error(flags *pflag.FlagSet, command string, err error) error {
 	}
 	dashes := "--"[:min(2, len(flag.Name))] // as the user types it
 	return fmt.Errorf("parse %s%s %s: %s", dashes, flag.Name, value, problem)
-}
-
-func unknownFlag(flags *pflag.FlagSet, command string, unknown *pflag.NotExistError) error {
-	if unknown.GetSpecifiedShortnames() != "" {
-		return unknown
-	}
-	name := unknown.GetSpecifiedName()
-	var names []string
-	flags.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	if nearest := suggest.Nearest(name, names); nearest != "" {
-		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, nearest)
-	}
-	return fmt.Errorf("unknown flag --%s: list them with %s --help", name, command)
 }

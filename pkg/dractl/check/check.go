@@ -128,7 +128,7 @@ func (c *checker) checkObjects(p *place) {
 		}
 		data, err := yaml.Marshal(item)
 		if err != nil {
-			c.reportProblem(p, "", "items", fmt.Sprintf("cannot be read: %v", err))
+			c.reportProblems(p, "", strict.Problem{Path: "items", Text: fmt.Sprintf("cannot be read: %v", err)})
 			continue
 		}
 		c.checkObjects(&place{file: p.file, line: p.line, data: data, node: item})
@@ -184,10 +184,6 @@ func (c *checker) reportProblems(p *place, object string, problems ...strict.Pro
 	}
 }
 
-func (c *checker) reportProblem(p *place, object, path, message string) {
-	c.result.Problems = append(c.result.Problems, p.newFinding(object, path, message))
-}
-
 // recordChecked records an object that is checked. With comparesNames it reports another one of the same
 // kind and name.
 func (c *checker) recordChecked(p *place, comparesNames bool) {
@@ -199,7 +195,7 @@ func (c *checker) recordChecked(p *place, comparesNames bool) {
 	}
 	key := p.objectName() + " in " + textAt(p.node, "metadata", "namespace")
 	if other, taken := c.names[key]; taken {
-		c.reportProblem(p, p.objectName(), "metadata.name", fmt.Sprintf("also in %s: rename one", other))
+		c.reportProblems(p, p.objectName(), strict.Problem{Path: "metadata.name", Text: fmt.Sprintf("also in %s: rename one", other)})
 	}
 	c.names[key] = p.sourceName()
 }

@@ -53,10 +53,10 @@ func (c *checker) checkObject(p *place) {
 			c.result.Skipped[kind]++
 			return
 		}
-		c.reportProblem(p, p.objectName(), "kind", fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest))
+		c.reportProblems(p, p.objectName(), strict.Problem{Path: "kind", Text: fmt.Sprintf("Unsupported value: %q: did you mean %s?", kind, nearest)})
 		return
 	case apiVersion != want:
-		c.reportProblem(p, p.objectName(), "apiVersion", fmt.Sprintf("Unsupported value: %q: must be %s", apiVersion, want))
+		c.reportProblems(p, p.objectName(), strict.Problem{Path: "apiVersion", Text: fmt.Sprintf("Unsupported value: %q: must be %s", apiVersion, want)})
 		return
 	}
 	switch kind {
@@ -89,7 +89,7 @@ func (c *checker) checkAdapted(p *place, adapt func(*unstructured.Unstructured) 
 		err = object.UnmarshalJSON(data)
 	}
 	if err != nil {
-		c.reportProblem(p, p.objectName(), "", err.Error())
+		c.reportProblems(p, p.objectName(), strict.Problem{Path: "", Text: err.Error()})
 		return
 	}
 	adapted, err := adapt(object)
@@ -114,7 +114,7 @@ func (c *checker) checkAdaptation(p *place, adapted *config.Adapted, err error) 
 		adapted.Templates[i].APIVersion, adapted.Templates[i].Kind = v1alpha1.APIVersion, v1alpha1.ResourcePoolTemplateKind
 		data, err := json.Marshal(&adapted.Templates[i])
 		if err != nil {
-			c.reportProblem(p, p.objectName(), "", err.Error())
+			c.reportProblems(p, p.objectName(), strict.Problem{Path: "", Text: err.Error()})
 			return
 		}
 		text.WriteString("---\n" + string(data) + "\n")

@@ -24,19 +24,19 @@ func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 		c.kind = stageKinds[ref.Kind]
 	}
 	if stage.Name == "" {
-		c.addErrors(field.Required(field.NewPath("metadata", "name"), "name the Stage"))
+		c.errs = append(c.errs, field.Required(field.NewPath("metadata", "name"), "name the Stage"))
 	}
 	if stage.Spec.ResourceRef.Kind == "" {
-		c.addErrors(field.Required(spec.Child("resourceRef", "kind"), "must be the kind of the objects that the Stage is for, such as Node or Pod"))
+		c.errs = append(c.errs, field.Required(spec.Child("resourceRef", "kind"), "must be the kind of the objects that the Stage is for, such as Node or Pod"))
 	}
 	if stage.Spec.Weight < 0 {
-		c.addErrors(field.Invalid(spec.Child("weight"), stage.Spec.Weight, "must not be negative"))
+		c.errs = append(c.errs, field.Invalid(spec.Child("weight"), stage.Spec.Weight, "must not be negative"))
 	}
 	if stage.Spec.Selector == nil {
-		c.addErrors(field.Required(spec.Child("selector"), "without one kwok never plays the Stage; {} selects all objects of the kind"))
+		c.errs = append(c.errs, field.Required(spec.Child("selector"), "without one kwok never plays the Stage; {} selects all objects of the kind"))
 	} else {
 		_, errs := lifecycle.CompileForStage(stage.Spec.Selector, spec.Child("selector"), c.kind.cel)
-		c.addErrors(errs...)
+		c.errs = append(c.errs, errs...)
 	}
 	c.checkExpression(stage.Spec.WeightFrom, spec.Child("weightFrom"))
 	c.checkDelay(stage.Spec.Delay, spec.Child("delay"))
@@ -91,8 +91,6 @@ type stageCheck struct {
 	errs field.ErrorList
 }
 
-func (c *stageCheck) addErrors(errs ...*field.Error) { c.errs = append(c.errs, errs...) }
-
 // checkExpression checks where a number or a duration is from.
 func (c *stageCheck) checkExpression(from *kwokv1alpha1.ExpressionFrom, path *field.Path) {
 	if from == nil {
@@ -104,16 +102,16 @@ func (c *stageCheck) checkExpression(from *kwokv1alpha1.ExpressionFrom, path *fi
 	}
 	switch {
 	case from.CEL != nil && source != "":
-		c.addErrors(field.Invalid(path, source, "give either cel or jq"))
+		c.errs = append(c.errs, field.Invalid(path, source, "give either cel or jq"))
 	case from.CEL != nil:
 		if _, err := c.kind.cel.Program(from.CEL.Expression); err != nil {
-			c.addErrors(field.Invalid(path.Child("cel", "expression"), from.CEL.Expression, "does not compile: "+err.Error()))
+			c.errs = append(c.errs, field.Invalid(path.Child("cel", "expression"), from.CEL.Expression, "does not compile: "+err.Error()))
 		}
 	case source == "":
-		c.addErrors(field.Required(path, "give cel or jq"))
+		c.errs = append(c.errs, field.Required(path, "give cel or jq"))
 	default:
 		if _, err := expression.NewQuery(source); err != nil {
-			c.addErrors(field.Invalid(at, source, "does not compile: "+err.Error()))
+			c.errs = append(c.errs, field.Invalid(at, source, "does not compile: "+err.Error()))
 		}
 	}
 }
@@ -123,22 +121,22 @@ func (c *stageCheck) checkDelay(delay *kwokv1alpha1.StageDelay, path *field.Path
 		return
 	}
 	if milliseconds := delay.DurationMilliseconds; milliseconds != nil && *milliseconds < 0 {
-		c.addErrors(field.Invalid(path.Child("durationMilliseconds"), *milliseconds, "must not be negative"))
+		c.errs = append(c.errs, field.Invalid(path.Child("durationMilliseconds"), *milliseconds, "must not be negative"))
 	}
 	if milliseconds := delay.JitterDurationMilliseconds; milliseconds != nil && *milliseconds < 0 {
-		c.addErrors(field.Invalid(path.Child("jitterDurationMilliseconds"), *milliseconds, "must not be negative"))
+		c.errs = append(c.errs, field.Invalid(path.Child("jitterDurationMilliseconds"), *milliseconds, "must not be negative"))
 	}
 	c.checkExpression(delay.DurationFrom, path.Child("durationFrom"))
 	c.checkExpression(delay.JitterDurationFrom, path.Child("jitterDurationFrom"))
 	if from := delay.JitterDurationFrom; from != nil && from.CEL != nil {
-		c.addErrors(field.Forbidden(path.Child("jitterDurationFrom", "cel"), "kwok does not read it; use jq"))
+		c.errs = append(c.errs, field.Forbidden(path.Child("jitterDurationFrom", "cel"), "kwok does not read it; use jq"))
 	}
 }
 
 func (c *stageCheck) checkEvent(event *kwokv1alpha1.StageEvent, path *field.Path) {
 	types := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 	if event != nil && event.Type != "" && !slices.Contains(types, event.Type) {
-		c.addErrors(field.NotSupported(path.Child("type"), event.Type, types))
+		c.errs = append(c.errs, field.NotSupported(path.Child("type"), event.Type, types))
 	}
 }
 
@@ -153,7 +151,7 @@ func (c *stageCheck) checkPatch(patch *kwokv1alpha1.StagePatch, path *field.Path
 
 func (c *stageCheck) checkPatchType(typ *kwokv1alpha1.StagePatchType, path *field.Path, known ...kwokv1alpha1.StagePatchType) {
 	if typ != nil && !slices.Contains(known, *typ) {
-		c.addErrors(field.NotSupported(path, *typ, known))
+		c.errs = append(c.errs, field.NotSupported(path, *typ, known))
 	}
 }
 
@@ -168,5 +166,5 @@ func (c *stageCheck) checkTemplate(source string, path *field.Path) {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}
-	c.addErrors(field.Invalid(path, field.OmitValueType{}, "is no valid template: "+err.Error()))
+	c.errs = append(c.errs, field.Invalid(path, field.OmitValueType{}, "is no valid template: "+err.Error()))
 }

@@ -2,7 +2,6 @@ package checkdriver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -147,9 +146,3 @@ func (r *runner) learnDriverName() error {
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
-
-// isSkipped reports whether an error says so.
-func isSkipped(err error) bool {
-	_, ok := errors.AsType[skipped](err)
-	return ok
-}

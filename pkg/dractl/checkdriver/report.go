@@ -2,6 +2,7 @@ package checkdriver
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -46,7 +47,7 @@ func resultOf(s statement, err error, took time.Duration) Result {
 		return r
 	}
 	r.Outcome, r.Seen = outcomeFailed, err.Error()
-	if isSkipped(err) {
+	if _, ok := errors.AsType[skipped](err); ok {
 		r.Outcome = outcomeSkipped
 	}
 	return r

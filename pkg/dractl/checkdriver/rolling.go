@@ -12,35 +12,6 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
 )
 
-// updateRolling runs a second process beside the first one for a while.
-func updateRolling(ctx context.Context, w *world) (err error) {
-	if !hasPlaceholder(w.arguments, instancePlaceholder) {
-		return skipped("COMMAND has no {instance}")
-	}
-	if _, err := w.awaitDevices(ctx); err != nil {
-		return err
-	}
-	gap, err := w.watchForGap(ctx)
-	if err != nil {
-		return err
-	}
-	first := w.calledPlugin()
-	second, err := w.startProcess(ctx, secondInstance)
-	if err != nil {
-		return err
-	}
-	if err := w.awaitTakeover(ctx, second.Err, func(now *plugin.Plugin) bool { return now != first && w.kubelet.Len() == 2 }); err != nil {
-		return errors.Join(fmt.Errorf("second process beside the first: %w", err), second.Kill())
-	}
-	if err := errors.Join(waitQuietly(ctx), second.Stop(grace)); err != nil {
-		return err
-	}
-	if err := w.awaitTakeover(ctx, w.process.Err, func(now *plugin.Plugin) bool { return now == first && w.kubelet.Len() == 1 }); err != nil {
-		return fmt.Errorf("first process when the second has ended: %w", err)
-	}
-	return gap()
-}
-
 // awaitTakeover waits until the plugin that is called is the right one, and calls it.
 func (w *world) awaitTakeover(ctx context.Context, ended func() error, right func(now *plugin.Plugin) bool) error {
 	err := waitUntil(ctx, func() (string, error) {

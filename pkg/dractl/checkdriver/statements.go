@@ -10,6 +10,7 @@ import (
 
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
 	"github.com/kwok-dra/kwok-dra/pkg/untrusted"
 )
 
@@ -44,7 +45,33 @@ var statements = slices.Concat(
 	restartStatements,
 	republishStatements,
 	[]statement{
-		{"rolling-update", "works as two processes, each of which takes over when the other ends", fromRolling, updateRolling},
+		{"rolling-update", "works as two processes, each of which takes over when the other ends", fromRolling, func(ctx context.Context, w *world) error {
+			if !hasPlaceholder(w.arguments, instancePlaceholder) {
+				return skipped("COMMAND has no {instance}")
+			}
+			if _, err := w.awaitDevices(ctx); err != nil {
+				return err
+			}
+			gap, err := w.watchForGap(ctx)
+			if err != nil {
+				return err
+			}
+			first := w.calledPlugin()
+			second, err := w.startProcess(ctx, secondInstance)
+			if err != nil {
+				return err
+			}
+			if err := w.awaitTakeover(ctx, second.Err, func(now *plugin.Plugin) bool { return now != first && w.kubelet.Len() == 2 }); err != nil {
+				return errors.Join(fmt.Errorf("second process beside the first: %w", err), second.Kill())
+			}
+			if err := errors.Join(waitQuietly(ctx), second.Stop(grace)); err != nil {
+				return err
+			}
+			if err := w.awaitTakeover(ctx, w.process.Err, func(now *plugin.Plugin) bool { return now == first && w.kubelet.Len() == 1 }); err != nil {
+				return fmt.Errorf("first process when the second has ended: %w", err)
+			}
+			return gap()
+		}},
 		// Stop fails if a process of the group is left. A driver that has just started may not listen to
 		// signals yet.
 		{"stops", "ends after SIGTERM, without processes and sockets left", fromRegistration, func(ctx context.Context, w *world) error {
@@ -115,7 +142,7 @@ func (w *world) tryStatement(ctx context.Context, s statement) error {
 	if left := w.deleteClaims(cleaning); err == nil {
 		err = left
 	}
-	if err != nil && !isSkipped(err) {
+	if _, ok := errors.AsType[skipped](err); err != nil && !ok {
 		_ = w.stopDriver() // the next statement has a new process; this one has failed already
 	}
 	return err

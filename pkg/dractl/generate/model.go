@@ -190,7 +190,7 @@ func replaceWord(text, word, by string) string {
 			return out.String() + text
 		}
 		out.WriteString(before)
-		if so := out.String(); so != "" && isAlphanumeric(so[len(so)-1]) || after != "" && isAlphanumeric(after[0]) {
+		if so := out.String(); so != "" && IsAlphanumeric(so[len(so)-1]) || after != "" && IsAlphanumeric(after[0]) {
 			out.WriteString(word)
 		} else {
 			out.WriteString(by)
@@ -199,6 +199,7 @@ func replaceWord(text, word, by string) string {
 	}
 }
 
-func isAlphanumeric(char byte) bool {
+// IsAlphanumeric reports whether a character is an ASCII letter or digit.
+func IsAlphanumeric(char byte) bool {
 	return char >= '0' && char <= '9' || char >= 'a' && char <= 'z' || char >= 'A' && char <= 'Z'
 }

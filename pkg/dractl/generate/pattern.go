@@ -23,7 +23,7 @@ func indexTemplate(values []string) string {
 	if action := countExpression(withoutEnds(values, before, after)); action != "" {
 		return escapeTemplate(before) + "{{ " + action + " }}" + escapeTemplate(after)
 	}
-	before, after = commonEnds(values, isHex)
+	before, after = commonEnds(values, func(r rune) bool { return isDigit(r) || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F' })
 	quoted := withoutEnds(values, before, after)
 	for i, value := range quoted {
 		quoted[i] = strconv.Quote(value)
@@ -101,10 +101,6 @@ func commonEnds(values []string, isPart func(rune) bool) (before, after string) 
 }
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
-
-func isHex(r rune) bool {
-	return isDigit(r) || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F'
-}
 
 // nameDevices are how a group of devices is named: a stem or a template, and a count
 // unless there is one only.

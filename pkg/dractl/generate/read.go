@@ -25,7 +25,7 @@ type source struct {
 func (c *command) readSource(ctx context.Context, all []documents.Document) (*source, error) {
 	if c.fromCluster {
 		defer c.streams.Progress("reading the cluster", 0).Done()
-		return c.readCluster(ctx)
+		return c.listCluster(ctx)
 	}
 	objects, err := documents.Objects(all)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *command) readSource(ctx context.Context, all []documents.Document) (*so
 	return read, nil
 }
 
-func (c *command) readCluster(ctx context.Context) (*source, error) {
+func (c *command) listCluster(ctx context.Context) (*source, error) {
 	client, err := c.reach.Client()
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (g *generalizer) generalizeValue(path string, values []any) any {
 			return g.generalizeText(path, formatValues(values))
 		}
 	default:
-		if expression := findWholeSymbol(g.symbols, lastField(path), formatValues(values)); expression != "" && values[0] != nil {
+		if expression := findWholeSymbol(g.symbols, path[strings.LastIndex(path, ".")+1:], formatValues(values)); expression != "" && values[0] != nil {
 			return bare(actionBegin + expression + actionEnd)
 		}
 	}
@@ -55,7 +55,7 @@ func (g *generalizer) generalizeValue(path string, values []any) any {
 
 // generalizeText makes a template of texts.
 func (g *generalizer) generalizeText(path string, all []string) string {
-	if expression := findWholeSymbol(g.symbols, lastField(path), all); expression != "" {
+	if expression := findWholeSymbol(g.symbols, path[strings.LastIndex(path, ".")+1:], all); expression != "" {
 		return actionBegin + expression + actionEnd
 	}
 	if !strings.Contains(all[0], "{{") {
@@ -103,8 +103,6 @@ func escapeStrings(value any) any {
 	}
 	return value
 }
-
-func lastField(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
 func mapValues(values []any, of func(any) any) []any {
 	all := make([]any, len(values))

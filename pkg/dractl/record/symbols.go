@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kwok-dra/kwok-dra/pkg/dractl/generate"
 )
 
 const (
@@ -127,15 +129,11 @@ func (a *alignment) skipSymbol(at []int, s symbol) []int {
 			return nil
 		}
 		next[i] += len(s.values[i])
-		isWord := at[i] == 0 || !isAlphanumeric(text[at[i]-1])
-		isWord = isWord && (next[i] == len(text) || !isAlphanumeric(text[next[i]]))
+		isWord := at[i] == 0 || !generate.IsAlphanumeric(text[at[i]-1])
+		isWord = isWord && (next[i] == len(text) || !generate.IsAlphanumeric(text[next[i]]))
 		if !s.differs && (!isWord || len(s.value) < shortest) {
 			return nil
 		}
 	}
 	return next
-}
-
-func isAlphanumeric(char byte) bool {
-	return char >= '0' && char <= '9' || char >= 'a' && char <= 'z' || char >= 'A' && char <= 'Z'
 }

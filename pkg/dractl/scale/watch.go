@@ -42,7 +42,21 @@ func startWatch(ctx context.Context, client kubernetes.Interface, target string)
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc:    w.recordObject,
 		UpdateFunc: func(_, object any) { w.recordObject(object) },
-		DeleteFunc: w.forgetObject,
+		DeleteFunc: func(object any) {
+			if gone, is := object.(cache.DeletedFinalStateUnknown); is {
+				object = gone.Obj
+			}
+			w.mutex.Lock()
+			defer w.mutex.Unlock()
+			switch o := object.(type) {
+			case *corev1.Node:
+				delete(w.nodes, o.Name)
+			case *resourcev1.ResourceSlice:
+				if o.Spec.NodeName != nil {
+					delete(w.pools[*o.Spec.NodeName][poolKey{o.Spec.Driver, o.Spec.Pool.Name}], o.Name)
+				}
+			}
+		},
 	}
 	for _, informer := range []cache.SharedIndexInformer{nodes.Core().V1().Nodes().Informer(), slices.Resource().V1().ResourceSlices().Informer()} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
@@ -93,22 +107,6 @@ func (w *watch) recordObject(object any) {
 			on[key] = map[string]part{}
 		}
 		on[key][o.Name] = part{o.Spec.Pool.Generation, o.Spec.Pool.ResourceSliceCount}
-	}
-}
-
-func (w *watch) forgetObject(object any) {
-	if gone, is := object.(cache.DeletedFinalStateUnknown); is {
-		object = gone.Obj
-	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	switch o := object.(type) {
-	case *corev1.Node:
-		delete(w.nodes, o.Name)
-	case *resourcev1.ResourceSlice:
-		if o.Spec.NodeName != nil {
-			delete(w.pools[*o.Spec.NodeName][poolKey{o.Spec.Driver, o.Spec.Pool.Name}], o.Name)
-		}
 	}
 }
 

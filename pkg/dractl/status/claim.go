@@ -69,11 +69,26 @@ func readStory(ctx context.Context, client kubernetes.Interface, namespace, name
 	return s, nil
 }
 
-// getClaim gets a claim that the user has named.
+// getClaim gets a claim that the user has named. The error for one that does not exist says what may be
+// meant: often the name is that of a Pod, whose claim was made from a template.
 func getClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) (*resourcev1.ResourceClaim, error) {
 	claim, err := client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, noClaim(ctx, client, namespace, name)
+		list, err := client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("there is no claim %q in namespace %s: list claims: %w", name, namespace, err)
+		}
+		var names []string
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+			for _, owner := range list.Items[i].OwnerReferences {
+				if owner.Kind == "Pod" && owner.Name == name {
+					return nil, fmt.Errorf("there is no claim %q in namespace %s: Pod %s has the claim %s", name, namespace, name, list.Items[i].Name)
+				}
+			}
+		}
+		return nil, cli.NotFound(fmt.Sprintf("there is no claim %q in namespace %s", name, namespace), name, names,
+			"list them with kubectl get resourceclaims -n "+namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get resourceclaim %s/%s: %w", namespace, name, err)
@@ -117,26 +132,6 @@ func (s *story) listSteps() []Step {
 	}
 	orderSteps(steps)
 	return steps
-}
-
-// noClaim is the error for a claim that does not exist, with what may be meant:
-// often the name is that of a Pod, whose claim was made from a template.
-func noClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
-	list, err := client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("there is no claim %q in namespace %s: list claims: %w", name, namespace, err)
-	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-		for _, owner := range list.Items[i].OwnerReferences {
-			if owner.Kind == "Pod" && owner.Name == name {
-				return fmt.Errorf("there is no claim %q in namespace %s: Pod %s has the claim %s", name, namespace, name, list.Items[i].Name)
-			}
-		}
-	}
-	return cli.NotFound(fmt.Sprintf("there is no claim %q in namespace %s", name, namespace), name, names,
-		"list them with kubectl get resourceclaims -n "+namespace)
 }
 
 func claimSteps(claim *resourcev1.ResourceClaim) []Step {

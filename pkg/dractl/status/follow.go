@@ -116,24 +116,20 @@ func (f *follower) appendView() error {
 	}
 	f.shown = next
 	if text.Len() > 0 {
-		if _, err := io.WriteString(f.streams.Out, f.separateViews()+text.String()); err != nil {
+		separator := "\n"
+		switch {
+		case !f.appended || f.output.Format == output.JSON:
+			separator = ""
+		case f.output.Format == output.YAML:
+			separator = "---\n"
+		}
+		if _, err := io.WriteString(f.streams.Out, separator+text.String()); err != nil {
 			return err
 		}
 		f.appended = true
 	}
 	f.tellUser(f.view)
 	return nil
-}
-
-// separateViews is between two views.
-func (f *follower) separateViews() string {
-	switch {
-	case !f.appended || f.output.Format == output.JSON:
-		return ""
-	case f.output.Format == output.YAML:
-		return "---\n"
-	}
-	return "\n"
 }
 
 func (f *follower) closeScreen() error {

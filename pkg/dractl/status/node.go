@@ -45,15 +45,22 @@ type Blocker struct {
 	Claims []inventory.Claim `json:"claims"`
 }
 
+// deviceKey names a published device.
+type deviceKey struct {
+	driver, pool string
+	generation   int64
+	name         string
+}
+
 // listDevices are those of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) listDevices(node string) []Device {
 	devices := []Device{}
-	found, identities := map[string]*resourcev1.Device{}, inventory.Identities{}
+	found, identities := map[deviceKey]*resourcev1.Device{}, inventory.Identities{}
 	for _, slice := range w.slices {
 		identities.Add(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Devices)
 		for i := range slice.Spec.Devices {
 			device := &slice.Spec.Devices[i]
-			found[deviceID(slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name)] = device
+			found[deviceKey{slice.Spec.Driver, slice.Spec.Pool.Name, slice.Spec.Pool.Generation, device.Name}] = device
 		}
 	}
 	taken := w.takeInventory()
@@ -64,7 +71,7 @@ func (w *world) listDevices(node string) []Device {
 		for i := range item.Pools {
 			pool := &item.Pools[i]
 			devices = append(devices, describePool(pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
-				return found[deviceID(pool.Driver, pool.Name, pool.Generation, name)]
+				return found[deviceKey{pool.Driver, pool.Name, pool.Generation, name}]
 			})...)
 		}
 	}
@@ -104,10 +111,6 @@ func newDevice(driver, pool string, known *inventory.Device) Device {
 	}
 }
 
-func deviceID(driver, pool string, generation int64, device string) string {
-	return fmt.Sprintf("%s/%s/%d/%s", driver, pool, generation, device)
-}
-
 // findBlockers are the devices of a pool that claims have and that draw on a counter set on which the
 // blocked device draws too.
 func findBlockers(blocked string, pool *inventory.Pool, find func(name string) *resourcev1.Device) []Blocker {
@@ -144,31 +147,28 @@ func deviceTable(devices []Device, attributes []string) *output.Rows {
 	table.Columns = append(table.Columns, attributeColumns(attributes)...)
 	table.Columns = append(table.Columns, output.Column{Name: "reason", Wide: !slices.ContainsFunc(devices, hasReason)}, output.Column{Name: "attributes", Wide: true})
 	for i := range devices {
-		table.Add(devices[i].tableCells(attributes)...)
+		d := &devices[i]
+		claims, pods := claimsAndPods(d.Claims)
+		name, used := d.Name, ""
+		if d.Whole != "" {
+			name = "  " + name
+		}
+		if d.Shared {
+			used = formatPercent(float64(d.Used))
+		}
+		cells := []string{
+			d.Driver, d.Pool, name, d.State.String(), output.OrNone(used), output.OrNone(d.Product), output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
+		}
+		for _, attribute := range attributes {
+			cells = append(cells, output.OrNone(attributeOf(d.Driver, d.Attributes, attribute)))
+		}
+		var all []string
+		for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
+			all = append(all, attribute+"="+d.Attributes[attribute])
+		}
+		table.Add(append(cells, output.OrNone(d.unusableReason()), output.OrNone(all...))...)
 	}
 	return table
-}
-
-func (d *Device) tableCells(attributes []string) []string {
-	claims, pods := claimsAndPods(d.Claims)
-	name, used := d.Name, ""
-	if d.Whole != "" {
-		name = "  " + name
-	}
-	if d.Shared {
-		used = formatPercent(float64(d.Used))
-	}
-	cells := []string{
-		d.Driver, d.Pool, name, d.State.String(), output.OrNone(used), output.OrNone(d.Product), output.OrNone(d.Memory), output.OrNone(d.UUID), output.OrNone(claims...), output.OrNone(pods...),
-	}
-	for _, attribute := range attributes {
-		cells = append(cells, output.OrNone(attributeOf(d.Driver, d.Attributes, attribute)))
-	}
-	var all []string
-	for _, attribute := range slices.Sorted(maps.Keys(d.Attributes)) {
-		all = append(all, attribute+"="+d.Attributes[attribute])
-	}
-	return append(cells, output.OrNone(d.unusableReason()), output.OrNone(all...))
 }
 
 // unusableReason says why the device cannot be used, if so.
