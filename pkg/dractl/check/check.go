@@ -43,7 +43,7 @@ func (f Finding) String() string {
 type Result struct {
 	// Problems are the mistakes, in the order of the documents.
 	Problems []Finding `json:"problems"`
-	// Notes are what kwok-dra normalizes, and what is valid but hardly meant.
+	// Notes are what kwok-dra normalizes, and what is valid but probably a mistake.
 	Notes []Finding `json:"notes,omitempty"`
 	// Skipped counts the objects of each kind that kwok-dra does not read.
 	Skipped map[string]int `json:"skipped,omitempty"`
@@ -87,11 +87,11 @@ func Documents(all []documents.Document) *Result {
 // checker checks documents one after the other.
 type checker struct {
 	result *Result
-	// decoded are those of kwok-dra's own kinds, and what foreign ones become.
+	// decoded are the documents of kwok-dra's own kinds, and what adapters make of others.
 	decoded []*config.Documents
 	// places finds a document by its source in errors.
 	places map[string]*place
-	// names maps objects of kinds whose names are compared here to their places.
+	// names maps the objects whose names this package compares to their places.
 	names map[string]string
 }
 

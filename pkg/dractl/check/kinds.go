@@ -24,8 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
-// apiVersions are those of the kinds that are checked. kwok-dra's own are left to
-// config.
+// apiVersions are those of the kinds that this package checks. config checks kwok-dra's own.
 var apiVersions = map[string]string{
 	v1alpha1.ResourcePoolTemplateKind: v1alpha1.APIVersion,
 	v1alpha1.KwokDRAConfigurationKind: v1alpha1.APIVersion,
@@ -96,7 +95,7 @@ func (c *checker) checkAdapted(p *place, adapt func(*unstructured.Unstructured) 
 	c.checkAdaptation(p, adapted, err)
 }
 
-// checkAdaptation takes what an adapter has made.
+// checkAdaptation checks the templates that an adapter has made, or reports why it made none.
 func (c *checker) checkAdaptation(p *place, adapted *config.Adapted, err error) {
 	var problems strict.Problems
 	if err != nil && !errors.As(err, &problems) {
@@ -151,7 +150,7 @@ func (c *checker) checkConfigMap(p *place) {
 	}
 }
 
-// listTexts are the places of the texts of a ConfigMap, by their keys.
+// listTexts returns the places of the texts of a ConfigMap, by their keys.
 func listTexts(p *place) map[string]*place {
 	texts := map[string]*place{}
 	for _, in := range []string{"data", "binaryData"} {
@@ -175,6 +174,5 @@ func listTexts(p *place) map[string]*place {
 	return texts
 }
 
-// ownVersion finds the apiVersion of a document of kwok-dra, in YAML or JSON, even if the text
-// is no valid one.
+// ownVersion finds the apiVersion of a document of kwok-dra, in YAML or JSON, even if the text is invalid.
 var ownVersion = regexp.MustCompile(`\bapiVersion["']?\s*:\s*["']?` + regexp.QuoteMeta(v1alpha1.GroupName) + `/`)

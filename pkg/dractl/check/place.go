@@ -12,16 +12,14 @@ import (
 // place is a document and its position.
 type place struct {
 	file string
-	// line is the number of the line with which the text begins in which the lines
-	// of the node are counted.
+	// line is the line of the file at which the text begins that the node is parsed from.
 	line int
 	data []byte
 	// node is the object. It is nil if the document is not YAML.
 	node *yaml.Node
 	// name names the object if the node does not.
 	name string
-	// fixed has all lines be that of the document: it stands within a text of
-	// another form.
+	// fixed makes line the line of every field: the document is part of a text of another form.
 	fixed bool
 }
 
@@ -51,7 +49,7 @@ func (p *place) objectName() string {
 	return fmt.Sprintf("%s %q", kind, name)
 }
 
-// newFinding is one about a field. Its line is that of the field's key, or, for a missing field, that of
+// newFinding makes a finding about a field. Its line is that of the field's key, or, for a missing field, that of
 // the last key on the way to it.
 func (p *place) newFinding(object, path, message string) Finding {
 	node, shown := p.node, p.node

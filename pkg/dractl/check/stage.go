@@ -14,9 +14,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// checkStage reports all mistakes in a Stage. kwok accepts any: one whose
-// selector does not compile matches everything, and a template that does not
-// parse is found out when the Stage is played.
+// checkStage reports all mistakes in a Stage. kwok accepts any Stage: one whose selector does not compile
+// matches everything, and a template that does not parse fails only when the Stage is played.
 func checkStage(stage *kwokv1alpha1.Stage) field.ErrorList {
 	spec := field.NewPath("spec")
 	c := &stageCheck{kind: stageKinds[""]}
@@ -76,7 +75,7 @@ var stageKinds = map[string]*stageKind{
 	"":     {otherCEL, map[string]any{}, nil},
 }
 
-// stubFunctions stand in for those that templates of a kind have besides kwok's own.
+// stubFunctions replaces the functions that templates of a kind have besides kwok's own.
 func stubFunctions(names ...string) gotpl.FuncMap {
 	all := gotpl.FuncMap{}
 	for _, name := range names {
@@ -155,8 +154,7 @@ func (c *stageCheck) checkPatchType(typ *kwokv1alpha1.StagePatchType, path *fiel
 	}
 }
 
-// checkTemplate parses a template. What it lacks in an empty object is not held
-// against it.
+// checkTemplate parses a template, and ignores what it does not find in an empty object.
 func (c *stageCheck) checkTemplate(source string, path *field.Path) {
 	var execution template.ExecError
 	_, err := gotpl.NewRenderer(c.kind.funcs).ToText(source, c.kind.sample)

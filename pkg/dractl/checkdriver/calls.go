@@ -17,7 +17,7 @@ import (
 // answers are the devices of each claim, as lines in a fixed order.
 type answers map[types.UID][]*drav1.Device
 
-// describeDevices are the devices of a claim, comparable.
+// describeDevices returns the devices of a claim, comparable.
 func (a answers) describeDevices(claim types.UID) string {
 	var lines []string
 	for _, d := range a[claim] {
@@ -117,7 +117,7 @@ func (w *world) unprepareClaims(ctx context.Context, claims ...*resourcev1.Resou
 	return nil
 }
 
-// checkAllocated is an error for devices in the answer for a claim that are not allocated for it.
+// checkAllocated returns an error for devices in the answer for a claim that are not allocated for it.
 func checkAllocated(driver string, claim *resourcev1.ResourceClaim, found []*drav1.Device) error {
 	var errs []error
 	for _, d := range found {

@@ -129,8 +129,8 @@ func (a *allocator) deleteClaims(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// exclusiveDevices are the devices of slices that claims can have for themselves at the same time, and
-// for which nothing else has to be done.
+// exclusiveDevices returns devices that claims can have for themselves at the same time, without tolerations
+// or binding conditions.
 func exclusiveDevices(published []resourcev1.ResourceSlice) []device {
 	var free []device
 	counters := map[string]bool{}

@@ -26,9 +26,8 @@ import (
 const (
 	// assets names the folder of setup-envtest.
 	assets = "KUBEBUILDER_ASSETS"
-	// shortFolder holds the files: the folder of the node in it must have a path no longer than
-	// /var/lib/kubelet, so that sockets have as much room, which one below $TMPDIR has not
-	// everywhere.
+	// shortFolder holds all files. The path of the node's folder must be no longer than /var/lib/kubelet, so
+	// that sockets have as much room as on a kubelet; a path below $TMPDIR may be longer.
 	shortFolder = "/tmp"
 
 	// timeout is that of a statement. A driver has 30 s to publish slices again.
@@ -125,7 +124,7 @@ func (c *command) runCheck(ctx context.Context, arguments []string) (err error) 
 	return c.tryStatements(ctx, w, chosen)
 }
 
-// makeFolder makes the folder for all files. os.MkdirTemp would give it a longer name.
+// makeFolder makes the folder for all files. os.MkdirTemp gives folders longer names.
 func makeFolder() (string, error) {
 	for try := 1; ; try++ {
 		folder := filepath.Join(shortFolder, "dra"+uuid.NewString()[:5])
@@ -153,7 +152,7 @@ func (c *command) checkArguments(arguments []string) error {
 	return nil
 }
 
-// findCluster fills in which cluster it is, and returns what ends it.
+// findCluster finds or starts the cluster, and returns the function that ends it.
 func (c *command) findCluster(ctx context.Context, g *given) (end func() error, err error) {
 	if c.programs == "" && c.reach.Configured() {
 		if g.namespace, err = c.reach.DefaultNamespace(); err != nil {

@@ -22,7 +22,7 @@ const (
 	// default.
 	grace = 30 * time.Second
 
-	// The ids of the processes of the driver, in place of the UIDs of its Pods, and as long.
+	// The ids of the driver's processes stand for the UIDs of its Pods, and are as long.
 	firstInstance  = "0f5ca1ab-1ab0-4ca5-8e00-000000000001"
 	secondInstance = "0f5ca1ab-1ab0-4ca5-8e00-000000000002"
 )
@@ -35,7 +35,7 @@ type runner struct {
 	driver string
 	// process is the driver, or nil.
 	process *process.Process
-	// broken is why the driver could not be started, which ends all that follows.
+	// broken is why the driver did not start. No statement is tried after that.
 	broken error
 }
 
@@ -48,7 +48,7 @@ func (r *runner) startProcess(ctx context.Context, instance string) (*process.Pr
 	return process.Start(ctx, process.Options{Arguments: p.replacePlaceholders(r.arguments), Environment: p.environmentVariables(), Log: filepath.Join(r.folder, logFile)})
 }
 
-// ensureRunning has the driver run and be registered.
+// ensureRunning starts the driver unless it runs and is registered.
 func (r *runner) ensureRunning(ctx context.Context) error {
 	if r.broken != nil {
 		reason, _, _ := strings.Cut(r.broken.Error(), "\n") // the last lines of the driver follow
@@ -107,7 +107,7 @@ func (r *runner) restartDriver(ctx context.Context, end func() error) error {
 	return r.startDriver(ctx, before)
 }
 
-// calledPlugin is the plugin that the kubelet would call, or nil.
+// calledPlugin returns the plugin that the kubelet would call, or nil.
 func (r *runner) calledPlugin() *plugin.Plugin {
 	found, err := r.kubelet.Get(r.driver)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *runner) calledPlugin() *plugin.Plugin {
 	return found
 }
 
-// lastProblem is what the kubelet has logged last.
+// lastProblem returns the last error that the kubelet has logged.
 func (r *runner) lastProblem() string {
 	if last := r.kubelet.problems.String(); last != "" {
 		return ": " + last

@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 )
 
-// look is how often is looked at what changes by itself.
+// look is how often the kubelet and the statements poll.
 const look = 100 * time.Millisecond
 
 // kubelet stands in for the kubelet of the fake node.
@@ -30,7 +30,7 @@ type kubelet struct {
 	drivers []string
 }
 
-// startKubelet makes the folders of the node, and lets drivers register until it is ended.
+// startKubelet makes the folders of the node, and lets drivers register until stopWatching.
 func startKubelet(ctx context.Context, folder string, node *corev1.Node) (*kubelet, error) {
 	directory, err := root.OpenDirectory(folder)
 	if err != nil {
@@ -78,7 +78,7 @@ func (k *kubelet) watchSockets(ctx context.Context) {
 	}
 }
 
-// recordDriver notes the name of a driver that registers.
+// recordDriver records the name of a driver that registers.
 func (k *kubelet) recordDriver(driver string) {
 	registered := k.Has(driver)
 	k.mu.Lock()

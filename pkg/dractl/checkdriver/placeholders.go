@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// places are what a driver is told of its fake node.
+// places are what a driver learns about its fake node.
 type places struct {
 	node, plugins, registry, kubeconfig, cdi, driver, instance string
 }
@@ -28,7 +28,7 @@ func (p places) replacePlaceholders(arguments []string) []string {
 	return replaced
 }
 
-// environmentVariables has what drivers read that take no options.
+// environmentVariables is for drivers that take no options.
 func (p places) environmentVariables() []string {
 	return []string{
 		"NODE_NAME=" + p.node, "KUBECONFIG=" + p.kubeconfig,
@@ -41,7 +41,7 @@ func hasPlaceholder(arguments []string, placeholder string) bool {
 	return strings.Contains(strings.Join(arguments, "\n"), placeholder)
 }
 
-// checkPlaceholders refuses a command line that needs an option which is not given.
+// checkPlaceholders refuses a command line that needs an option that the user did not give.
 func checkPlaceholders(arguments []string, driver string) error {
 	if driver == "" && hasPlaceholder(arguments, driverPlaceholder) {
 		return errors.New("COMMAND has {driver}, and no name replaces it: give --driver NAME")

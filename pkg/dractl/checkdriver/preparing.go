@@ -117,10 +117,10 @@ var prepareStatements = []statement{
 	}},
 }
 
-// several is how many claims are prepared at the same time, if there are as many devices.
+// several is how many claims are prepared at the same time, if there are enough devices.
 const several = 4
 
-// prepareAgain has a claim prepared that is prepared already.
+// prepareAgain prepares a claim that is prepared already, and compares the answers.
 func (w *world) prepareAgain(ctx context.Context, claim *resourcev1.ResourceClaim, before answers) error {
 	now, err := w.prepareClaims(ctx, claim)
 	if err != nil {

@@ -50,10 +50,10 @@ var publishingStatements = []statement{
 	}},
 }
 
-// quiet is how long a driver is watched that has to do nothing.
+// quiet is how long the driver is watched while it has nothing to do.
 const quiet = 5 * time.Second
 
-// awaitRepublished has the slices go, and waits until they are back.
+// awaitRepublished removes the slices, and waits until the driver has published them again.
 func (w *world) awaitRepublished(ctx context.Context, remove func() error) error {
 	if _, err := w.awaitDevices(ctx); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (w *world) awaitRepublished(ctx context.Context, remove func() error) error
 	})
 }
 
-// waitQuietly gives a driver time to do what it must not do.
+// waitQuietly gives the driver time to do something that it must not do.
 func waitQuietly(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

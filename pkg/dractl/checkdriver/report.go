@@ -21,7 +21,7 @@ const (
 // junit is the format that CI systems read.
 const junit output.Format = "junit"
 
-// Result is what came of a statement.
+// Result is the outcome of a statement.
 type Result struct {
 	Outcome   string `json:"outcome"`
 	ID        string `json:"id"`
@@ -32,7 +32,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Report is what came of all statements.
+// Report is the outcome of all statements.
 type Report struct {
 	Driver  string   `json:"driver"`
 	Results []Result `json:"results"`
@@ -53,7 +53,7 @@ func resultOf(s statement, err error, took time.Duration) Result {
 	return r
 }
 
-// countOutcome is how many statements have an outcome.
+// countOutcome returns how many statements have an outcome.
 func (r *Report) countOutcome(outcome string) int {
 	found := 0
 	for _, result := range r.Results {
@@ -98,7 +98,7 @@ func (r *Report) printReport(out io.Writer, format output.Format) error {
 	return rows.Print(out, format)
 }
 
-// joinLines is a text without the lines of the driver, which are shown by themselves.
+// joinLines returns a text as one line, without the last lines of the driver.
 func joinLines(text string) string {
 	text, _, _ = strings.Cut(text, "; its last lines:\n")
 	return strings.ReplaceAll(text, "\n", "; ")

@@ -79,7 +79,7 @@ var restartStatements = []statement{
 // mostLeft is how many entries of the registry are listed.
 const mostLeft = 1000
 
-// checkRemembers has a driver end and start while a claim is prepared.
+// checkRemembers ends and starts the driver while a claim is prepared, and prepares the claim again.
 func (w *world) checkRemembers(ctx context.Context, end func() error) error {
 	claims, before, err := w.prepareNewClaims(ctx, 1)
 	if err != nil {

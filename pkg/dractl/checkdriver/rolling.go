@@ -12,7 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/plugin"
 )
 
-// awaitTakeover waits until the plugin that is called is the right one, and calls it.
+// awaitTakeover waits until the kubelet calls the right plugin, and has it prepare a claim.
 func (w *world) awaitTakeover(ctx context.Context, ended func() error, right func(now *plugin.Plugin) bool) error {
 	err := waitUntil(ctx, func() (string, error) {
 		if right(w.calledPlugin()) {
@@ -30,8 +30,8 @@ func (w *world) awaitTakeover(ctx context.Context, ended func() error, right fun
 	return errors.Join(w.unprepareClaims(ctx, claims...), w.deleteClaim(ctx, claims[0]))
 }
 
-// watchForGap watches the slices. The function that it returns says whether there were none at any
-// time.
+// watchForGap watches the slices. The function that it returns ends the watch, and fails if at any time there
+// was no slice.
 func (w *world) watchForGap(ctx context.Context) (gap func() error, err error) {
 	list, err := w.client.ResourceV1().ResourceSlices().List(ctx, w.nodeSliceOptions(w.driver))
 	if err != nil {

@@ -35,7 +35,7 @@ func (p *pools) deleteSlices(ctx context.Context, driver string) error {
 	return ignoreGone(p.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, p.nodeSliceOptions(driver)))
 }
 
-// listPublished are the slices of the driver on the node, by name. Of each pool, it has those of the highest
+// listPublished returns the slices of the driver on the node, by name. Of each pool, it has those of the highest
 // generation.
 func (p *pools) listPublished(ctx context.Context) ([]resourcev1.ResourceSlice, error) {
 	list, err := p.client.ResourceV1().ResourceSlices().List(ctx, p.nodeSliceOptions(p.driver))

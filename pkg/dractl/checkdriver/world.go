@@ -75,8 +75,8 @@ func newWorld(ctx context.Context, g given) (*world, error) {
 	return w, nil
 }
 
-// withCreateTimeout returns a context for requests that create an object. An interrupt does not cut them off:
-// what the API server has created then, nobody would delete.
+// withCreateTimeout returns a context for requests that create an object. An interrupt does not cancel them:
+// the API server may have created the object by then, and nobody would delete it.
 func withCreateTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 }
@@ -115,7 +115,7 @@ func (w *world) createNode(ctx context.Context) error {
 
 func (s *site) cdiFolder() string { return filepath.Join(s.folder, "cdi") }
 
-// deleteCreated ends the driver, and deletes all that was created, also after the end of ctx.
+// deleteCreated ends the driver and deletes all that was created, even after ctx has ended.
 func (w *world) deleteCreated(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
@@ -141,7 +141,7 @@ func (w *world) deleteCreated(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ignoreGone is nil for an object that is deleted already.
+// ignoreGone returns nil if the object was deleted already.
 func ignoreGone(err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
@@ -149,8 +149,8 @@ func ignoreGone(err error) error {
 	return fmt.Errorf("delete what was created: %w", err)
 }
 
-// waitUntil waits until a look finds nothing that is missing. What is missing last is the error, unless a look
-// fails by itself. One that the end of ctx has cut short has seen nothing.
+// waitUntil calls find until it reports nothing missing. When ctx ends, the error is what was missing last; a
+// find that ctx has cut short does not count. Any other error of find ends the wait.
 func waitUntil(ctx context.Context, find func() (missing string, err error)) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()

@@ -60,9 +60,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Called derives from the arguments of a program, of which the first is its own
-// name, what a user types to run it, and with which arguments it is run. As a
-// plugin its name is that of kubectl and the plugin.
+// Called returns what the user types to run the program, and its arguments. The first of all is the path of
+// the program; for a plugin of kubectl, the user types kubectl and the name of the plugin.
 func Called(arguments []string) (name string, rest []string) {
 	switch strings.TrimSuffix(filepath.Base(arguments[0]), ".exe") {
 	case plugin:

@@ -21,8 +21,8 @@ type Progress struct {
 	stopped sync.WaitGroup
 }
 
-// Progress begins something, of which there are so many parts, or 0 if that is not
-// known. End it with Done.
+// Progress starts showing the progress of something that has that many parts, or 0 if the number is unknown.
+// Done ends it.
 func (s Streams) Progress(what string, parts int) *Progress {
 	p := &Progress{}
 	stopping := make(chan struct{})
@@ -47,7 +47,7 @@ func (s Streams) Progress(what string, parts int) *Progress {
 // Step is one part that is done.
 func (p *Progress) Step() { p.done.Add(1) }
 
-// Done ends it. Nothing is written after that.
+// Done ends the progress. Nothing is written after it returns.
 func (p *Progress) Done() {
 	p.stop()
 	p.stopped.Wait()

@@ -17,7 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
-// patience is how long who waits for a completion waits for the API server.
+// patience is how long a completion waits for the API server.
 const patience = 3 * time.Second
 
 // CompleteNodes completes the names of nodes.
@@ -70,7 +70,7 @@ func (f *Flags) completeResource(command *cobra.Command, arguments []string, typ
 	return matchTyped(names, typed)
 }
 
-// matchTyped are the names that begin with what is typed. Of a list, it is the last
+// matchTyped returns the names that begin with what is typed. Of a list, it is the last
 // name that is completed.
 func matchTyped(names []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
@@ -84,7 +84,7 @@ func matchTyped(names []string, typed string) ([]cobra.Completion, cobra.ShellCo
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// failCompletion says to who debugs completions why there are none.
+// failCompletion completes nothing, and writes the reason to the debug log of completions.
 func failCompletion(err error) ([]cobra.Completion, cobra.ShellCompDirective) {
 	cobra.CompDebugln(fmt.Sprintf("complete: %v", err), false)
 	return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp

@@ -30,7 +30,7 @@ const (
 	patience = 2 * time.Minute
 	// grace is how long a program has to end.
 	grace = 10 * time.Second
-	// look is how often the API server is asked whether it is ready.
+	// look is how often Start checks whether the API server is ready.
 	look = 100 * time.Millisecond
 )
 

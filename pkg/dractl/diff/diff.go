@@ -172,8 +172,8 @@ func (c *command) printChanges(changes []change) error {
 	return rows.Print(c.streams.Out, c.output.Format)
 }
 
-// changes are what the writes change, in the order in which the sidecar makes them.
-// A slice that has lost its label is taken over rather than created.
+// changesOf returns what the writes change, in the order in which the sidecar makes them. The sidecar takes
+// over a slice that has lost its label, and does not create it.
 func changesOf(existing []*resourcev1.ResourceSlice, writes *plan.Writes) []change {
 	live := map[string]*resourcev1.ResourceSlice{}
 	for _, slice := range existing {

@@ -13,9 +13,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/installation"
 )
 
-// installationOf is the installation whose writes are shown. A sidecar names itself after
-// where it runs, which is not known here: what it has recorded says its name. The result is
-// installation.Unknown where that is not one name, and empty where nothing is recorded.
+// installationOf is the installation whose writes are shown. A sidecar names itself after where it runs,
+// which this command does not know, so the name is read from the records on slices. It is
+// installation.Unknown if they have several names, and empty without any record.
 func (c *command) installationOf(existing []*resourcev1.ResourceSlice, nodes []*corev1.Node) installation.ID {
 	if c.installation != "" {
 		return installation.ID(c.installation)

@@ -64,7 +64,7 @@ func (o Object) Convert(typed any) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// newError is an error of the object, with its place.
+// newError returns an error of the object, with its place.
 func (o Object) newError(format string, arguments ...any) error {
 	return fmt.Errorf("%s"+format, append([]any{o.errorPrefix()}, arguments...)...)
 }

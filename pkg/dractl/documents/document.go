@@ -106,8 +106,8 @@ func (o Once) Add(object Object, namespace string) error {
 	return nil
 }
 
-// describeWrongType names the field whose value is of another type, which the error of a
-// conversion does not. Where it finds none it returns that error.
+// describeWrongType names the field whose value has the wrong type, since the error of a conversion does not.
+// It returns that error if it finds no such field.
 func (o Object) describeWrongType(typed any, err error) error {
 	data, encodeErr := json.Marshal(o.Object)
 	if encodeErr != nil {

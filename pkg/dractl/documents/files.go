@@ -71,8 +71,7 @@ func (f *Files) Read(streams cli.Streams) ([]Document, error) {
 // maxListed is how many names a message has.
 const maxListed = 3
 
-// meant finds what a document has that was meant for a command, even if it is no valid
-// YAML.
+// meant matches a document that is meant for a command, even if it is invalid YAML.
 var meant = regexp.MustCompile(`(?m)\bapiVersion["']?\s*:\s*["']?[\w.-]*\b(kwok\.x-k8s\.io|karpenter\.sh|resource\.k8s\.io)/|\bkind["']?\s*:\s*["']?(` +
 	v1alpha1.ResourcePoolTemplateKind + "|" + v1alpha1.KwokDRAConfigurationKind + `)\b`)
 

@@ -115,8 +115,8 @@ func newNodeFor(template *devices.Template, index int) (*corev1.Node, error) {
 	return node, nil
 }
 
-// UID is the UID of a node that has none yet, of which templates make those of
-// devices: as in all commands.
+// UID makes the UID of a node that has none. Templates derive the UUIDs of devices from it, so all commands
+// make the same one.
 func UID(name string) types.UID {
 	return types.UID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName+"/"+name)).String())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
-// defaultVersion is the release that is assumed without an API server.
+// defaultVersion is the release that commands assume without an API server.
 const defaultVersion = "1.36"
 
 // Server chooses the release of Kubernetes, which decides which fields are kept.

@@ -31,7 +31,7 @@ type account struct {
 	nodes, copiedNodes, slices, copiedSlices int
 }
 
-// newAccount counts what was read, and what of that was left out at once.
+// newAccount counts what was read, and what was left out while reading.
 func newAccount(read *source) *account {
 	a := &account{left: slices.Clone(read.left), nodes: len(read.nodes), slices: len(read.slices)}
 	for _, one := range read.left {
@@ -45,8 +45,8 @@ func newAccount(read *source) *account {
 	return a
 }
 
-// maxNamed is how many names of things left out for one reason are told, and how many
-// reasons. The comment at the head of the copy has all of them.
+// maxNamed limits how many reasons are told, and how many names for each. The comment at the head of the copy
+// has all of them.
 const maxNamed = 10
 
 // describeLeftOut says what is left out: for each kind and reason how many, and the names.

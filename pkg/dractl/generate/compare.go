@@ -80,8 +80,8 @@ func (d *draft) isDividedAlike(ctx context.Context, template *v1alpha1.ResourceP
 	return true, nil
 }
 
-// comparePools renders the copy and compares it with the pools. It returns a reason for
-// each pool of which a device would differ, and notes where only the slices are others.
+// comparePools renders the copy and compares it with the pools. It returns a reason for each pool with a
+// device that would differ, and a note for each pool whose devices are in other slices.
 func (f *fleet) comparePools(ctx context.Context, pools []*pool) (differ map[*pool]error, notes []string, err error) {
 	nodes := f.nodes
 	if len(nodes) == 0 { // a pool that nodes share is there while there is one
@@ -158,7 +158,7 @@ func (p *pool) listContents() (sets, devices []content) {
 	return sets, devices
 }
 
-// nilIfZero is nil for a field that says what its absence says.
+// nilIfZero returns nil for a zero value, which means the same as no value.
 func nilIfZero[T comparable](field *T) *T {
 	if field == nil || *field == *new(T) {
 		return nil

@@ -20,13 +20,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// readLimit bounds how long a cluster that does not answer is asked.
+// readLimit bounds the wait for a cluster that does not answer.
 const readLimit = 10 * time.Second
 
-// addToConfigMap puts the templates into the ConfigMap, each under a key of its own,
-// beside the keys that the ConfigMap has in the cluster. What kubectl applies
-// server-side takes away the keys that it applied before and that are left out
-// now, so a ConfigMap with nothing but the new templates would cost the others.
+// addToConfigMap puts the templates into the ConfigMap, each under a key of its own, beside the keys that the
+// ConfigMap has in the cluster. A server-side apply removes the keys that kubectl applied earlier and that
+// are missing now, so a ConfigMap with the new templates alone would lose the others.
 func (c *command) addToConfigMap(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	namespace, name, ok := strings.Cut(c.configMap, "/")
 	if !ok || namespace == "" || name == "" {
@@ -61,9 +60,9 @@ func (c *command) addToConfigMap(ctx context.Context, objects []*unstructured.Un
 	}}), nil
 }
 
-// readOtherKeys are those that the ConfigMap has in the cluster. A copy of a cluster is
-// mostly for another one, and without a cluster nothing is known; then the user is
-// told how the other keys are kept.
+// readOtherKeys returns the keys that the ConfigMap has in the cluster. It knows none for a copy, which
+// usually is for another cluster, and none without a cluster; then it tells the user how to keep the other
+// keys.
 func (c *command) readOtherKeys(ctx context.Context, namespace, name string) (map[string]string, error) {
 	if c.fromCluster {
 		c.tellKeysMissing("the copy may be for another cluster")
@@ -93,7 +92,7 @@ func (c *command) readOtherKeys(ctx context.Context, namespace, name string) (ma
 	return map[string]string{}, nil
 }
 
-// tellKeysMissing tells that the ConfigMap has no keys but the new ones.
+// tellKeysMissing tells the user that the ConfigMap has only the new keys.
 func (c *command) tellKeysMissing(why any) {
 	c.streams.Tell("ConfigMap %s is printed without the keys that it may have in the cluster (%v): apply it with --field-manager=kwok-dra-%s, or kubectl may remove them\n",
 		c.configMap, why, cmp.Or(c.manager, "copy"))

@@ -199,7 +199,7 @@ func (f *fleet) addDriverPools(ctx context.Context, driver string, members []*me
 	return nil
 }
 
-// markNode has the templates of a group select a node, and find its values.
+// markNode gives a node the label that the templates of its group select, and the annotation with its values.
 func markNode(node *corev1.Node, driver string, number int, values *nodeValues) error {
 	node.Labels[copyPrefix+driver] = strconv.Itoa(number)
 	if values.byNode[node.Name] == nil {
@@ -213,8 +213,7 @@ func markNode(node *corev1.Node, driver string, number int, values *nodeValues) 
 	return nil
 }
 
-// addTemplate adds a template. It says which device is in which slice only where that is
-// not what comes of itself.
+// addTemplate adds a template. The template says which device is in which slice only if the default differs.
 func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
 	// Drivers may differ in case alone, or in what looks like the number of a group.
 	isUsed := func(t *v1alpha1.ResourcePoolTemplate) bool { return t.Name == name }
@@ -238,7 +237,7 @@ func (f *fleet) addTemplate(ctx context.Context, d *draft, name string) {
 	f.templates, f.sources = append(f.templates, made), append(f.sources, d.pools)
 }
 
-// fakeCopy is a fake node with what of a node is not of the machine.
+// fakeCopy returns a fake node with all of a node that does not belong to the machine.
 func fakeCopy(node *corev1.Node) *corev1.Node {
 	made := &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
@@ -260,7 +259,7 @@ func fakeCopy(node *corev1.Node) *corev1.Node {
 	return made
 }
 
-// encodeTemplates are the templates as they are printed.
+// encodeTemplates returns the templates as they are printed.
 func (f *fleet) encodeTemplates() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, template := range f.templates {

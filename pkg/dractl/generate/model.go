@@ -29,9 +29,8 @@ type Modelled struct {
 	Object *unstructured.Unstructured
 }
 
-// Model makes templates of the slices of one node, for other nodes like it. The
-// name of the node and UUIDs become those of each node. The notes say what the
-// templates yield otherwise than the slices are, and what is left out.
+// Model makes templates of the slices of one node, for other nodes like it. Each node gets its own name and
+// UUIDs. The notes say where the templates yield something else than the slices, and what is left out.
 func Model(ctx context.Context, node *corev1.Node, published []*resourcev1.ResourceSlice) (made []Modelled, notes []string, err error) {
 	m := &model{node: node, numbers: map[string]int{}, made: map[string]string{}, pools: map[string]string{}}
 	if published, err = m.prepareSlices(published); err != nil {
@@ -55,8 +54,8 @@ func Model(ctx context.Context, node *corev1.Node, published []*resourcev1.Resou
 // model is the node that templates are made of.
 type model struct {
 	node *corev1.Node
-	// numbers has the UUIDs of the node, numbered as they come. In made are those that
-	// templates make for the node by that number, as marked text.
+	// numbers maps the UUIDs of the node to their numbers, in the order in which they appear. made maps the
+	// UUIDs that templates make from these numbers to marked text.
 	numbers map[string]int
 	made    map[string]string
 	// pools are the names that pools have, by those that they get.
@@ -73,7 +72,7 @@ var (
 	errMarks    = errors.New("an attribute has a control character")
 )
 
-// prepareSlices are the slices as the templates are to yield them on the node.
+// prepareSlices returns the slices that the templates must yield on the node.
 func (m *model) prepareSlices(published []*resourcev1.ResourceSlice) ([]*resourcev1.ResourceSlice, error) {
 	all := make([]*resourcev1.ResourceSlice, len(published))
 	var same []string // serial numbers and addresses
@@ -123,7 +122,7 @@ func (m *model) prepareDevice(driver string, device *resourcev1.Device, others [
 	return []string{own}, nil
 }
 
-// renumberUUIDs has an attribute have the UUIDs that templates make.
+// renumberUUIDs replaces the UUIDs of an attribute by those that templates make.
 func (m *model) renumberUUIDs(attribute *resourcev1.DeviceAttribute) error {
 	var err error
 	each := func(text *string) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// escapeTemplate is a text that stands for itself in a template.
+// escapeTemplate returns a text that stands for itself in a template.
 func escapeTemplate(text string) string {
 	return strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 }
 
-// indexTemplate is a template of .Index that yields the values one by one: what they
+// indexTemplate returns a template of .Index that yields the values one by one: what they
 // have in common, and between it a number that follows from .Index, or one of a
 // list.
 func indexTemplate(values []string) string {
@@ -40,7 +40,7 @@ func withoutEnds(values []string, before, after string) []string {
 	return middle
 }
 
-// countExpression is an expression of .Index that yields the numbers, or empty.
+// countExpression returns an expression of .Index that yields the numbers, or empty.
 func countExpression(values []string) string {
 	numbers := make([]int, len(values))
 	for i, value := range values {
@@ -78,7 +78,7 @@ func countExpression(values []string) string {
 	return ""
 }
 
-// commonEnds are what all values begin and end with. They do not overlap, and do
+// commonEnds returns what all values begin and end with. They do not overlap, and do
 // not cut through a number or a character.
 func commonEnds(values []string, isPart func(rune) bool) (before, after string) {
 	before, after = values[0], values[0]
@@ -102,8 +102,8 @@ func commonEnds(values []string, isPart func(rune) bool) (before, after string) 
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// nameDevices are how a group of devices is named: a stem or a template, and a count
-// unless there is one only.
+// nameDevices returns the name of a group of devices, which is a stem or a template, and a count unless there
+// is only one device.
 func nameDevices(all []string) (string, *int32) {
 	if len(all) == 1 {
 		return escapeTemplate(all[0]), nil

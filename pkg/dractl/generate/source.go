@@ -20,7 +20,7 @@ type pool struct {
 	// slices are those of the newest generation, in the order in which the scheduler
 	// goes through them.
 	slices []*resourcev1.ResourceSlice
-	// all are the devices of all slices, once they have been asked for.
+	// all caches the devices of all slices.
 	all []resourcev1.Device
 }
 
@@ -66,9 +66,9 @@ func (p *pool) listDevices() []resourcev1.Device {
 // String names the pool.
 func (p *pool) String() string { return fmt.Sprintf("%s of driver %s", p.name, p.driver) }
 
-// groupPools puts slices together to pools. What the scheduler would not use either is left
-// out: slices of an older generation, and pools of which slices are missing. A template
-// has no pool without devices.
+// groupPools groups slices by pool. It leaves out what the scheduler does not use either: slices of an older
+// generation, and incomplete pools. It leaves out pools without devices too, since a template cannot make
+// them.
 func groupPools(all []*resourcev1.ResourceSlice, drivers []string) (pools []*pool, left []leftOut) {
 	type key struct{ driver, name string }
 	byKey := map[key]*pool{}
@@ -145,8 +145,8 @@ func (m *member) withoutNodeName(text string) string {
 	return strings.ReplaceAll(text, m.node.Name, marker)
 }
 
-// encodeShape is all of a member that nodes with one template must have in common: all
-// but the values of attributes.
+// encodeShape encodes what all nodes with one template must have in common: everything but the values of
+// attributes.
 func (m *member) encodeShape() (string, error) {
 	var text strings.Builder
 	for _, p := range m.pools {
@@ -188,8 +188,8 @@ func namesIn(device *resourcev1.Device) []string {
 	return names
 }
 
-// encodeDeviceShape is all of a device but its name, those of counter sets and nodes, and
-// the values of its attributes.
+// encodeDeviceShape encodes everything of a device but its name, the names of counter sets and nodes, and the
+// values of its attributes.
 func encodeDeviceShape(device *resourcev1.Device) (string, error) {
 	bare := *device
 	bare.Name, bare.Attributes = "", nil

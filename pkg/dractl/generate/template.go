@@ -24,7 +24,7 @@ type draft struct {
 	number int
 	// nodes select the group. They are nil for a pool that nodes share.
 	nodes *corev1.NodeSelector
-	// divided has the template say which devices are in which slice.
+	// divided makes the template say which devices are in which slice.
 	divided bool
 }
 
@@ -170,7 +170,7 @@ func mapDevices(devices []resourcev1.Device, text func(*resourcev1.Device) strin
 	return all
 }
 
-// withoutTimes are without the times at which they were added there.
+// withoutTimes returns taints without the times at which they were added.
 func withoutTimes(given []resourcev1.DeviceTaint) []resourcev1.DeviceTaint {
 	given = slices.Clone(given)
 	for i := range given {
@@ -221,7 +221,7 @@ func newCounterSets(all []resourcev1.CounterSet) []v1alpha1.CounterSetTemplate {
 	return made
 }
 
-// newLabelSelector is the selector of the nodes of a group.
+// newLabelSelector returns the selector of the nodes of a group.
 func newLabelSelector(label, value string) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},

@@ -21,7 +21,7 @@ type nodeValues struct {
 	model *model
 }
 
-// keepValues has each node keep its values, and returns the action that yields them.
+// keepValues stores the values of each node for its annotation, and returns the action that yields them.
 func (v *nodeValues) keepValues(key string, members []*member, values [][]string) string {
 	index := "0"
 	for i, m := range members {

@@ -34,9 +34,8 @@ type cell struct {
 // readableWidth is a width at which the column reads well.
 func (c *cell) readableWidth() int { return max(c.least, min(c.natural, readable)) }
 
-// layOutTable lays out a table of a width. It never cuts a name. What does not fit side by side becomes
-// narrower in this order: spaces, columns that can be spared, text, which is wrapped between words,
-// and at last each row gets several lines.
+// layOutTable lays out a table for a width. It never cuts a name. A table that is too wide gets, in this
+// order, narrower gaps, fewer columns, text wrapped between words, and several lines for each row.
 func (r *Rows) layOutTable(l Layout) *block {
 	columns := r.measureColumns(l)
 	between, lines := gap, [][]*cell{columns}
@@ -91,7 +90,7 @@ func withoutSpareColumns(columns []*cell, width int) []*cell {
 	return columns
 }
 
-// measureColumns are those of the format, with the widths that they need.
+// measureColumns returns the columns of the format, with the widths that they need.
 func (r *Rows) measureColumns(l Layout) []*cell {
 	var columns []*cell
 	for i, column := range r.Columns {
@@ -158,7 +157,7 @@ func shrinkColumns(columns []*cell, room int) {
 	}
 }
 
-// rowLines are the lines of a row. There is none below the first for columns that are empty in the row.
+// rowLines returns the lines of a row, without lines below the first whose columns are empty in the row.
 func rowLines(cells []string, lines [][]*cell, between, width int) []string {
 	var all []string
 	for i, columns := range lines {
@@ -184,7 +183,7 @@ func rowLines(cells []string, lines [][]*cell, between, width int) []string {
 	return all
 }
 
-// joinCells is a line of wrapped cells, side by side.
+// joinCells returns a line of wrapped cells, side by side.
 func joinCells(columns []*cell, wrapped [][]string, line, between int) string {
 	var text strings.Builder
 	for i, c := range columns {
@@ -230,7 +229,7 @@ func wrapText(text string, width, hanging int, after string) []string {
 // A word ends with one of these: cells of tables may be lists without spaces.
 const anySpace, orComma = " ", " ,"
 
-// splitWords are the parts of a text that stay together.
+// splitWords returns the parts of a text that stay together.
 func splitWords(text, after string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for text != "" {

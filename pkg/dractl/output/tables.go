@@ -27,8 +27,8 @@ const (
 	reset = "\x1b[0m"
 )
 
-// Print prints the tables, each below its title. The longest tables are cut where there is no room
-// for all lines; where there is none for a row of each table, the last tables are left out.
+// Print prints the tables, each below its title. Without room for all lines it cuts the longest tables, and
+// without room for a row of each table it leaves out the last ones.
 func (t Tables) Print(out io.Writer, l Layout) error {
 	printed := make([]*block, len(t))
 	for i, rows := range t {

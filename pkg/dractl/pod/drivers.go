@@ -31,7 +31,7 @@ type drivers struct {
 	specs string
 	// published are the devices of the node's own pools.
 	published map[device]*resourcev1.Device
-	// unknown are the drivers of which it is not known what they inject.
+	// unknown are the drivers whose injections are not known.
 	unknown sets.Set[string]
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/screen"
 )
 
-// printView prints tables for each container. There is none of what it does not have.
+// printView prints the tables of each container that have rows.
 func (v *view) printView(out io.Writer, format output.Format) error {
 	for i := range v.Containers {
 		container := &v.Containers[i]

@@ -46,7 +46,7 @@ type Preview struct {
 	plan.Writes
 	// Problems are what keeps slices as they are; each names its node or pool.
 	Problems []error
-	// Hidden are templates that are of no effect on nodes that they select.
+	// Hidden are templates that have no effect on nodes that they select.
 	Hidden []Hidden
 	// Dropped are the fields that the API server drops.
 	Dropped []features.Dropped
@@ -171,7 +171,7 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 	return nil
 }
 
-// retireSlices adds the deletion of what is of no node and no template any more.
+// retireSlices deletes the slices that belong to no node and no template any more.
 func (p *Preview) retireSlices(ctx context.Context, existing map[facts.SlicesKey][]*facts.Slice) error {
 	left := slices.SortedFunc(maps.Keys(existing), func(a, b facts.SlicesKey) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Pool, b.Pool))

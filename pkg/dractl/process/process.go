@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// look is how often a process is looked at that is to end.
+	// look is how often Stop and Kill check whether the processes have ended.
 	look = 20 * time.Millisecond
 	// killed is how long the system has to end what is killed.
 	killed = time.Minute
@@ -87,8 +87,8 @@ func (p *Process) signalGroup(sig syscall.Signal) bool {
 // Running reports whether any process of the group runs.
 func (p *Process) Running() bool { return p.signalGroup(0) }
 
-// Stop asks all processes of the group to end, and kills those that do not within grace,
-// which is an error.
+// Stop asks all processes of the group to end. It kills those that have not ended within grace, and returns
+// an error then.
 func (p *Process) Stop(grace time.Duration) error {
 	p.signalGroup(syscall.SIGTERM)
 	if p.awaitGone(grace) {

@@ -8,8 +8,8 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/cdi"
 )
 
-// readCDIDevices are what the devices in the specs of a folder do to a container, by id. What a spec
-// does for each of its devices comes first.
+// readCDIDevices returns what the devices in the specs of a folder do to a container, by id. What a spec does
+// for all of its devices comes first.
 func readCDIDevices(folder string) (map[string][]any, error) {
 	specs, err := cdi.Read("/", folder) // what the user may read
 	if err != nil {

@@ -32,11 +32,11 @@ type fact struct {
 	value           string
 }
 
-// telling are facts that are common words, so that a value is one of them only where it differs
-// as they do.
+// telling are facts that are common words. A value stands for one of them only if it differs between devices
+// as the fact does.
 var telling = sets.New(".Claim.namespace", ".Result.request")
 
-// listFacts are those of a device. Where several are the same, the first is taken.
+// listFacts returns the facts of a device. Of facts with the same value, templates use the first.
 func (p *prepared) listFacts() []fact {
 	all := []fact{
 		{"uid", ".Claim.uid", string(p.claim.UID)},

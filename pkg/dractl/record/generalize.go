@@ -74,7 +74,7 @@ func (g *generalizer) generalizeText(path string, all []string) string {
 	return strings.ReplaceAll(kept, "{{", "{{ `{{` }}")
 }
 
-// keepFirst keeps the first, and says so where others differ.
+// keepFirst returns the first value, and adds a note if others differ.
 func (g *generalizer) keepFirst(path string, values []any) any {
 	if !areAlike(values, func(v any) any { return v }) {
 		g.noteDifference(path, formatValues(values))
@@ -87,7 +87,7 @@ func (g *generalizer) noteDifference(path string, all []string) {
 	g.notes = append(g.notes, fmt.Sprintf("%s: %q and %q differ, and nothing that templates can read explains it: the first is kept", path, all[0], other))
 }
 
-// escapeStrings is a value the strings of which stand for themselves in a template.
+// escapeStrings returns a value whose strings stand for themselves in a template.
 func escapeStrings(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -127,7 +127,7 @@ func areAlike(values []any, of func(any) any) bool {
 // Marks around a template that yields no string, in the JSON of one.
 const bareBegin, bareEnd = "\uE000", "\uE001"
 
-// markBareTemplates has such templates be marked strings, and reports whether there are any.
+// markBareTemplates turns such templates into marked strings, and reports whether there are any.
 func markBareTemplates(value any) (any, bool) {
 	found := false
 	inner := func(v any) any {
@@ -151,8 +151,8 @@ func markBareTemplates(value any) (any, bool) {
 	return value, false
 }
 
-// encodeTemplate is the JSON of data. Where a template in it yields no string, that is a string, and the
-// template of all of it.
+// encodeTemplate returns the JSON of data. With a template that yields no string, it is a JSON string that is
+// the template of all the data.
 func encodeTemplate(value any) ([]byte, error) {
 	value, isTemplate := markBareTemplates(value)
 	var out bytes.Buffer

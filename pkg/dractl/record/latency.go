@@ -17,7 +17,7 @@ const (
 	// kubeletTime is how long a kubelet takes before it calls the driver, which the Stage
 	// pod-prepare stands for too.
 	kubeletTime = 300 * time.Millisecond
-	// metricsLimit bounds how long an address that does not answer is asked.
+	// metricsLimit bounds the wait for an address that does not answer.
 	metricsLimit = 10 * time.Second
 )
 
@@ -55,7 +55,7 @@ func readLatencies(ctx context.Context, url string) (map[string]histogram, error
 	return all, nil
 }
 
-// parseLatencies are the histograms in the text format of Prometheus, by driver.
+// parseLatencies returns the histograms in the text format of Prometheus, by driver.
 func parseLatencies(text io.Reader) (map[string]histogram, error) {
 	all := map[string]histogram{}
 	lines := bufio.NewScanner(text)

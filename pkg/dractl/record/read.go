@@ -77,7 +77,7 @@ func (w *world) devicesByName(driver, pool string) map[string]*resourcev1.Device
 	return devices
 }
 
-// listPrepared are the devices of a pool that claims have, in the order of claims.
+// listPrepared returns the devices of a pool that claims have, in the order of claims.
 func (w *world) listPrepared(driver, pool string) []*prepared {
 	devices := w.devicesByName(driver, pool)
 	var all []*prepared
@@ -99,7 +99,7 @@ func (w *world) listPrepared(driver, pool string) []*prepared {
 	return all
 }
 
-// findEntry is what the driver has written of an allocated device, or nil.
+// findEntry returns what the driver has written of an allocated device, or nil.
 func findEntry(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) *resourcev1.AllocatedDeviceStatus {
 	for i := range claim.Status.Devices {
 		entry := &claim.Status.Devices[i]

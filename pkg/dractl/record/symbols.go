@@ -11,8 +11,7 @@ import (
 const (
 	// actionBegin and actionEnd are around what a template inserts.
 	actionBegin, actionEnd = "{{ ", " }}"
-	// shortest is the length of a value that is no coincidence where it is the same for
-	// all devices.
+	// shortest is the least length at which a value that all devices share is no coincidence.
 	shortest = 4
 )
 
@@ -100,7 +99,7 @@ func (a *alignment) alignFrom(at []int) (string, bool) {
 	return "", false
 }
 
-// continueWith is the template that begins like this, and goes on from the next places, if there are any.
+// continueWith returns the template that begins like this, and goes on from the next places, if there are any.
 func (a *alignment) continueWith(begin string, next []int) (string, bool) {
 	if next == nil {
 		return "", false
@@ -109,7 +108,7 @@ func (a *alignment) continueWith(begin string, next []int) (string, bool) {
 	return begin + rest, ok
 }
 
-// commonCharacter is the character that follows in all texts, and the places after it, or nil.
+// commonCharacter returns the character that follows in all texts, and the places after it, or nil.
 func (a *alignment) commonCharacter(at []int) (string, []int) {
 	next := slices.Clone(at)
 	for i, text := range a.texts {
@@ -121,7 +120,7 @@ func (a *alignment) commonCharacter(at []int) (string, []int) {
 	return a.texts[0][at[0]:next[0]], next
 }
 
-// skipSymbol are the places after the values of a symbol, or nil where one does not follow.
+// skipSymbol returns the places after the values of a symbol, or nil where one does not follow.
 func (a *alignment) skipSymbol(at []int, s symbol) []int {
 	next := slices.Clone(at)
 	for i, text := range a.texts {

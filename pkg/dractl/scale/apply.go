@@ -22,7 +22,7 @@ const (
 	workers = 16
 	// fieldManager is that of the objects.
 	fieldManager = cli.Name
-	// pollInterval is how often it is counted how far the fleet is.
+	// pollInterval is how often the progress of the fleet is counted.
 	pollInterval = 200 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ type applier struct {
 	made atomic.Int64
 }
 
-// reachCount makes or removes nodes until there are so many.
+// reachCount makes or removes nodes until there are as many as wanted.
 func (a *applier) reachCount(ctx context.Context, of *target.Target, want int) error {
 	for _, object := range a.plan.Make {
 		_, err := a.objects.Resource(resourceOf(object)).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})

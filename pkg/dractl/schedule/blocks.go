@@ -9,8 +9,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
-// block is what there is to say of Pods that are alike: Pods of a namespace for
-// which the reasons are the same, but for the names of their own claims.
+// block describes Pods of a namespace that have the same reasons, apart from the names of their own claims.
 type block struct {
 	// pod is the first of them.
 	pod     string

@@ -133,9 +133,8 @@ func (in *input) addPod(object documents.Object) error {
 	return nil
 }
 
-// checkRequests refuses requests that ask for nothing, which the API server never
-// accepts and the allocator does not expect. The fields name the object's spec of
-// a claim.
+// checkRequests refuses requests that ask for nothing: the API server never accepts them, and the allocator
+// does not expect them. fields is the path of the claim's spec in the object.
 func checkRequests(object documents.Object, requests []resourcev1.DeviceRequest, fields ...string) error {
 	for i := range requests {
 		if requests[i].Exactly != nil || len(requests[i].FirstAvailable) > 0 {
@@ -183,7 +182,7 @@ func (in *input) addConfiguration(object documents.Object, document *documents.D
 	return in.once.Add(object, "")
 }
 
-// typed is a typed object.
+// typed is an object of a Go type.
 type typed interface {
 	GetName() string
 	GetNamespace() string

@@ -22,7 +22,7 @@ type workload struct {
 	template *corev1.PodTemplateSpec
 	// count is how many Pods it has at once.
 	count int
-	// before is how many of the files' Pods that are to be scheduled come before it.
+	// before is how many Pods to schedule come before it in the files.
 	before int
 }
 
@@ -85,7 +85,7 @@ func (in *input) addPodsOfWorkloads() {
 	in.pods = append(all, in.pods[added:]...)
 }
 
-// rootOf finds the workload of the files that an object belongs to in the end, or nil.
+// rootOf finds the outermost workload of the files that owns an object, or nil.
 func (in *input) rootOf(object metav1.Object) *workload {
 	var root *workload
 	for range len(in.workloads) { // others may own each other in a circle
@@ -98,8 +98,8 @@ func (in *input) rootOf(object metav1.Object) *workload {
 	return root
 }
 
-// ownerOf finds the workload of the files that controls an object, or nil. The ReplicaSet of a Deployment and
-// the Job of a CronJob, which are often not saved with their Pods, are known by their names.
+// ownerOf finds the workload of the files that controls an object, or nil. It recognizes the ReplicaSet of a
+// Deployment and the Job of a CronJob by their names, since they are often not saved with their Pods.
 func (in *input) ownerOf(object metav1.Object) *workload {
 	controller := metav1.GetControllerOf(object)
 	if controller == nil {

@@ -87,8 +87,8 @@ func newOnTerminal(file *os.File) *Screen {
 	return New(file, func() (int, int, error) { return term.GetSize(int(file.Fd())) })
 }
 
-// Width is how many columns there is room for behind a writer: COLUMNS, or as many as the terminal has.
-// It is 0 where there is no limit, as in a pipe, whose reader wants each row whole and on one line.
+// Width is the number of columns that a writer has room for: COLUMNS, or the width of the terminal. 0 means
+// no limit, as in a pipe, whose reader wants each row on one line.
 func Width(out io.Writer) int {
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
 		return columns

@@ -36,7 +36,7 @@ type Step struct {
 	rank int
 }
 
-// story is what is known of a claim.
+// story has the objects that tell the history of a claim.
 type story struct {
 	claim *resourcev1.ResourceClaim
 	// pods are those that it is reserved for, by name.
@@ -96,7 +96,7 @@ func getClaim(ctx context.Context, client kubernetes.Interface, namespace, name 
 	return claim, nil
 }
 
-// listSteps is the way of the claim from its creation on.
+// listSteps returns the steps of the claim since its creation, in their order.
 func (s *story) listSteps() []Step {
 	steps := claimSteps(s.claim)
 	objects := map[types.UID]string{s.claim.UID: ""}
@@ -203,8 +203,8 @@ func describeRequests(claim *resourcev1.ResourceClaim) string {
 	return strings.Join(all, "; ")
 }
 
-// allocationTime is when a claim got its devices. Where the API server does not keep
-// that, it is when the scheduler last wrote the status.
+// allocationTime is when a claim got its devices. If the API server does not keep that time, it is when the
+// scheduler last wrote the status.
 func allocationTime(claim *resourcev1.ResourceClaim) *metav1.Time {
 	if at := claim.Status.Allocation; at != nil && at.AllocationTimestamp != nil {
 		return at.AllocationTimestamp
@@ -272,8 +272,8 @@ func joinDetails(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
 }
 
-// stepTable has steps, with the time after the first in whole seconds: most times in the API have no
-// fraction, so that of a difference would be wrong.
+// stepTable shows steps, with the time since the first in whole seconds: most times in the API have no
+// fraction, so the fraction of a difference would be wrong.
 func stepTable(steps []Step) *output.Rows {
 	columns := []output.Column{{Name: "time"}, {Name: "after"}, {Name: "object"}, {Name: "step"}, {Name: "detail"}}
 	table := &output.Rows{Columns: columns, Tail: true}

@@ -263,7 +263,7 @@ func (c *command) runNode(ctx context.Context, name string) error {
 	return c.showView(shown)
 }
 
-// checkNodeExists is an error for a node that does not exist, with what may be meant.
+// checkNodeExists fails for a node that does not exist, and names the node that may be meant.
 func checkNodeExists(ctx context.Context, client kubernetes.Interface, name string) error {
 	_, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {

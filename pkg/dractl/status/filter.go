@@ -44,7 +44,7 @@ func (f *filter) choosesPools(node, driver string) bool {
 	return f.choosesNode(node) && (len(f.drivers) == 0 || slices.Contains(f.drivers, driver))
 }
 
-// describeUnmatched names what chooses nothing, with what may be meant.
+// describeUnmatched names the flag that chooses nothing, and what the user may have meant.
 func (f *filter) describeUnmatched(w *world) string {
 	var drivers []string
 	for _, slice := range w.slices {

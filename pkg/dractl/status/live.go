@@ -95,7 +95,7 @@ func (l *live) listInformers() []cache.SharedIndexInformer {
 	return all
 }
 
-// startInformers watches until the context is done. Fail is called when something cannot be read.
+// startInformers watches until the context is done. It calls fail when something cannot be read.
 func (l *live) startInformers(ctx context.Context, fail context.CancelCauseFunc) {
 	changed := func() { l.changes.Add(1) }
 	for _, informer := range l.listInformers() {

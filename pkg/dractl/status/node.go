@@ -52,7 +52,7 @@ type deviceKey struct {
 	name         string
 }
 
-// listDevices are those of a node's own pools, and those that are gone, by driver, pool and name.
+// listDevices returns the devices of a node's own pools, and those that are gone, by driver, pool and name.
 func (w *world) listDevices(node string) []Device {
 	devices := []Device{}
 	found, identities := map[deviceKey]*resourcev1.Device{}, inventory.Identities{}
@@ -111,7 +111,7 @@ func newDevice(driver, pool string, known *inventory.Device) Device {
 	}
 }
 
-// findBlockers are the devices of a pool that claims have and that draw on a counter set on which the
+// findBlockers returns the devices of a pool that claims have and that draw on a counter set on which the
 // blocked device draws too.
 func findBlockers(blocked string, pool *inventory.Pool, find func(name string) *resourcev1.Device) []Blocker {
 	var blockers []Blocker
@@ -193,7 +193,7 @@ func (d *Device) unusableReason() string {
 	return strings.Join(reasons, "; ")
 }
 
-// listReasons are why preparing fails, and taints.
+// listReasons returns why preparing fails, and taints.
 func listReasons(claims []inventory.Claim, taints []inventory.Taint) []string {
 	var reasons []string
 	for _, claim := range claims {

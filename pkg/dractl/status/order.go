@@ -63,10 +63,9 @@ func rankOfEvent(event *corev1.Event) int {
 	return rankWaiting
 }
 
-// orderSteps puts steps in the order in which they happened. Times are compared by
-// their seconds: within a second, steps go by their ranks, and those whose
-// fraction of the second is known go by it. A step without a time comes with the
-// step of the claim that is before it by rank.
+// orderSteps puts steps in the order in which they happened. It compares times by their seconds. Within a
+// second the rank decides, and between steps with a fraction of the second the fraction. A step without a
+// time follows the step of the claim that precedes it by rank.
 func orderSteps(steps []Step) {
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.rank, b.rank) })
 	at := make([]int64, len(steps))

@@ -55,8 +55,8 @@ func (p *Pool) isHealthy() bool {
 	return p.isComplete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
 }
 
-// newOverview is what the filter chooses of a world, with columns for some attributes. The totals
-// are also of pools without problems.
+// newOverview returns what the filter chooses of a world, with columns for some attributes. The totals
+// include pools without problems.
 func (w *world) newOverview(ctx context.Context, chosen *filter, attributes ...string) *Overview {
 	f := *chosen
 	f.selected = w.selected
@@ -128,7 +128,7 @@ func sumUpPool(node string, pool *inventory.Pool) Pool {
 	return sum
 }
 
-// listTables are the totals, what needs attention, and the rest.
+// listTables returns the totals, what needs attention, and the rest.
 func (o *Overview) listTables(format output.Format) output.Tables {
 	problems, rest := o.poolTable("Pools with problems:", true), o.poolTable("Pools:", false)
 	for i := range o.Pools {

@@ -95,7 +95,7 @@ func (t *productTotals) addPool(node string, pool *inventory.Pool) {
 	}
 }
 
-// sortedTotals are the totals by product. Parts are below their devices, and devices without a product last.
+// sortedTotals returns the totals by product. Parts are below their devices, and devices without a product last.
 func (t *productTotals) sortedTotals() []ProductTotal {
 	level := func(k productKey) int { // how far below a whole device
 		if k.parts {
@@ -116,7 +116,7 @@ func (t *productTotals) sortedTotals() []ProductTotal {
 	return all
 }
 
-// valuesOf are those that the devices have of each attribute.
+// valuesOf returns the values that the devices have for each attribute.
 func (d descriptions) valuesOf(driver string, attributes []string) map[string][]string {
 	all := map[string][]string{}
 	for _, name := range attributes {

@@ -25,7 +25,8 @@ type Total struct {
 	Gone int `json:"gone,omitempty"`
 }
 
-// totalByDriver are those of each driver, which may have no pool any more, in the order of their names.
+// totalByDriver returns the totals of each driver by name. A driver with devices that are gone may have no
+// pool any more.
 func totalByDriver(pools []Pool, gone []inventory.GoneDevice) []Total {
 	all := []Total{}
 	index := map[string]int{}
@@ -63,8 +64,8 @@ func totalByDriver(pools []Pool, gone []inventory.GoneDevice) []Total {
 	return all
 }
 
-// stateColumns are those of the utilization and the states. States that call for nothing are spared
-// first, and those that no device has but free and prepared have no column.
+// stateColumns are the columns of the utilization and the states. A narrow table first omits states that need
+// no attention. Except for free and prepared, a state that no device has gets no column.
 func (o *Overview) stateColumns() []output.Column {
 	columns := []output.Column{{Name: "used", Spare: 4}}
 	spare := map[inventory.State]int{inventory.Prepared: 5, inventory.Allocated: 6, inventory.Blocked: 7}
@@ -89,7 +90,7 @@ func stateCells(usage *inventory.Usage, counts *inventory.Counts) []string {
 	return cells
 }
 
-// formatPercent is rounded, but neither to nothing nor to all.
+// formatPercent rounds, but never to 0 or 100 percent.
 func formatPercent(part float64) string {
 	whole := math.Round(part * 100)
 	switch {

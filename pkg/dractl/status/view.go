@@ -34,7 +34,7 @@ func (c *command) viewOverview(ctx context.Context, w *world) *view {
 	return &view{value: shown, tables: shown.listTables(c.output.Format), next: c.suggestNext(shown), nothing: c.describeNothing(w, shown), unseen: shown.Unseen}
 }
 
-// describeNothing says why an overview shows nothing.
+// describeNothing says why an overview is empty.
 func (c *command) describeNothing(w *world, shown *Overview) string {
 	switch {
 	case len(w.slices)+len(shown.Gone) == 0:
@@ -102,7 +102,7 @@ func viewSteps(steps []Step) *view {
 	return &view{value: steps, tables: output.Tables{stepTable(steps)}}
 }
 
-// viewClaim is what is known of a claim that may be gone by now.
+// viewClaim returns what is known of a claim that may be gone by now.
 func viewClaim(l *live, namespace, name string) *view {
 	claim, found, err := l.claims.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil || !found {

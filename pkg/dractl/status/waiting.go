@@ -26,7 +26,7 @@ type Waiting struct {
 	answer *why.Answer
 }
 
-// listWaiting are the Pods that wait, and why, by what Pods, claims and events say.
+// listWaiting returns the Pods that wait, and why, by what Pods, claims and events say.
 func (w *world) listWaiting(ctx context.Context, f *filter) []Waiting {
 	known := why.NewCluster(w.claims, w.failures)
 	asked := slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool {
@@ -42,8 +42,8 @@ func (w *world) listWaiting(ctx context.Context, f *filter) []Waiting {
 	return all
 }
 
-// mayWaitFor reports whether a Pod may wait for one of the drivers of the filter. One
-// whose claims have no devices may wait for any.
+// mayWaitFor reports whether a Pod may wait for one of the drivers of the filter. A Pod with a claim without
+// devices may wait for any driver.
 func mayWaitFor(pod *corev1.Pod, known *why.Cluster, f *filter) bool {
 	keys := facts.ClaimKeys(pod)
 	for _, key := range keys {

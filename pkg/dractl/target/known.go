@@ -17,7 +17,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/dractl/fleet"
 )
 
-// readLimit bounds how long a cluster that does not answer is asked.
+// readLimit bounds the wait for a cluster that does not answer.
 const readLimit = 10 * time.Second
 
 // Known is what the cluster has that a target may name.

@@ -95,8 +95,8 @@ func New(t *Target, want int, seen *Observed) *Plan {
 	return p
 }
 
-// Delete plans to remove all of a target, of which the name is enough, or, without a name, of
-// all targets.
+// Delete plans to remove all that was made for a target, or for all targets if it has no name. Its name is
+// enough.
 func Delete(t *Target, seen *Observed) *Plan {
 	p := &Plan{}
 	p.RemoveNodes, _ = ownNodes(t.Name, seen)

@@ -119,7 +119,7 @@ func isPath(part string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// addFromCluster adds a template in the cluster, and those that nodes made for it use besides.
+// addFromCluster adds a template of the cluster, and the other templates that the nodes made for it use.
 func (t *Target) addFromCluster(name string, known *Known) bool {
 	for _, template := range known.Templates {
 		if template.Name == name || slices.Contains(known.Uses[name], v1alpha1.ResourcePoolTemplateKind+"/"+template.Name) {
@@ -129,7 +129,7 @@ func (t *Target) addFromCluster(name string, known *Known) bool {
 	return slices.ContainsFunc(t.Templates, func(template *devices.Template) bool { return template.Name == name })
 }
 
-// FromDocuments is the target that documents have the templates of.
+// FromDocuments makes a target of the templates in documents.
 func FromDocuments(streams cli.Streams, source string, all []documents.Document) (*Target, error) {
 	t := &Target{}
 	var err error
@@ -212,7 +212,7 @@ func (t *Target) completeTarget(known *Known) error {
 	return nil
 }
 
-// labelObjects labels the objects, without those that several parts have, and records what nodes use.
+// labelObjects drops objects that several parts have, labels the others, and records what nodes use.
 func (t *Target) labelObjects(known *Known) {
 	seen := map[string]bool{}
 	t.Objects = slices.DeleteFunc(t.Objects, func(object *unstructured.Unstructured) bool {

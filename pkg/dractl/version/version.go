@@ -88,7 +88,7 @@ type Versions struct {
 // Sidecar is one that runs in the cluster.
 type Sidecar struct {
 	Version string `json:"version"`
-	// ByImage tells that the version is the tag of the image, since the sidecar has not told its own.
+	// ByImage says that the version is the tag of the image, since the sidecar did not answer.
 	ByImage   bool   `json:"byImage,omitempty"`
 	Image     string `json:"image"`
 	Namespace string `json:"namespace"`

@@ -163,7 +163,7 @@ func (c *command) readCluster(ctx context.Context, client kubernetes.Interface, 
 	return known, pods, nil
 }
 
-// readConfiguration is the configuration of kwok-dra, or nil where the user may not read it.
+// readConfiguration returns the configuration of kwok-dra, or nil if the user may not read it.
 func (c *command) readConfiguration(ctx context.Context, client kubernetes.Interface) (*config.Set, error) {
 	restConfig, err := c.reach.RESTConfig()
 	if err != nil {
