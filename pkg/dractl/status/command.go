@@ -165,12 +165,13 @@ func newClaim(streams cli.Streams, reach *cluster.Flags) *cobra.Command {
 		Long: `Show the steps of a claim from its creation until its Pods run, with their times.
 
 The steps are from the claim, the conditions of its devices, the Pods that it is
-reserved for and their containers, and events, in the order in which they happened. Most times in
-the API are whole seconds, and so is AFTER, the time since the first step. TIME has
-fractions of a second where the API has them, as in the scheduler's events. The time of the allocation is in the claim, or else it is
-the time at which the scheduler last wrote its status. The claim is prepared for a
-Pod since its condition PodReadyToStartContainers is True. What the API does not keep
-is <unknown>: of several Pods, when the claim was reserved for each.`,
+reserved for and their containers, and events, in the order in which they happened.
+Most times in the API are whole seconds, and so is AFTER, the time since the first
+step. TIME has fractions of a second where the API has them, as in the scheduler's
+events. The time of the allocation is in the claim, or else it is the time at which
+the scheduler last wrote its status. The claim is prepared for a Pod since its
+condition PodReadyToStartContainers is True. What the API does not keep is <unknown>:
+of several Pods, when the claim was reserved for each.`,
 		Example: `  # Where is the time lost?
   kwok-dractl status claim training
 
