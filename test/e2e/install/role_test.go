@@ -34,9 +34,14 @@ func readRole(t *testing.T, elem ...string) *rbacv1.ClusterRole {
 	return &role
 }
 
+// ourRole has the rules of the core and of all extensions.
 func ourRole(t *testing.T) *rbacv1.ClusterRole {
 	t.Helper()
-	return readRole(t, sidecar.Root(), "kustomize", "rbac", "role.yaml")
+	all := &rbacv1.ClusterRole{}
+	for _, part := range []string{"", "explaining", "device-taints", "real-drivers"} {
+		all.Rules = append(all.Rules, readRole(t, sidecar.Root(), "kustomize", "rbac", part, "role.yaml").Rules...)
+	}
+	return all
 }
 
 func permissions(role *rbacv1.ClusterRole) []permission {
