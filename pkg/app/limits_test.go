@@ -59,7 +59,7 @@ func listen(t *testing.T, handler http.Handler) *pipes {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		(&server{listener: listener, handler: handler}).run(ctx)
+		(&server{listener: listener, handler: handler}).runServer(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -98,7 +98,7 @@ func TestServerHangsUpOnSilentClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				client := listen(t, (&site{}).handler()).dial(t, test.sent)
+				client := listen(t, (&site{}).newHandler()).dial(t, test.sent)
 				require.LessOrEqual(t, hungUp(t, client), test.limit+time.Second)
 			})
 		})
