@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,75 +13,54 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 )
 
-// Writes bring slices to the state they should be in. They are to be applied in the
-// order of the fields.
+// Writes bring slices to the state they should be in. Apply them in the order of the fields.
 type Writes struct {
 	Delete []*facts.Slice
 	Update []Update
 	Create []*resourcev1.ResourceSlice
 }
 
-// Empty reports whether there is nothing to write.
-func (w *Writes) Empty() bool {
+// IsEmpty reports whether there is nothing to write.
+func (w *Writes) IsEmpty() bool {
 	return len(w.Delete)+len(w.Update)+len(w.Create) == 0
 }
 
-// Plan is what the slices of a driver on a node, or of a pool that nodes share, need.
+// Plan has the writes for the slices of a driver on a node, or of a pool that nodes share.
 type Plan struct {
-	// Fitted are the pools that are published, which may be less than was wanted.
-	features.Fitted
 	Writes
+	// Need is what TakeOver lacks. Without it the writes are complete.
+	Need *Need
 
 	as       installation.ID
 	node     *corev1.Node
+	fitted   *features.Fitted
 	existing []*facts.Slice
 }
 
-// New compares pools that should exist with the slices that exist, as no installation
-// does: for what is shown only.
-func New(ctx context.Context, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*facts.Slice) (*Plan, error) {
-	return NewAs(ctx, "", server, node, pools, existing)
-}
-
-// NewAs compares pools that should exist with the slices that exist, as an installation
-// does. Slices of no pool are deleted, but for those of another installation. Node is
-// the one whose own pools they are; it is nil without such pools.
-func NewAs(ctx context.Context, as installation.ID, server features.Server, node *corev1.Node, pools []devices.Pool, existing []*facts.Slice) (*Plan, error) {
-	fitted, err := features.Fit(ctx, server, pools)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{Fitted: fitted, as: as, node: node}
-	return p, p.compare(existing)
-}
-
-func poolIDOf(pool *devices.Pool) facts.PoolID {
-	return facts.PoolID{Driver: pool.Driver, Name: pool.Name}
-}
-
-// compare plans the writes for slices that exist.
-func (p *Plan) compare(existing []*facts.Slice) error {
-	p.existing, p.Writes = existing, Writes{}
+// New compares the pools that should exist, as the API server accepts them, with the slices
+// that exist. Slices of no pool are deleted, except those of another installation; with an
+// empty ID no installation is another. Node is nil if the pools are not those of a node.
+func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existing []*facts.Slice) (*Plan, error) {
+	p := &Plan{as: as, node: node, fitted: fitted, existing: existing}
 	byPool := map[facts.PoolID][]*facts.Slice{}
 	for _, slice := range existing {
 		byPool[slice.PoolID()] = append(byPool[slice.PoolID()], slice)
 	}
-	for _, pool := range p.Pools {
-		id, owner := poolIDOf(&pool), ownerOf(p.node, &pool)
-		pool.Devices = keepTimes(pool.Devices, owner, byPool[id])
-		desired, err := newSlices(owner, &pool, p.Layout)
+	for _, pool := range fitted.Pools {
+		id, owner := poolIDOf(&pool), ownerOf(node, &pool)
+		pool.Devices = copyTaintTimes(pool.Devices, owner, byPool[id])
+		desired, err := newSlices(owner, &pool, fitted.Layout)
 		if err != nil {
-			p.Writes = Writes{}
-			return err
+			return nil, err
 		}
 		for _, slice := range desired {
-			p.as.Record(&slice.ObjectMeta)
+			as.Record(&slice.ObjectMeta)
 		}
 		p.addPool(owner, desired, byPool[id])
 		delete(byPool, id)
 	}
 	for _, slice := range existing {
-		if _, obsolete := byPool[slice.PoolID()]; obsolete && !p.as.IsAnother(slice.Installation) {
+		if _, isObsolete := byPool[slice.PoolID()]; isObsolete && !as.IsAnother(slice.Installation) {
 			p.Delete = append(p.Delete, slice)
 		}
 	}
@@ -91,7 +69,11 @@ func (p *Plan) compare(existing []*facts.Slice) error {
 	slices.SortStableFunc(p.Delete, func(a, b *facts.Slice) int {
 		return cmp.Compare(a.Generation, b.Generation)
 	})
-	return nil
+	return p, nil
+}
+
+func poolIDOf(pool *devices.Pool) facts.PoolID {
+	return facts.PoolID{Driver: pool.Driver, Name: pool.Name}
 }
 
 // addPool plans one pool by the rules of the upstream resourceslice controller
@@ -118,7 +100,7 @@ func (w *Writes) addPool(owner sliceOwner, desired []*resourcev1.ResourceSlice, 
 		switch {
 		case match == nil:
 			w.Create = append(w.Create, slice)
-		case generation != newest || changed[slice.Name] || !owner.owns(match) || match.OwnLabels != facts.OwnLabelsOf(slice) || !isRecorded(slice, match):
+		case generation != newest || changed[slice.Name] || !owner.isOwnerOf(match) || match.OwnLabels != facts.OwnLabelsOf(slice) || !isRecorded(slice, match):
 			w.Update = append(w.Update, Update{Existing: match, Slice: slice})
 		}
 	}
