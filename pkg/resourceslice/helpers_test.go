@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/internal/slicetest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/internal/slicetest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
