@@ -23,30 +23,29 @@ const (
 // full speed. Two replicas would do so if one does not see the newest Node or configuration
 // yet: each plans correctly from what it sees.
 type conflictBackoff struct {
-	memory               *memory
 	rounds, sharedRounds *flowcontrol.Backoff
 }
 
-func newConflictBackoff(m *memory) conflictBackoff {
+func newConflictBackoff() conflictBackoff {
 	const first = firstRound >> (freeRounds - 1)
-	return conflictBackoff{m, flowcontrol.NewBackOff(first, lastRound), flowcontrol.NewBackOff(first, lastSharedRound)}
+	return conflictBackoff{flowcontrol.NewBackOff(first, lastRound), flowcontrol.NewBackOff(first, lastSharedRound)}
 }
 
-// wait is how long the writes for a key have to wait, at most, because others keep changing
-// the slices. If it is 0, the writes undo what others did, and another round begins.
-func (b *conflictBackoff) wait(key facts.SlicesKey) time.Duration {
-	if !b.memory.get(key).hasForeignWrites {
+// waitForOthers is how long the writes for a key have to wait, at most, because others keep
+// changing the slices. If it is 0, the writes undo what others did, and another round begins.
+func (m *memory) waitForOthers(key facts.SlicesKey) time.Duration {
+	if !m.entryOf(key).hasForeignWrites {
 		return 0
 	}
-	rounds := b.rounds
+	rounds := m.conflicts.rounds
 	if key.Shared() {
-		rounds = b.sharedRounds
+		rounds = m.conflicts.sharedRounds
 	}
 	wait := rounds.Get(key.String())
 	if wait >= firstRound && rounds.IsInBackOffSinceUpdate(key.String(), time.Now()) {
 		return wait
 	}
-	b.memory.forgetForeignWrites(key)
+	m.forgetForeignWrites(key)
 	rounds.Next(key.String(), time.Now())
 	rounds.GC()
 	return 0

@@ -275,9 +275,9 @@ func TestNothingIsRememberedOfNodesThatAreGone(t *testing.T) {
 		w.managed, w.owner = lifecycle.ManagedNodes{}, nil
 		w.start()
 		w.wrote("delete 1")
-		require.NotNil(t, w.publisher.memory.get(facts.NodeKey("b")).unrecorded)
+		require.NotNil(t, w.publisher.memory.entryOf(facts.NodeKey("b")).unrecorded)
 		w.deleteNode("b")
 		w.wrote("")
-		require.Empty(t, w.publisher.memory.keys())
+		require.Empty(t, w.publisher.memory.knownKeys())
 	})
 }

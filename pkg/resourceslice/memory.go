@@ -21,8 +21,14 @@ const lateSlices = 5 * time.Minute
 // memory is what the Publisher remembers of each node, and of each pool that nodes share,
 // from one reconciliation to the next.
 type memory struct {
+	conflicts conflictBackoff
+
 	mu      sync.Mutex
 	entries map[facts.SlicesKey]*entry
+}
+
+func newMemory() *memory {
+	return &memory{conflicts: newConflictBackoff(), entries: map[facts.SlicesKey]*entry{}}
 }
 
 // entry is what is remembered of one key. An empty one is not kept.
@@ -61,14 +67,14 @@ func (e *entry) isEmpty() bool {
 	return isNodeForgotten && !e.hasForeignWrites && !e.isTemplated && e.witness == witness{}
 }
 
-// get returns a copy of what is remembered of a key.
-func (m *memory) get(key facts.SlicesKey) (known entry) {
-	m.update(key, func(e *entry) { known = *e })
+// entryOf returns a copy of what is remembered of a key.
+func (m *memory) entryOf(key facts.SlicesKey) (known entry) {
+	m.updateEntry(key, func(e *entry) { known = *e })
 	return known
 }
 
-// update changes what is remembered of a key.
-func (m *memory) update(key facts.SlicesKey, change func(*entry)) {
+// updateEntry changes what is remembered of a key.
+func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entries[key]
@@ -85,11 +91,11 @@ func (m *memory) update(key facts.SlicesKey, change func(*entry)) {
 // forgetForeignWrites notes that the slices are as they should be, or that what they depend
 // on has changed: the next writes do not wait for others.
 func (m *memory) forgetForeignWrites(key facts.SlicesKey) {
-	m.update(key, func(e *entry) { e.hasForeignWrites = false })
+	m.updateEntry(key, func(e *entry) { e.hasForeignWrites = false })
 }
 
-// keys are all keys of which something is remembered.
-func (m *memory) keys() []facts.SlicesKey {
+// knownKeys are all keys of which something is remembered.
+func (m *memory) knownKeys() []facts.SlicesKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.entries))
@@ -125,7 +131,7 @@ func (m *memory) mayRetire(as installation.ID, key facts.SlicesKey, existing []*
 	for _, slice := range existing {
 		found.Insert(slice.UID)
 	}
-	m.update(key, func(e *entry) {
+	m.updateEntry(key, func(e *entry) {
 		if e.unrecorded == nil {
 			e.unrecorded = found
 		}

@@ -47,7 +47,7 @@ func newMetrics(published *observe.Slices) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(verb string, err error) {
+func (m *metrics) countWrite(verb string, err error) {
 	m.writes.WithLabelValues(verb, loop.Result(err)).Inc()
 }
 

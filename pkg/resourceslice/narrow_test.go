@@ -97,7 +97,7 @@ func TestNodesAreForgotten(t *testing.T) {
 				})
 				remembered := func() []string {
 					var names []string
-					for _, key := range w.publisher.memory.keys() {
+					for _, key := range w.publisher.memory.knownKeys() {
 						names = append(names, key.Node)
 					}
 					return names

@@ -43,7 +43,7 @@ type results struct {
 	drivers map[string]result
 }
 
-func (r *results) add(driver string, one result) {
+func (r *results) addResult(driver string, one result) {
 	r.drivers[driver] = one
 	r.wrote, r.isBehind, r.isPending = r.wrote || one.wrote, r.isBehind || one.isBehind, r.isPending || one.isPending
 	r.err = errors.Join(r.err, one.err)
@@ -52,23 +52,23 @@ func (r *results) add(driver string, one result) {
 // errDropped is the problem of a pool that is not published because a field is dropped.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
-// outcomes are the states of the templates.
-func (r *results) outcomes(desired *plan.Desired) map[string]Outcome {
+// templateOutcomes are the states of the templates.
+func (r *results) templateOutcomes(desired *plan.Desired) map[string]Outcome {
 	all := map[string]Outcome{}
 	for _, t := range desired.Templates {
-		all[t.Name] = all[t.Name].plus(r.outcomeOf(desired, t))
+		all[t.Name] = all[t.Name].combineWith(r.outcomeOf(desired, t))
 	}
 	for t, by := range desired.Hidden {
-		all[t.Name] = all[t.Name].plus(Outcome{HiddenBy: by.Name})
+		all[t.Name] = all[t.Name].combineWith(Outcome{HiddenBy: by.Name})
 	}
 	for t, err := range desired.Failed {
-		all[t.Name] = all[t.Name].plus(Outcome{Problem: err})
+		all[t.Name] = all[t.Name].combineWith(Outcome{Problem: err})
 	}
 	return all
 }
 
-// plus adds what a template is for another driver Pod on the node.
-func (o Outcome) plus(other Outcome) Outcome {
+// combineWith adds what a template is for another driver Pod on the node.
+func (o Outcome) combineWith(other Outcome) Outcome {
 	return Outcome{
 		Slices: o.Slices + other.Slices, Devices: o.Devices + other.Devices,
 		HiddenBy: cmp.Or(o.HiddenBy, other.HiddenBy), Problem: cmp.Or(o.Problem, other.Problem),

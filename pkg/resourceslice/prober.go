@@ -240,11 +240,11 @@ func refusedFields(err error) []string {
 
 var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
-// doubt has the Prober probe again soon if a write fails as it would if the API server
+// raiseDoubt has the Prober probe again soon if a write fails as it would if the API server
 // dropped a field that it kept before: a feature gate may have been turned off. Until then
 // the answers stay, so that nothing is wrong before the next write. A doubt that was not
 // confirmed is not raised again for a while: something else refuses.
-func (p *Prober) doubt(err error) {
+func (p *Prober) raiseDoubt(err error) {
 	reason := strings.Join(refusedFields(err), ",")
 	if errors.Is(err, errStored) {
 		reason = errStored.Error()
@@ -261,10 +261,10 @@ func (p *Prober) doubt(err error) {
 	}
 }
 
-// watch calls changed when the API server has been replaced, keeps what it dropped, or drops
+// watchServer calls changed when the API server has been replaced, keeps what it dropped, or drops
 // what it kept. It returns when ctx ends. It follows up a doubt at once, and further doubts
 // not before the next tick.
-func (p *Prober) watch(ctx context.Context, changed func()) {
+func (p *Prober) watchServer(ctx context.Context, changed func()) {
 	version := p.serverVersion(ctx, "")
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()

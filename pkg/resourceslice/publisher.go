@@ -29,13 +29,12 @@ type Publisher struct {
 	owner  *shard.Owner
 	pods   devices.Presence
 	// live reads the Nodes that a cache may not have yet.
-	live      typedcorev1.NodeInterface
-	prober    *Prober
-	memory    *memory
-	conflicts conflictBackoff
-	writer    *writer
-	reporter  *reporter
-	loop      *loop.Loop[facts.SlicesKey]
+	live     typedcorev1.NodeInterface
+	prober   *Prober
+	memory   *memory
+	writer   *writer
+	reporter *reporter
+	loop     *loop.Loop[facts.SlicesKey]
 }
 
 // Options are what a Publisher works with. All but Owner, DriverPods and Outcomes are
@@ -59,10 +58,9 @@ func New(o Options) *Publisher {
 	if o.DriverPods == nil {
 		o.DriverPods = devices.UnknownPresence{}
 	}
-	m := &memory{entries: map[facts.SlicesKey]*entry{}}
 	p := &Publisher{
 		config: o.Config, caches: o.Caches, owner: o.Owner, pods: o.DriverPods, live: o.Client.CoreV1().Nodes(),
-		prober: NewProber(o.Client), memory: m, conflicts: newConflictBackoff(m),
+		prober: NewProber(o.Client), memory: newMemory(),
 	}
 	p.loop = loop.New("slices", p.reconcile)
 	p.reporter = newReporter(o, newMetrics(o.Caches.Slices))
@@ -103,7 +101,7 @@ const cacheSyncTimeout = 5 * time.Second
 func (p *Publisher) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() {
-		p.prober.watch(ctx, func() {
+		p.prober.watchServer(ctx, func() {
 			p.reporter.forgetDropped()
 			p.enqueueAll()
 		})
@@ -120,7 +118,7 @@ func (p *Publisher) Run(ctx context.Context, workers int) {
 
 func (p *Publisher) nodeChanged(name string) {
 	isFake := p.caches.Nodes.Has(name)
-	p.memory.update(facts.NodeKey(name), func(e *entry) {
+	p.memory.updateEntry(facts.NodeKey(name), func(e *entry) {
 		e.isManaged = e.isManaged || isFake // it may leave the selection before it is reconciled
 		if e.isManaged && e.changedAt.IsZero() {
 			e.changedAt = time.Now()
@@ -133,7 +131,7 @@ func (p *Publisher) nodeChanged(name string) {
 func (p *Publisher) sliceChanged(slice *facts.Slice) {
 	requeue, isForeign := p.writer.expectations.Observed(slice.Key(), slice.GetName(), slice.ResourceVersion)
 	if isForeign {
-		p.memory.update(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
+		p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 	}
 	if requeue {
 		p.loop.Add(slice.Key())
@@ -143,7 +141,7 @@ func (p *Publisher) sliceChanged(slice *facts.Slice) {
 func (p *Publisher) sliceDeleted(deleted cache.DeletedObject[*facts.Slice]) {
 	if slice := deleted.OptionalObj; slice != nil {
 		if p.writer.expectations.Deleted(slice.Key(), slice.GetName()) {
-			p.memory.update(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
+			p.memory.updateEntry(slice.Key(), func(e *entry) { e.hasForeignWrites = true })
 		}
 		p.loop.Add(slice.Key())
 	}
@@ -159,7 +157,7 @@ func (p *Publisher) configChanged() {
 // enqueueAll queues every node, and all that has slices or is to have some. What others did
 // to slices holds back nothing that is new.
 func (p *Publisher) enqueueAll() {
-	for _, key := range p.memory.keys() {
+	for _, key := range p.memory.knownKeys() {
 		p.memory.forgetForeignWrites(key)
 		if key.Shared() { // its template may be gone, or name another pool
 			p.loop.Add(key)

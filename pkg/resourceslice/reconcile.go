@@ -52,7 +52,7 @@ type target struct {
 
 func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
 	var last entry
-	p.memory.update(key, func(e *entry) { last, e.changedAt = *e, time.Time{} })
+	p.memory.updateEntry(key, func(e *entry) { last, e.changedAt = *e, time.Time{} })
 	node := p.caches.Nodes.Get(key.Node)
 	as := p.owner.Installation()
 	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
@@ -84,7 +84,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 	if desired.Wait > 0 {
 		p.loop.AddAfter(key, desired.Wait)
 	}
-	p.memory.update(key, func(e *entry) { e.isManaged, e.previous, e.emptySince = true, desired.ForNext, time.Time{} })
+	p.memory.updateEntry(key, func(e *entry) { e.isManaged, e.previous, e.emptySince = true, desired.ForNext, time.Time{} })
 	return p.syncNode(ctx, t, &desired, existing, last.changedAt)
 }
 
@@ -93,7 +93,7 @@ func (p *Publisher) retireNode(ctx context.Context, t target, existing []*facts.
 	existing = plan.OwnSlices(p.owner.Installation(), existing) // another installation may act for it
 	var wait time.Duration
 	mayBeOthers := p.caches.Nodes.Others(t.key.Node)
-	p.memory.update(t.key, func(e *entry) {
+	p.memory.updateEntry(t.key, func(e *entry) {
 		e.takenFrom, e.previous = nil, plan.Previous{}
 		if last.isManaged {
 			wait = e.leaveSelection(len(existing) == 0, mayBeOthers)
@@ -119,7 +119,7 @@ func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slic
 	// The slices that another replica has just made for a node may be seen before it.
 	node, err := p.live.Get(ctx, t.key.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		p.memory.update(t.key, func(e *entry) { e.unrecorded = nil })
+		p.memory.updateEntry(t.key, func(e *entry) { e.unrecorded = nil })
 		return true, nil
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slic
 func (p *Publisher) syncNode(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice, changedAt time.Time) error {
 	results := p.syncPools(ctx, t, desired, existing)
 	if results.isPending || results.err != nil && !t.isStandby {
-		p.memory.update(t.key, func(e *entry) {
+		p.memory.updateEntry(t.key, func(e *entry) {
 			if !changedAt.IsZero() {
 				e.changedAt = changedAt
 			}
@@ -165,7 +165,7 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 	all := results{drivers: map[string]result{}}
 	drivers := desired.ByDriver(existing)
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		all.add(driver, p.syncDriver(ctx, t, driver, drivers[driver]))
+		all.addResult(driver, p.syncDriver(ctx, t, driver, drivers[driver]))
 	}
 	if !all.wrote && !all.isBehind && all.err == nil {
 		p.memory.forgetForeignWrites(t.key)
@@ -176,7 +176,7 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
 	as := p.owner.Installation()
 	other := as.Another(plan.InstallationsOf(driver.OfPools()))
-	yields := other != "" && p.memory.get(t.key).takenFrom[name] == other
+	yields := other != "" && p.memory.entryOf(t.key).takenFrom[name] == other
 	if yields { // what is there may be right, whoever has made it
 		as, driver.Existing = "", driver.OfPools()
 	}
@@ -197,21 +197,21 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 	case yields:
 		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, other)}
 	}
-	if wait := p.conflicts.wait(t.key); wait > 0 {
+	if wait := p.memory.waitForOthers(t.key); wait > 0 {
 		klog.FromContext(ctx).Info("Another writer modified the ResourceSlices; backing off", "pool", t.key, "wait", wait)
 		p.loop.AddAfter(t.key, wait)
 		return result{isBehind: true}
 	}
-	err = p.writer.apply(ctx, t.key, &next.Writes)
+	err = p.writer.applyWrites(ctx, t.key, &next.Writes)
 	if apierrors.IsAlreadyExists(err) {
 		err = p.takeOver(ctx, t.key, next)
 	}
 	if err != nil {
-		p.prober.doubt(err)
+		p.prober.raiseDoubt(err)
 		return result{err: err}
 	}
 	if other != "" {
-		p.memory.update(t.key, func(e *entry) {
+		p.memory.updateEntry(t.key, func(e *entry) {
 			if e.takenFrom == nil {
 				e.takenFrom = map[string]installation.ID{}
 			}
@@ -239,5 +239,5 @@ func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *
 	if err != nil {
 		return err
 	}
-	return p.writer.apply(ctx, key, &next.Writes)
+	return p.writer.applyWrites(ctx, key, &next.Writes)
 }

@@ -52,7 +52,7 @@ func newReporter(o Options, metrics *metrics) *reporter {
 // reportOutcomes passes on the state of each template.
 func (r *reporter) reportOutcomes(key facts.SlicesKey, desired *plan.Desired, results *results) {
 	if r.outcomes != nil {
-		r.outcomes(key.String(), results.outcomes(desired))
+		r.outcomes(key.String(), results.templateOutcomes(desired))
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *reporter) reportProblems(node *corev1.Node, problems map[string]error) 
 	var errs []error
 	for _, cause := range slices.Sorted(maps.Keys(problems)) {
 		r.metrics.failing.WithLabelValues(cause).Inc()
-		r.event(node, v1alpha1.ReasonPublishFailed, problems[cause])
+		r.recordEvent(node, v1alpha1.ReasonPublishFailed, problems[cause])
 		errs = append(errs, problems[cause])
 	}
 	return loop.Terminal(errors.Join(errs...))
@@ -83,7 +83,7 @@ func (r *reporter) reportFailure(node *corev1.Node, err error, failures int) err
 	r.metrics.failing.WithLabelValues("api").Inc()
 	final := apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 	if node != nil && (final || failures >= loop.Patience) {
-		r.event(node, v1alpha1.ReasonPublishFailed, err)
+		r.recordEvent(node, v1alpha1.ReasonPublishFailed, err)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (r *reporter) reportDropped(ctx context.Context, node *corev1.Node, all []f
 		err := droppedError(dropped)
 		klog.FromContext(ctx).Error(err, "A field is dropped", "node", node.Name)
 		if r.owner.Leads() { // all replicas find this out
-			r.event(node, v1alpha1.ReasonFieldsDropped, err)
+			r.recordEvent(node, v1alpha1.ReasonFieldsDropped, err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (r *reporter) reportHidden(node *corev1.Node, hidden map[*devices.Template]
 			continue
 		}
 		r.hidden[pair] = true
-		r.event(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
+		r.recordEvent(t.Origin.Carrier, v1alpha1.ReasonTemplateHidden, fmt.Errorf("%s; for example on node %s", plan.Hides(t, by), node.Name))
 	}
 }
 
@@ -173,7 +173,7 @@ func (r *reporter) reportOwned(ctx context.Context, t target, template *devices.
 	if template.Origin.Carrier != nil {
 		about = template.Origin.Carrier
 	}
-	r.event(about, v1alpha1.ReasonPoolNotManaged, owned)
+	r.recordEvent(about, v1alpha1.ReasonPoolNotManaged, owned)
 }
 
 // forgetOwned forgets that a pool belonged to another installation.
@@ -183,6 +183,6 @@ func (r *reporter) forgetOwned(pool facts.SlicesKey) {
 	delete(r.owned, pool)
 }
 
-func (r *reporter) event(about runtime.Object, reason string, err error) {
+func (r *reporter) recordEvent(about runtime.Object, reason string, err error) {
 	r.recorder.Event(about, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(err))
 }

@@ -63,7 +63,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 // reports whether these may come from a document that is refused, since no template has had
 // the pool exist since the process began.
 func (m *memory) noteSharedPool(key facts.SlicesKey, hasTemplate, hasSlices bool) (isUnknown bool) {
-	m.update(key, func(e *entry) {
+	m.updateEntry(key, func(e *entry) {
 		isUnknown = !hasTemplate && hasSlices && !e.isTemplated
 		if !hasTemplate {
 			e.witness = witness{}
@@ -77,8 +77,8 @@ func (m *memory) noteSharedPool(key facts.SlicesKey, hasTemplate, hasSlices bool
 // that of nodes of which this is unknown.
 func (p *Publisher) findWitness(ctx context.Context, set *config.Set, t *devices.Template, isPublished bool) (*corev1.Node, error) {
 	key := plan.SharedKey(t)
-	last := p.memory.get(key).witness
-	setWitness := func(w witness) { p.memory.update(key, func(e *entry) { e.witness = w }) }
+	last := p.memory.entryOf(key).witness
+	setWitness := func(w witness) { p.memory.updateEntry(key, func(e *entry) { e.witness = w }) }
 	var errs []error
 	for _, name := range append([]string{last.node}, p.caches.Nodes.Keys()...) {
 		setWitness(witness{node: name}) // before the node is read, so that no change of it goes unseen
@@ -103,7 +103,7 @@ func (p *Publisher) findWitness(ctx context.Context, set *config.Set, t *devices
 // the witness and may no longer be one, or there is none and it may become one.
 func (p *Publisher) enqueueSharedPool(ctx context.Context, set *config.Set, t *devices.Template, name string, node *corev1.Node) {
 	key := plan.SharedKey(t)
-	last := p.memory.get(key).witness
+	last := p.memory.entryOf(key).witness
 	if last.isFound && last.node != name {
 		return
 	}

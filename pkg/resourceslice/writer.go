@@ -37,8 +37,8 @@ func newWriter(client kubernetes.Interface, as installation.ID, metrics *metrics
 	}
 }
 
-// apply makes the writes for a key in their order, one API call each.
-func (w *writer) apply(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
+// applyWrites makes the writes for a key in their order, one API call each.
+func (w *writer) applyWrites(ctx context.Context, key facts.SlicesKey, writes *plan.Writes) error {
 	for _, existing := range writes.Delete {
 		if err := w.deleteSlice(ctx, key, existing); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (w *writer) deleteSlice(ctx context.Context, key facts.SlicesKey, existing 
 		UID:             &existing.UID,
 		ResourceVersion: &existing.ResourceVersion,
 	}})
-	w.metrics.wrote("delete", err)
+	w.metrics.countWrite("delete", err)
 	if err != nil {
 		w.noteAnswer(key, existing.GetName(), "")
 	}
@@ -75,13 +75,13 @@ func (w *writer) deleteSlice(ctx context.Context, key facts.SlicesKey, existing 
 	return nil
 }
 
-// send makes one call, notes what the cache has to see of it, and checks that the API server
+// sendWrite makes one call, notes what the cache has to see of it, and checks that the API server
 // stored what it was sent. A call that leaves the resource version as it was before has
 // changed nothing, and brings no event to wait for.
-func (w *writer) send(verb string, key facts.SlicesKey, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
+func (w *writer) sendWrite(verb string, key facts.SlicesKey, slice *resourcev1.ResourceSlice, before string, call func() (*resourcev1.ResourceSlice, error)) error {
 	w.expectations.Expect(key, slice.Name)
 	stored, err := call()
-	w.metrics.wrote(verb, err)
+	w.metrics.countWrite(verb, err)
 	if err != nil {
 		w.noteAnswer(key, slice.Name, "")
 		return fmt.Errorf("%s slice %s: %w", verb, slice.Name, err)
@@ -118,14 +118,14 @@ func (w *writer) updateSlice(ctx context.Context, key facts.SlicesKey, update *p
 	if err != nil {
 		return fmt.Errorf("update slice %s: %w", update.Slice.Name, err)
 	}
-	return w.send("update", key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
+	return w.sendWrite("update", key, update.Slice, update.Existing.ResourceVersion, func() (*resourcev1.ResourceSlice, error) {
 		return w.client.Patch(ctx, update.Slice.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	})
 }
 
 // createSlice creates a slice, or adopts one of an earlier generation.
 func (w *writer) createSlice(ctx context.Context, key facts.SlicesKey, slice *resourcev1.ResourceSlice) error {
-	refused := w.send("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
+	refused := w.sendWrite("create", key, slice, "", func() (*resourcev1.ResourceSlice, error) {
 		return w.client.Create(ctx, slice, metav1.CreateOptions{})
 	})
 	if !apierrors.IsAlreadyExists(refused) {

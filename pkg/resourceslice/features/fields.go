@@ -94,7 +94,7 @@ var Fields = []Field{
 			probe: resourcev1.ResourceSliceSpec{NodeSelector: noNode()},
 		},
 		resourcev1.Device{NodeAllocatableResources: map[corev1.ResourceName]resourcev1.NodeAllocatableResource{
-			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: one()}},
+			corev1.ResourceCPU: {Mapping: &resourcev1.NodeAllocatableMapping{DeviceMultiplier: quantityOne()}},
 		}},
 		func(d resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 },
 		nil),
@@ -168,7 +168,7 @@ func dropSharing(d *resourcev1.Device) {
 
 func probeCounters(groups ...string) []resourcev1.DeviceCounterConsumption {
 	return []resourcev1.DeviceCounterConsumption{{
-		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: *one()}}, CompatibilityGroups: groups,
+		CounterSet: probeName, Counters: map[string]resourcev1.Counter{probeName: {Value: *quantityOne()}}, CompatibilityGroups: groups,
 	}}
 }
 
@@ -178,6 +178,6 @@ func noNode() *corev1.NodeSelector {
 	}}}
 }
 
-func one() *resource.Quantity {
+func quantityOne() *resource.Quantity {
 	return resource.NewQuantity(1, resource.DecimalSI)
 }

@@ -40,7 +40,7 @@ type Dropped struct {
 func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, error) {
 	var fitted Fitted
 	for _, pool := range pools {
-		fits, err := fitted.fit(ctx, server, &pool)
+		fits, err := fitted.fitPool(ctx, server, &pool)
 		if err != nil {
 			return Fitted{}, err
 		}
@@ -52,7 +52,7 @@ func Fit(ctx context.Context, server Server, pools []devices.Pool) (Fitted, erro
 	return fitted, nil
 }
 
-func (f *Fitted) fit(ctx context.Context, server Server, pool *devices.Pool) (bool, error) {
+func (f *Fitted) fitPool(ctx context.Context, server Server, pool *devices.Pool) (bool, error) {
 	fits := true
 	for i := range Fields {
 		field := &Fields[i]
@@ -66,7 +66,7 @@ func (f *Fitted) fit(ctx context.Context, server Server, pool *devices.Pool) (bo
 		if kept {
 			continue
 		}
-		for _, source := range sources(pool, field) {
+		for _, source := range sourcesOf(pool, field) {
 			f.Dropped = append(f.Dropped, Dropped{source, field})
 		}
 		if field.Without != "" {
@@ -78,9 +78,9 @@ func (f *Fitted) fit(ctx context.Context, server Server, pool *devices.Pool) (bo
 	return fits, nil
 }
 
-// sources are what the pool has the field from. What no template has is from the
+// sourcesOf are what the pool has the field from. What no template has is from the
 // annotation.
-func sources(pool *devices.Pool, field *Field) []string {
+func sourcesOf(pool *devices.Pool, field *Field) []string {
 	var names []string
 	for _, t := range pool.Templates {
 		if t.Uses(field.used) {
