@@ -10,22 +10,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
 
-// Outcome is the state of a template on a node, or of its pool that nodes
-// share.
+// Outcome is the state of a template on a node, or of its pool that nodes share.
 type Outcome struct {
-	// Slices is the number of slices that have devices or counter sets of the
-	// template, and Devices that of its devices. Both are 0 where nothing is
-	// published.
+	// Slices counts the slices that have devices or counter sets of the template, and Devices
+	// its devices. Both are 0 if nothing is published.
 	Slices, Devices int
-	// HiddenBy is the template of a higher priority that counts in its place, if one
-	// does.
+	// HiddenBy is the template of a higher priority that takes its place, or empty.
 	HiddenBy string
-	// Problem is why nothing is published, or not what the template says now. It is
-	// nil where the node does not let the pool be published yet.
+	// Problem is why nothing is published, or not what the template says now. It is nil if the
+	// node's state does not let the pool be published yet.
 	Problem error
 }
 
-// result is what a sync has made of a driver's pools.
+// result is what has become of a driver's pools.
 type result struct {
 	wrote bool
 	// isBehind says that the slices are not yet what they should be: another replica writes
@@ -37,7 +34,7 @@ type result struct {
 	err       error
 }
 
-// results are those of all drivers.
+// results are the results of all drivers, and their sum.
 type results struct {
 	result
 	drivers map[string]result
@@ -49,7 +46,7 @@ func (r *results) addResult(driver string, one result) {
 	r.err = errors.Join(r.err, one.err)
 }
 
-// errDropped is the problem of a pool that is not published because a field is dropped.
+// errDropped is the problem of a pool that would be wrong without a field.
 var errDropped = errors.New("the API server drops a field without which the pool would be wrong; an event FieldsDropped on a Node names it")
 
 // templateOutcomes are the states of the templates.
@@ -67,7 +64,7 @@ func (r *results) templateOutcomes(desired *plan.Desired) map[string]Outcome {
 	return all
 }
 
-// combineWith adds what a template is for another driver Pod on the node.
+// combineWith adds the state of the template for another driver Pod on the node.
 func (o Outcome) combineWith(other Outcome) Outcome {
 	return Outcome{
 		Slices: o.Slices + other.Slices, Devices: o.Devices + other.Devices,

@@ -48,7 +48,7 @@ type Prober struct {
 	probes sync.WaitGroup
 
 	mu sync.Mutex
-	// latest has the last probe of each field. Only watch drops them.
+	// latest has the last probe of each field. Only watchServer drops them.
 	latest map[*features.Field]*probe
 	layout devices.Layout
 	// doubted has when each doubt was last raised.
