@@ -32,7 +32,7 @@ type Node struct {
 }
 
 func (n *Nodes) observeNode(node *corev1.Node) *Node {
-	observed := &Node{isFake: n.Fake(node)}
+	observed := &Node{isFake: n.managed.Matches(node)}
 	lifecycle.Slim(node)
 	before := ""
 	if last := n.Informer.Get(node.Name); last != nil {

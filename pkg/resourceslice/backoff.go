@@ -31,11 +31,11 @@ func newConflictBackoff() conflictBackoff {
 	return conflictBackoff{flowcontrol.NewBackOff(first, lastRound), flowcontrol.NewBackOff(first, lastSharedRound)}
 }
 
-// waitForOthers is how long the writes for a key have to wait, at most, because others keep
-// changing the slices. If it is 0, the writes undo what others did, and another round begins.
+// waitForOthers is how long writes that undo what others did have to wait, at most, because
+// others keep doing that. If it is 0, another round begins.
 func (m *memory) waitForOthers(key facts.SlicesKey) time.Duration {
 	if !m.entryOf(key).hasForeignWrites {
-		return 0
+		return 0 // the writes of another driver have begun a round
 	}
 	rounds := m.conflicts.rounds
 	if key.Shared() {

@@ -62,11 +62,6 @@ type witness struct {
 	isFound bool
 }
 
-func (e *entry) isEmpty() bool {
-	isNodeForgotten := !e.isManaged && e.changedAt.IsZero() && e.unrecorded == nil && e.takenFrom == nil
-	return isNodeForgotten && !e.hasForeignWrites && !e.isTemplated && e.witness == witness{}
-}
-
 // entryOf returns a copy of what is remembered of a key.
 func (m *memory) entryOf(key facts.SlicesKey) (known entry) {
 	m.updateEntry(key, func(e *entry) { known = *e })
@@ -81,10 +76,11 @@ func (m *memory) updateEntry(key facts.SlicesKey, change func(*entry)) {
 	if e == nil {
 		e = &entry{}
 	}
-	if change(e); e.isEmpty() {
+	change(e)
+	m.entries[key] = e
+	isOfNode := e.isManaged || !e.changedAt.IsZero() || e.unrecorded != nil || e.takenFrom != nil
+	if !isOfNode && !e.hasForeignWrites && !e.isTemplated && e.witness == (witness{}) {
 		delete(m.entries, key)
-	} else {
-		m.entries[key] = e
 	}
 }
 

@@ -115,17 +115,15 @@ func (p *Prober) Layout() devices.Layout {
 // errNotProbed says that the answer about a field comes later.
 var errNotProbed = errors.New("the API server has not answered yet whether it keeps a field")
 
-// workerAnswers are the answers that are there, for a worker.
+// workerAnswers are the answers of a Prober for a worker, which must not wait.
 type workerAnswers struct {
 	*Prober
+	// requeue is called with an answer that is missing.
 	requeue func()
 }
 
-// answersFor are the answers for a worker. Where one is missing, Keeps returns errNotProbed,
-// or why the last probe failed, and requeue is called with the answer.
-func (p *Prober) answersFor(requeue func()) workerAnswers { return workerAnswers{p, requeue} }
-
-// Keeps implements features.Server. It does not wait.
+// Keeps implements features.Server. If the answer is missing, it returns errNotProbed, or why
+// the last probe failed.
 func (w workerAnswers) Keeps(ctx context.Context, field *features.Field) (bool, error) {
 	switch current := w.probeOnce(ctx, field, w.requeue); {
 	case current.hasEnded():

@@ -48,24 +48,20 @@ type target struct {
 	node *corev1.Node
 	// isStandby says that another replica writes.
 	isStandby bool
+	// last is what is remembered from the last reconciliation, and of what came since.
+	last entry
 }
 
 func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
 	var last entry
 	p.memory.updateEntry(key, func(e *entry) { last, e.changedAt = *e, time.Time{} })
 	node := p.caches.Nodes.Get(key.Node)
-	as := p.owner.Installation()
-	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
-	if node == nil && !last.isManaged && !isRecorded && p.caches.Nodes.Others(key.Node) {
-		p.memory.forgetForeignWrites(key)
-		return nil
+	t := target{key, node, !p.owner.Acts(key.Node, node != nil), last}
+	if node == nil {
+		return p.retireNode(ctx, set, t, existing)
 	}
 	for _, t := range set.Shared() {
 		p.enqueueSharedPool(ctx, set, t, key.Node, node)
-	}
-	t := target{key, node, !p.owner.Acts(key.Node, node != nil)}
-	if node == nil {
-		return p.retireNode(ctx, t, existing, &last)
 	}
 	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
 	desired := plan.DesiredPools(ctx, view)
@@ -85,35 +81,45 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 		p.loop.AddAfter(key, desired.Wait)
 	}
 	p.memory.updateEntry(key, func(e *entry) { e.isManaged, e.previous, e.emptySince = true, desired.ForNext, time.Time{} })
-	return p.syncNode(ctx, t, &desired, existing, last.changedAt)
+	results := p.syncPools(ctx, t, &desired, existing)
+	return p.reportNode(t, &desired, &results)
 }
 
 // retireNode deletes the slices of a node that is gone or no longer fake.
-func (p *Publisher) retireNode(ctx context.Context, t target, existing []*facts.Slice, last *entry) error {
-	existing = plan.OwnSlices(p.owner.Installation(), existing) // another installation may act for it
+func (p *Publisher) retireNode(ctx context.Context, set *config.Set, t target, existing []*facts.Slice) error {
+	as, mayBeOthers := p.owner.Installation(), p.caches.Nodes.Others(t.key.Node)
+	isRecorded := as != "" && slices.Contains(plan.InstallationsOf(existing), as)
+	if !t.last.isManaged && !isRecorded && mayBeOthers {
+		p.memory.forgetForeignWrites(t.key)
+		return nil
+	}
+	for _, template := range set.Shared() {
+		p.enqueueSharedPool(ctx, set, template, t.key.Node, nil)
+	}
+	existing = plan.OwnSlices(as, existing) // another installation may act for the node
 	var wait time.Duration
-	mayBeOthers := p.caches.Nodes.Others(t.key.Node)
 	p.memory.updateEntry(t.key, func(e *entry) {
 		e.takenFrom, e.previous = nil, plan.Previous{}
-		if last.isManaged {
+		if t.last.isManaged {
 			wait = e.leaveSelection(len(existing) == 0, mayBeOthers)
 		}
 	})
 	if wait > 0 {
 		p.loop.AddAfter(t.key, wait)
 	}
-	if isGone, err := p.isGone(ctx, t, existing, last); !isGone || err != nil {
+	if isGone, err := p.isGone(ctx, t, existing); !isGone || err != nil {
 		return err
 	}
-	return p.syncNode(ctx, t, &plan.Desired{}, existing, last.changedAt)
+	results := p.syncPools(ctx, t, &plan.Desired{}, existing)
+	return p.reportNode(t, &plan.Desired{}, &results)
 }
 
 // isGone reports whether a node that is not in the cache, or not fake, is so by the API
 // server as well, before its slices go. Slices without a record, of a node that is not
 // known to have been fake, may be another installation's.
-func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice, last *entry) (bool, error) {
+func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slice) (bool, error) {
 	// What was retired of the node is remembered as long as there is a Node.
-	if t.isStandby || len(existing) == 0 && last.unrecorded == nil {
+	if t.isStandby || len(existing) == 0 && t.last.unrecorded == nil {
 		return true, nil
 	}
 	// The slices that another replica has just made for a node may be seen before it.
@@ -125,38 +131,7 @@ func (p *Publisher) isGone(ctx context.Context, t target, existing []*facts.Slic
 	if err != nil {
 		return false, fmt.Errorf("get node %s: %w", t.key.Node, err)
 	}
-	return !p.caches.Nodes.Fake(node) && (last.isManaged || p.memory.mayRetire(p.owner.Installation(), t.key, existing)), nil
-}
-
-// syncNode brings the slices of a node to what is desired, and reports what keeps them
-// from that. The first event that caused it was at changedAt, if any did.
-func (p *Publisher) syncNode(ctx context.Context, t target, desired *plan.Desired, existing []*facts.Slice, changedAt time.Time) error {
-	results := p.syncPools(ctx, t, desired, existing)
-	if results.isPending || results.err != nil && !t.isStandby {
-		p.memory.updateEntry(t.key, func(e *entry) {
-			if !changedAt.IsZero() {
-				e.changedAt = changedAt
-			}
-		})
-	}
-	if results.isPending && results.err == nil {
-		return nil
-	}
-	p.reporter.reportOutcomes(t.key, desired, &results)
-	if t.isStandby { // another replica reports
-		if _, ok := errors.AsType[*plan.LayoutError](results.err); ok {
-			return loop.Terminal(results.err)
-		}
-		return results.err
-	}
-	p.reporter.reportHidden(t.node, desired.Hidden)
-	if results.err != nil {
-		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(t.key))
-	}
-	if results.wrote && !changedAt.IsZero() {
-		p.reporter.metrics.latency.Observe(time.Since(changedAt).Seconds())
-	}
-	return p.reporter.reportProblems(t.node, desired.Problems())
+	return !p.caches.Nodes.Fake(node) && (t.last.isManaged || p.memory.mayRetire(p.owner.Installation(), t.key, existing)), nil
 }
 
 // syncPools writes what is missing to what is desired, driver by driver. A write that fails
@@ -175,19 +150,21 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 
 func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
 	as := p.owner.Installation()
-	other := as.Another(plan.InstallationsOf(driver.OfPools()))
-	yields := other != "" && p.memory.entryOf(t.key).takenFrom[name] == other
+	other := driver.OtherInstallation(as)
+	yields := other != "" && t.last.takenFrom[name] == other
 	if yields { // what is there may be right, whoever has made it
 		as, driver.Existing = "", driver.OfPools()
 	}
-	fitted, err := features.Fit(ctx, p.prober.answersFor(func() { p.loop.Add(t.key) }), driver.Pools)
+	fitted, err := features.Fit(ctx, workerAnswers{p.prober, func() { p.loop.Add(t.key) }}, driver.Pools)
 	if errors.Is(err, errNotProbed) {
 		return result{isBehind: true, isPending: true}
 	}
 	if err != nil {
 		return result{err: err}
 	}
-	p.reporter.reportDropped(ctx, t.node, fitted.Dropped)
+	if len(fitted.Dropped) > 0 {
+		p.reporter.reportDropped(ctx, t.node, fitted.Dropped)
+	}
 	next, err := plan.New(as, t.node, &fitted, driver.Existing)
 	switch {
 	case err != nil || next.IsEmpty():
@@ -197,10 +174,12 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 	case yields:
 		return result{err: plan.NewOwnedError(p.owner.Installation(), t.key, driver.Existing, other)}
 	}
-	if wait := p.memory.waitForOthers(t.key); wait > 0 {
-		klog.FromContext(ctx).Info("Another writer modified the ResourceSlices; backing off", "pool", t.key, "wait", wait)
-		p.loop.AddAfter(t.key, wait)
-		return result{isBehind: true}
+	if t.last.hasForeignWrites {
+		if wait := p.memory.waitForOthers(t.key); wait > 0 {
+			klog.FromContext(ctx).Info("Another writer modified the ResourceSlices; backing off", "key", t.key, "wait", wait)
+			p.loop.AddAfter(t.key, wait)
+			return result{isBehind: true}
+		}
 	}
 	err = p.writer.applyWrites(ctx, t.key, &next.Writes)
 	if apierrors.IsAlreadyExists(err) {
@@ -240,4 +219,30 @@ func (p *Publisher) takeOver(ctx context.Context, key facts.SlicesKey, refused *
 		return err
 	}
 	return p.writer.applyWrites(ctx, key, &next.Writes)
+}
+
+// reportNode reports what has become of a node's pools, and what keeps them from being as
+// desired.
+func (p *Publisher) reportNode(t target, desired *plan.Desired, results *results) error {
+	if changedAt := t.last.changedAt; !changedAt.IsZero() && (results.isPending || results.err != nil && !t.isStandby) {
+		p.memory.updateEntry(t.key, func(e *entry) { e.changedAt = changedAt })
+	}
+	if results.isPending && results.err == nil {
+		return nil
+	}
+	p.reporter.reportOutcomes(t.key, desired, results)
+	if t.isStandby { // another replica reports
+		if _, ok := errors.AsType[*plan.LayoutError](results.err); ok {
+			return loop.Terminal(results.err)
+		}
+		return results.err
+	}
+	p.reporter.reportHidden(t.node, desired.Hidden)
+	if results.err != nil {
+		return p.reporter.reportFailure(t.node, results.err, p.loop.Failures(t.key))
+	}
+	if results.wrote && !t.last.changedAt.IsZero() {
+		p.reporter.metrics.latency.Observe(time.Since(t.last.changedAt).Seconds())
+	}
+	return p.reporter.reportProblems(t.node, desired.Problems())
 }

@@ -25,7 +25,7 @@ func (p *Publisher) reconcileShared(ctx context.Context, set *config.Set, key fa
 	if isUnknown := p.memory.noteSharedPool(key, template != nil, len(existing) > 0); isUnknown && len(set.Unsettled) > 0 {
 		return nil // the slices may come from a document that is refused
 	}
-	t := target{key: key}
+	t := target{key: key, last: p.memory.entryOf(key)}
 	var desired plan.Desired
 	if template != nil {
 		node, err := p.findWitness(ctx, set, template, len(existing) > 0)

@@ -99,12 +99,15 @@ func (o *Owner) Installation() installation.ID {
 // Acts reports whether this replica acts for a node and for what belongs to it alone. The
 // leader acts for what is left of a node that is deleted or not fake.
 func (o *Owner) Acts(node string, isThere bool) bool {
-	if o == nil || !isThere || o.leases == nil {
-		return o.Leads()
+	if o == nil {
+		return true
 	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.leased.Has(node)
+	if isThere && o.leases != nil {
+		return o.leased.Has(node)
+	}
+	return o.leads
 }
 
 // MayServe reports whether the kwok in this replica's Pod may manage a node. Without leases,

@@ -109,7 +109,7 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	var rendered []devices.Pool // includes those that should not exist now
 	for _, driver := range slices.Sorted(maps.Keys(byDriver)) {
 		templates := byDriver[driver]
-		d.Templates = append(d.Templates, slices.DeleteFunc(slices.Clone(templates), hasSharedPool)...)
+		d.Templates = append(d.Templates, slices.DeleteFunc(slices.Clone(templates), func(t *devices.Template) bool { return t.SharedPool() != "" })...)
 		if d.taints != nil { // devices would look healthy that should be tainted
 			d.Blocked[driver] = d.taints
 			continue
@@ -141,8 +141,6 @@ func DesiredPools(ctx context.Context, v *View) Desired {
 	n.rememberPools(&d)
 	return d
 }
-
-func hasSharedPool(t *devices.Template) bool { return t.SharedPool() != "" }
 
 // SharedKey is the key of the pool of a template whose pool nodes share.
 func SharedKey(t *devices.Template) facts.SlicesKey {

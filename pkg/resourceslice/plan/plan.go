@@ -55,7 +55,9 @@ func New(as installation.ID, node *corev1.Node, fitted *features.Fitted, existin
 	}
 	for _, pool := range fitted.Pools {
 		id, owner := poolIDOf(&pool), ownerOf(node, &pool)
-		pool.Devices = copyTaintTimes(pool.Devices, owner, byPool[id])
+		if len(byPool[id]) > 0 {
+			pool.Devices = copyTaintTimes(pool.Devices, owner, byPool[id])
+		}
 		desired, err := newSlices(owner, &pool, fitted.Layout)
 		if err != nil {
 			return nil, err
