@@ -150,7 +150,10 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 
 func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
 	as := p.owner.Installation()
-	other := driver.OtherInstallation(as)
+	var other installation.ID
+	if len(driver.Existing) > 0 {
+		other = as.Another(plan.InstallationsOf(driver.OfPools()))
+	}
 	yields := other != "" && t.last.takenFrom[name] == other
 	if yields { // what is there may be right, whoever has made it
 		as, driver.Existing = "", driver.OfPools()

@@ -45,15 +45,6 @@ func NewOwnedError(as installation.ID, key facts.SlicesKey, existing []*facts.Sl
 	return owned
 }
 
-// OtherInstallation is another installation than this one that pools of the driver are
-// recorded to, or none.
-func (s *DriverState) OtherInstallation(as installation.ID) installation.ID {
-	if len(s.Existing) == 0 {
-		return ""
-	}
-	return as.Another(InstallationsOf(s.OfPools()))
-}
-
 // OfPools are the slices that exist of the pools that should exist.
 func (s *DriverState) OfPools() []*facts.Slice {
 	return slices.DeleteFunc(slices.Clone(s.Existing), func(o *facts.Slice) bool {
