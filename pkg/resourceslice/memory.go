@@ -135,3 +135,14 @@ func (m *memory) mayRetire(as installation.ID, key facts.SlicesKey, existing []*
 	})
 	return mayRetire
 }
+
+// noteTakeOver notes that slices of a driver were taken over from another installation.
+func (m *memory) noteTakeOver(key facts.SlicesKey, driver string, from installation.ID) {
+	m.updateEntry(key, func(e *entry) {
+		e.takenFrom = maps.Clone(e.takenFrom) // copies of the entry are read without the lock
+		if e.takenFrom == nil {
+			e.takenFrom = map[string]installation.ID{}
+		}
+		e.takenFrom[driver] = from
+	})
+}

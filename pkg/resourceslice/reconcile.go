@@ -193,12 +193,7 @@ func (p *Publisher) syncDriver(ctx context.Context, t target, name string, drive
 		return result{err: err}
 	}
 	if other != "" {
-		p.memory.updateEntry(t.key, func(e *entry) {
-			if e.takenFrom == nil {
-				e.takenFrom = map[string]installation.ID{}
-			}
-			e.takenFrom[name] = other
-		})
+		p.memory.noteTakeOver(t.key, name, other)
 	}
 	klog.FromContext(ctx).V(2).Info("Updated ResourceSlices", "key", t.key,
 		"created", len(next.Create), "updated", len(next.Update), "deleted", len(next.Delete))

@@ -91,10 +91,6 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 		d.Blocked[driver] = errNotKnown
 	case left > 0 || !n.IsLive:
 		d.Blocked[driver] = errDown
-	default:
-		return
-	}
-	if failed == nil && !isUnknown {
 		if d.ForNext.lostSince == nil {
 			d.ForNext.lostSince = map[string]time.Time{}
 		}
@@ -103,6 +99,8 @@ func (n *nodePlan) retainLostDriver(d *Desired, driver string, makers []*devices
 		if left > 0 && (d.Wait == 0 || left < d.Wait) {
 			d.Wait = left
 		}
+	default:
+		return
 	}
 	d.Retained[makers[0]] = append(d.Retained[makers[0]], n.slicesOf(driver)...)
 }
