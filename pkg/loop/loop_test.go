@@ -210,7 +210,7 @@ func TestWorkersWorkAtOnce(t *testing.T) {
 	})
 }
 
-// TestShutdown: keys under way have the grace period, queued ones are passed
+// TestShutdown: keys under way have a grace period, queued ones are passed
 // over, and Run returns when the last worker has finished.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestShutdown(t *testing.T) {
 		err         error
 	}{
 		"within grace": {3 * time.Second, 3 * time.Second, nil},
-		"cut off":      {time.Hour, grace, context.Canceled},
+		"cut off":      {time.Hour, shutdownGrace, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/internal/slicetest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/plan"
 )
@@ -27,7 +28,7 @@ func quiet(t testing.TB) context.Context {
 func sliceOf(t testing.TB, node *corev1.Node) *resourcev1.ResourceSlice {
 	t.Helper()
 	pool := devices.Pool{Driver: "d", Name: node.Name, Devices: []resourcev1.Device{{Name: "gpu"}}}
-	needs, err := plan.New(t.Context(), NewProber(newServer()), node, []devices.Pool{pool}, nil)
+	needs, err := plan.New("", node, &features.Fitted{Pools: []devices.Pool{pool}, Layout: devices.CountersApart}, nil)
 	require.NoError(t, err)
 	needs.Create[0].Spec.Pool.Generation = 0
 	return needs.Create[0]

@@ -97,8 +97,8 @@ func TestNodesAreForgotten(t *testing.T) {
 				})
 				remembered := func() []string {
 					var names []string
-					for name := range w.publisher.records.Range {
-						names = append(names, name.(string))
+					for _, key := range w.publisher.memory.knownKeys() {
+						names = append(names, key.Node)
 					}
 					return names
 				}

@@ -34,7 +34,7 @@ func TestOthersHoldUpForAWhile(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { caches.Run(ctx) })
 		running.Go(func() { publisher.Run(ctx, 1) })
-		time.Sleep(othersPatience - time.Second)
+		time.Sleep(cacheSyncTimeout - time.Second)
 		synctest.Wait()
 		require.Empty(t, caches.Slices.Keys())
 		time.Sleep(2 * time.Second)

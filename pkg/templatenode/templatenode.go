@@ -98,11 +98,15 @@ func (r *Renderer) render(ctx context.Context, node *corev1.Node, object *lifecy
 	if len(refusals) > 0 {
 		return refusals[0].Err
 	}
-	needs, err := plan.New(ctx, r.server, node, pools, nil)
+	fitted, err := features.Fit(ctx, r.server, pools)
+	if err != nil {
+		return err
+	}
+	needs, err := plan.New("", node, &fitted, nil)
 	if err != nil {
 		return err
 	}
 	rendered.Slices = append(rendered.Slices, needs.Create...)
-	rendered.Dropped = append(rendered.Dropped, needs.Dropped...)
+	rendered.Dropped = append(rendered.Dropped, fitted.Dropped...)
 	return nil
 }

@@ -95,7 +95,7 @@ func (p *Preview) addShared(ctx context.Context, key facts.SlicesKey, t *devices
 		return p.addWrites(ctx, key, nil, &plan.Desired{}, own)
 	}
 	desired := plan.DesiredShared(t, required, unknown)
-	p.addProblems(key, maps.Values(desired.Held))
+	p.addProblems(key, maps.Values(desired.Blocked))
 	return p.addWrites(ctx, key, nil, &desired, own)
 }
 
@@ -126,9 +126,13 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		as = ""
 	}
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		needs, err := plan.NewAs(ctx, as, p.server, node, drivers[driver].Pools, drivers[driver].Existing)
+		fitted, err := features.Fit(ctx, p.server, drivers[driver].Pools)
+		if err != nil {
+			return err
+		}
+		needs, err := plan.New(as, node, &fitted, drivers[driver].Existing)
 		if err == nil && p.exist(needs.Create) {
-			needs, err = needs.TakeOver(func(name string) (*resourcev1.ResourceSlice, error) { return p.live[name], nil })
+			needs, err = p.takeOver(needs)
 		}
 		if _, ok := errors.AsType[*plan.LayoutError](err); ok {
 			p.addProblems(key, slices.Values([]error{err}))
@@ -140,9 +144,22 @@ func (p *Preview) addWrites(ctx context.Context, key facts.SlicesKey, node *core
 		p.Delete = append(p.Delete, needs.Delete...)
 		p.Update = append(p.Update, needs.Update...)
 		p.Create = append(p.Create, needs.Create...)
-		p.addDropped(needs.Dropped)
+		p.addDropped(fitted.Dropped)
 	}
 	return nil
+}
+
+// takeOver plans again with the slices that exist.
+func (p *Preview) takeOver(refused *plan.Plan) (*plan.Plan, error) {
+	live := map[string]*resourcev1.ResourceSlice{}
+	next, err := refused.TakeOver(live)
+	for err == nil && next.Need != nil {
+		for _, name := range next.Need.Slices {
+			live[name] = p.live[name]
+		}
+		next, err = refused.TakeOver(live)
+	}
+	return next, err
 }
 
 // exist reports whether one of the slices exists, in the same generation or a later

@@ -108,7 +108,7 @@ func TestPlanKeepsTimes(t *testing.T) {
 			m.apply(writes)
 			require.Equal(t, test.want, taintedAt(m.list()))
 			again := m.plan(node, test.wanted)
-			require.True(t, again.Empty(), summary(again))
+			require.True(t, again.IsEmpty(), summary(again))
 		})
 	}
 }
@@ -128,6 +128,6 @@ func TestTimesOnNode(t *testing.T) {
 	}
 	tainted := []resourcev1.Device{{Name: "gpu", Taints: []resourcev1.DeviceTaint{{Key: "k", Value: "v", Effect: resourcev1.DeviceTaintEffectNone}}}}
 	for _, existing := range [][]*facts.Slice{{at(1), at(2)}, {at(2), at(1)}} {
-		require.Equal(t, time.Unix(1, 0), keepTimes(tainted, sliceOwner{}, existing)[0].Taints[0].TimeAdded.Time)
+		require.Equal(t, time.Unix(1, 0), copyTaintTimes(tainted, sliceOwner{}, existing)[0].Taints[0].TimeAdded.Time)
 	}
 }
