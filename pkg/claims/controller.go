@@ -62,11 +62,11 @@ func New(o Options) *Controller {
 		pods:     &podReconciler{observer: observer, writer: writer},
 		claims:   &claimReconciler{observer: observer, writer: writer},
 	}
-	o.KubeletRecorder.CountInUse(observer.states.inUse)
+	o.KubeletRecorder.CountInUse(observer.states.countInUse)
 	c.pods.loop = loop.New("pods", c.pods.reconcile)
 	c.claims.loop = loop.New("claims", c.claims.reconcile)
 	o.Config.OnChange(c.enqueueAll)
-	o.Owner.OnChange(c.take, c.enqueueAll)
+	o.Owner.OnChange(c.enqueueNodeAndClaims, c.enqueueAll)
 	if o.Kubelets != nil {
 		o.Kubelets.OnChange(loop.NewDamper(pluginPause, c.enqueueNode).Add, c.pods.loop.Add)
 	}
@@ -91,7 +91,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	cache.WaitFor(ctx, "", c.observer.Caches.Synced()...)
 	var running sync.WaitGroup
 	running.Go(func() { c.claims.loop.Run(ctx, workers) })
-	running.Go(func() { c.pods.askForHealth(ctx) })
+	running.Go(func() { c.pods.retryHealthSupport(ctx) })
 	running.Go(func() { c.observer.states.podWrites.Run(ctx, c.pods.loop.Add) })
 	running.Go(func() { c.observer.states.claimWrites.Run(ctx, c.claims.loop.Add) })
 	c.pods.loop.Run(ctx, workers) // also where ctx has ended, to shut the queue down

@@ -25,9 +25,9 @@ type Kubelets interface {
 	OnChange(node func(name string), pod func(key types.NamespacedName))
 }
 
-// driver answers for the drivers of a node in one look at a Pod, or at a claim where that is
+// newDriver answers for the drivers of a node in one look at a Pod, or at a claim where that is
 // nil. Pods are the driver Pods on the node.
-func (o *observer) driver(pod *corev1.Pod, node *corev1.Node, set *config.Set, slices templates.Slices, pods devices.Pods) plan.Driver {
+func (o *observer) newDriver(pod *corev1.Pod, node *corev1.Node, set *config.Set, slices templates.Slices, pods devices.Pods) plan.Driver {
 	made := templates.New(set, node, slices, pods)
 	if o.Kubelets == nil || !o.Kubelets.Enabled() {
 		return made
@@ -41,7 +41,7 @@ type drivers struct {
 	templates, real plan.Driver
 }
 
-func (d *drivers) of(driver string) plan.Driver {
+func (d *drivers) driverOf(driver string) plan.Driver {
 	if d.real.Has(driver) {
 		return d.real
 	}
@@ -49,10 +49,10 @@ func (d *drivers) of(driver string) plan.Driver {
 }
 
 // Has implements plan.Driver.
-func (d *drivers) Has(driver string) bool { return d.of(driver).Has(driver) }
+func (d *drivers) Has(driver string) bool { return d.driverOf(driver).Has(driver) }
 
 // Registered implements plan.Driver.
-func (d *drivers) Registered(driver string) (bool, error) { return d.of(driver).Registered(driver) }
+func (d *drivers) Registered(driver string) (bool, error) { return d.driverOf(driver).Registered(driver) }
 
 // Prepare implements plan.Driver. Real drivers are asked only where no template fails.
 func (d *drivers) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
@@ -80,5 +80,5 @@ func (d *drivers) ReportsHealth() bool { return d.templates.ReportsHealth() || d
 
 // Health implements plan.Driver.
 func (d *drivers) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	return d.of(result.Driver).Health(pod, claim, result)
+	return d.driverOf(result.Driver).Health(pod, claim, result)
 }

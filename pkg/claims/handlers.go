@@ -21,7 +21,7 @@ func (c *Controller) addHandlers() {
 		AddFunc: func(pod *observe.Pod, isInInitialList bool) { c.podChanged(pod, !isInInitialList) },
 		UpdateFunc: func(old, pod *observe.Pod) {
 			if cached.Older(pod.ResourceVersion, old.ResourceVersion) {
-				c.observer.states.noteRestore()
+				c.observer.states.recordRestore()
 			}
 			c.podChanged(pod, false)
 		},
@@ -92,13 +92,13 @@ func (c *Controller) enqueueUsers(claim *observe.Claim) {
 // nodeChanged queues the Pods and claims of a node that comes or goes, or whose devices
 // turn healthy or unhealthy.
 func (c *Controller) nodeChanged(name string, old, now *observe.Node) {
-	if old == nil || now == nil || !c.sameToPods(old.Decode(), now.Decode()) {
-		c.take(name)
+	if old == nil || now == nil || !c.isSameForPods(old.Decode(), now.Decode()) {
+		c.enqueueNodeAndClaims(name)
 	}
 }
 
-// sameToPods reports whether a change of a node matters to none of its Pods.
-func (c *Controller) sameToPods(old, node *corev1.Node) bool {
+// isSameForPods reports whether a change of a node matters to none of its Pods.
+func (c *Controller) isSameForPods(old, node *corev1.Node) bool {
 	return old.UID == node.UID && c.observer.Caches.Nodes.Fake(old) == c.observer.Caches.Nodes.Fake(node) &&
 		lifecycle.PluginOf(old) == lifecycle.PluginOf(node) &&
 		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
@@ -120,9 +120,9 @@ func (c *Controller) enqueueAll() {
 	}
 }
 
-// take queues the Pods and claims of a node that this replica may begin to act for,
+// enqueueNodeAndClaims queues the Pods and claims of a node that this replica may begin to act for,
 // including claims that no Pod uses, or none that has been seen.
-func (c *Controller) take(node string) {
+func (c *Controller) enqueueNodeAndClaims(node string) {
 	c.enqueueNode(node)
 	for _, claim := range c.observer.Caches.Claims.On(node) {
 		c.claimChanged(claim)

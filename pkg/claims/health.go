@@ -20,8 +20,8 @@ const (
 	healthAskPods     = 10
 )
 
-// learnHealth notes whether the API server keeps what was written. Once it does, all Pods show their health.
-func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.ContainerStatus) {
+// recordHealthSupport notes whether the API server keeps what was written. Once it does, all Pods show their health.
+func (r *podReconciler) recordHealthSupport(ctx context.Context, statuses []corev1.ContainerStatus) {
 	shown := func(status corev1.ContainerStatus) bool { return len(status.AllocatedResourcesStatus) > 0 }
 	switch {
 	case len(statuses) == 0:
@@ -36,9 +36,9 @@ func (r *podReconciler) learnHealth(ctx context.Context, statuses []corev1.Conta
 	}
 }
 
-// askForHealth asks an API server that drops the health of devices again and again, until ctx ends: the feature gate may be
+// retryHealthSupport asks an API server that drops the health of devices again and again, until ctx ends: the feature gate may be
 // turned on, as by an upgrade.
-func (r *podReconciler) askForHealth(ctx context.Context) {
+func (r *podReconciler) retryHealthSupport(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(context.Context) {
 		if r.healthDropped.Swap(false) {
 			r.enqueueForHealth(healthAskPods)

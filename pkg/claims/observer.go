@@ -26,11 +26,11 @@ type observer struct {
 	states *states
 }
 
-// read asks the API server for what a view lacks. A failure by the caches is none yet: they may
+// readNeed asks the API server for what a view lacks. A failure by the caches is none yet: they may
 // lag behind.
-func (o *observer) read(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
+func (o *observer) readNeed(ctx context.Context, v *plan.PodView, need *plan.Need) (err error) {
 	if need.Claim == "" {
-		v.Claims.Live.HaveSlices[need.Slices], err = o.publishedLive(ctx, v.Set, v.Node, need.Slices)
+		v.Claims.Live.HaveSlices[need.Slices], err = o.hasLiveSlices(ctx, v.Set, v.Node, need.Slices)
 		return err
 	}
 	claim, err := o.liveClaim(ctx, v.Pod.Namespace, need.Claim)
@@ -50,16 +50,16 @@ func (o *observer) liveClaim(ctx context.Context, namespace, name string) (*reso
 	return observe.SlimClaim(claim), nil
 }
 
-// published reports whether a driver has slices on a node, or in a pool that the node shares, by the cache.
-func (o *observer) published(set *config.Set, node *corev1.Node, driver string) bool {
+// hasSlices reports whether a driver has slices on a node, or in a pool that the node shares, by the cache.
+func (o *observer) hasSlices(set *config.Set, node *corev1.Node, driver string) bool {
 	cached, isOfDriver := o.Caches.Slices, func(s *facts.Slice) bool { return s.Driver == driver }
 	return slices.ContainsFunc(cached.Of(facts.NodeKey(node.Name)), isOfDriver) || slices.ContainsFunc(set.Shared(), func(t *devices.Template) bool {
 		return t.Driver == driver && t.Selects(node) && slices.ContainsFunc(cached.Of(facts.SlicesKey{Driver: driver, Pool: t.SharedPool()}), isOfDriver)
 	})
 }
 
-// publishedLive asks for slices of the node, and of pools that it shares.
-func (o *observer) publishedLive(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
+// hasLiveSlices asks for slices of the node, and of pools that it shares.
+func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
 	for _, name := range []string{node.Name, ""} {
 		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: driver}
 		list, err := o.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
@@ -99,8 +99,8 @@ func (o *observer) isOfRealDrivers(claim *resourcev1.ResourceClaim) bool {
 	})
 }
 
-// unknown asks for the Pods that a claim is reserved for and that the cache does not have.
-func (o *observer) unknown(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
+// readUncachedConsumers asks for the Pods that a claim is reserved for and that the cache does not have.
+func (o *observer) readUncachedConsumers(ctx context.Context, claim *resourcev1.ResourceClaim) ([]*corev1.Pod, error) {
 	unknown := []*corev1.Pod{}
 	for _, consumer := range claim.Status.ReservedFor {
 		if !facts.IsPod(consumer) || o.Caches.Pods.Has(types.NamespacedName{Namespace: claim.Namespace, Name: consumer.Name}, consumer.UID) {
@@ -121,9 +121,9 @@ func (o *observer) unknown(ctx context.Context, claim *resourcev1.ResourceClaim)
 	return unknown, nil
 }
 
-// users are the consumers on fake nodes that a claim is prepared for, and the one that it
+// preparedConsumers are the consumers on fake nodes that a claim is prepared for, and the one that it
 // is being prepared for, if any. The oldest is first.
-func (o *observer) users(claim *resourcev1.ResourceClaim, consumers []*corev1.Pod, joining types.UID) []*corev1.Pod {
+func (o *observer) preparedConsumers(claim *resourcev1.ResourceClaim, consumers []*corev1.Pod, joining types.UID) []*corev1.Pod {
 	var prepared []*corev1.Pod
 	users := append(o.states.usersOf(claim.UID), joining)
 	for _, pod := range consumers {

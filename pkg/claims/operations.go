@@ -42,8 +42,8 @@ type kubeletOperation struct {
 	began time.Time
 }
 
-// begin notes what is due for a Pod. What Stages hold back is under way: so they play a slow driver.
-func (r *podReconciler) begin(s *podSync) {
+// startOperation notes what is due for a Pod. What Stages hold back is under way: so they play a slow driver.
+func (r *podReconciler) startOperation(s *podSync) {
 	name, began := prepareResources, time.Now()
 	switch pod := s.view.Pod; {
 	case facts.IsEnding(pod):
@@ -60,9 +60,9 @@ func (r *podReconciler) begin(s *podSync) {
 	}
 }
 
-// ended counts an operation that is over for now, and the calls of drivers with templates: of those
+// finishOperation counts an operation that is over for now, and the calls of drivers with templates: of those
 // that are called, pkg/kubelet counts them.
-func (r *podReconciler) ended(s *podSync, drivers sets.Set[string], failure *plan.Failure) {
+func (r *podReconciler) finishOperation(s *podSync, drivers sets.Set[string], failure *plan.Failure) {
 	under := s.state.operation
 	s.state.operation.name = ""
 	if under.name == "" || s.state.standby {
@@ -78,15 +78,15 @@ func (r *podReconciler) ended(s *podSync, drivers sets.Set[string], failure *pla
 		return // the kubelet has called nobody
 	}
 	for driver := range drivers {
-		if templated(s.view.Driver, driver) {
+		if hasTemplates(s.view.Driver, driver) {
 			r.observer.KubeletRecorder.OperationCall(driver, under.name, code, took)
 		}
 	}
 }
 
-// gone counts that the claims of a Pod are unprepared since it is gone. Their drivers are known to have
+// recordGonePod counts that the claims of a Pod are unprepared since it is gone. Their drivers are known to have
 // templates where there are no others.
-func (r *podReconciler) gone(state *podState, drivers sets.Set[string]) {
+func (r *podReconciler) recordGonePod(state *podState, drivers sets.Set[string]) {
 	if state == nil || drivers == nil || state.standby {
 		return
 	}
@@ -105,19 +105,19 @@ func (r *podReconciler) gone(state *podState, drivers sets.Set[string]) {
 	}
 }
 
-// templated reports whether a driver has templates, and is no real one on the node.
-func templated(of plan.Driver, driver string) bool {
+// hasTemplates reports whether a driver has templates, and is no real one on the node.
+func hasTemplates(of plan.Driver, driver string) bool {
 	if both, ok := of.(*drivers); ok {
 		return both.templates.Has(driver)
 	}
 	return of.Has(driver)
 }
 
-// driversIn are the drivers of the claims that a view has.
-func driversIn(v *plan.PodView) sets.Set[string] {
+// driversOfClaims are the drivers of the claims that a view has.
+func driversOfClaims(v *plan.PodView) sets.Set[string] {
 	names := sets.New[string]()
 	for _, claim := range v.Claims.Known {
-		names.Insert(driverNamesOf(claim).list()...)
+		names.Insert(driverNamesOf(claim).splitNames()...)
 	}
 	return names
 }
@@ -135,10 +135,10 @@ func driverNamesOf(claim *resourcev1.ResourceClaim) driverNames {
 	return driverNames{unique.Make(strings.Join(sets.List(names), " "))} // which is in no name
 }
 
-func (n driverNames) list() []string { return strings.Fields(n.joined.Value()) }
+func (n driverNames) splitNames() []string { return strings.Fields(n.joined.Value()) }
 
-// inUse counts the claims that are prepared, by driver and all.
-func (s *states) inUse() (byDriver map[string]int, all int) {
+// countInUse counts the claims that are prepared, by driver and all.
+func (s *states) countInUse() (byDriver map[string]int, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byName := map[driverNames]int{}
@@ -147,7 +147,7 @@ func (s *states) inUse() (byDriver map[string]int, all int) {
 	}
 	byDriver = map[string]int{}
 	for names, count := range byName {
-		for _, driver := range names.list() {
+		for _, driver := range names.splitNames() {
 			byDriver[driver] += count
 		}
 	}

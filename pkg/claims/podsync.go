@@ -56,32 +56,32 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 	o := r.observer
 	pod := o.Caches.Pods.Get(key)
 	if pod == nil {
-		r.gone(o.states.forgetPod(key, ""))
+		r.recordGonePod(o.states.forgetPod(key, ""))
 		return nil
 	}
-	r.gone(o.states.forgetPod(key, pod.UID))
-	state := o.states.pod(key, pod.UID)
+	r.recordGonePod(o.states.forgetPod(key, pod.UID))
+	state := o.states.podStateOf(key, pod.UID)
 	set, node := o.Config.Current(), o.Caches.Nodes.Get(pod.Spec.NodeName)
 	if node == nil {
 		o.states.markUnprepared(state)
 		return nil
 	}
-	pod, err := o.freshest(ctx, state, pod)
+	pod, err := o.freshestPod(ctx, state, pod)
 	if pod == nil || err != nil {
 		return err
 	}
 	if set == nil {
-		r.pend(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
+		r.reportMissingConfig(&podSync{key, state, &plan.PodView{Pod: pod, Node: node}})
 		return nil
 	}
 	s := &podSync{key, state, o.podView(&plan.PodView{Pod: pod, Node: node, Set: set, Memory: state.memory})}
-	r.begin(s)
-	return r.report(ctx, s, r.sync(ctx, s))
+	r.startOperation(s)
+	return r.reportError(ctx, s, r.syncPod(ctx, s))
 }
 
-// freshest returns the Pod that the cache has, or nil as long as the cache has not seen our last write. If it does not see
+// freshestPod returns the Pod that the cache has, or nil as long as the cache has not seen our last write. If it does not see
 // that in time, the Pod is what the API server has.
-func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
+func (o *observer) freshestPod(ctx context.Context, state *podState, pod *corev1.Pod) (*corev1.Pod, error) {
 	key, last := observe.Key(pod), state.unseen.Answer()
 	switch state.unseen.Compare(pod.ResourceVersion) {
 	case expectations.Current:
@@ -101,16 +101,16 @@ func (o *observer) freshest(ctx context.Context, state *podState, pod *corev1.Po
 	}
 	if cached.Older(live.ResourceVersion, string(last)) {
 		klog.FromContext(ctx).Info("The API server has an older version of the pod than it answered before, as after a restore of etcd from a backup", "pod", key)
-		o.states.noteRestore()
+		o.states.recordRestore()
 	}
 	facts.KeepClaimNames(live, pod)
-	return o.states.noteAnswer(state, live), nil
+	return o.states.recordAnswer(state, live), nil
 }
 
 // podView adds what the caches say to a view.
 func (o *observer) podView(v *plan.PodView) *plan.PodView {
 	v.Claims.Users = func(claim *resourcev1.ResourceClaim) []*corev1.Pod {
-		return o.users(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
+		return o.preparedConsumers(claim, o.Caches.Pods.Consumers(claim), v.Pod.UID)
 	}
 	v.Standby = func(claims []*resourcev1.ResourceClaim) bool { return !o.actsFor(v.Node, claims) }
 	v.Driver = o.driverOf(v, o.DriverPods.On(v.Node.Name))
@@ -119,8 +119,8 @@ func (o *observer) podView(v *plan.PodView) *plan.PodView {
 
 // driverOf answers for the drivers of a view, by the driver Pods.
 func (o *observer) driverOf(v *plan.PodView, pods devices.Pods) plan.Driver {
-	return o.driver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
-		if published := o.published(v.Set, v.Node, driver); published || v.Claims.Live == nil {
+	return o.newDriver(v.Pod, v.Node, v.Set, templates.Slices{Have: o.Caches.Slices.HaveDevice, Of: func(driver string) (bool, error) {
+		if published := o.hasSlices(v.Set, v.Node, driver); published || v.Claims.Live == nil {
 			return published, nil
 		}
 		published, isRead := v.Claims.Live.HaveSlices[driver]
@@ -144,15 +144,15 @@ func (o *observer) confirm(ctx context.Context, v *plan.PodView) error {
 	return err
 }
 
-// sync plans, applies the plan, and plans again from what the API server answers, until
+// syncPod plans, applies the plan, and plans again from what the API server answers, until
 // there is nothing to write.
-func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
+func (r *podReconciler) syncPod(ctx context.Context, s *podSync) error {
 	for last := ""; ; {
 		s.view.Claims.Known = r.observer.Caches.Claims.Of(s.view.Pod) // the cache may have got others while the last plan was applied
 		s.view.HealthDropped = r.healthDropped.Load()
 		next, err := r.planPod(ctx, s)
 		if next != nil {
-			r.mark(s, next)
+			r.recordProgress(s, next)
 		}
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (r *podReconciler) sync(ctx context.Context, s *podSync) error {
 		if next.Patch != nil && next.Patch.Operation == last {
 			return nil // what was written is not shown: its event comes
 		}
-		if err := r.apply(ctx, s, next); err != nil || next.Patch == nil || next.Failure != nil {
+		if err := r.applyPlan(ctx, s, next); err != nil || next.Patch == nil || next.Failure != nil {
 			return err
 		}
 		last = next.Patch.Operation
@@ -181,24 +181,24 @@ func (r *podReconciler) planPod(ctx context.Context, s *podSync) (*plan.PodPlan,
 		next, err = plan.ForPod(ctx, s.view, time.Now())
 	}
 	for err == nil && next.Need != nil {
-		if err = r.observer.read(ctx, s.view, next.Need); err == nil {
+		if err = r.observer.readNeed(ctx, s.view, next.Need); err == nil {
 			next, err = plan.ForPod(ctx, s.view, time.Now())
 		}
 	}
 	return &next, err
 }
 
-// waits reports whether the Pod waits for its claims, and for this replica.
-func (s *podSync) waits() bool {
+// isWaiting reports whether the Pod waits for its claims, and for this replica.
+func (s *podSync) isWaiting() bool {
 	pod := s.view.Pod
 	return !s.state.standby && !facts.IsEnding(pod) && facts.ReadyToStart(pod) != corev1.ConditionTrue
 }
 
-// mark keeps the account of what is prepared, and of what waits for that.
-func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
+// recordProgress keeps the account of what is prepared, and of what waits for that.
+func (r *podReconciler) recordProgress(s *podSync, next *plan.PodPlan) {
 	s.state.standby = next.Standby
-	if s.waits() {
-		r.observer.states.noteWaiting(s.key, s.state.uid)
+	if s.isWaiting() {
+		r.observer.states.recordWaiting(s.key, s.state.uid)
 	} else {
 		r.observer.states.forgetWaiting(s.state.uid)
 	}
@@ -206,7 +206,7 @@ func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 	if next.Unprepared {
 		unused := len(s.state.claims) == 0
 		if asked := r.observer.states.markUnprepared(s.state); !unused && !next.Standby {
-			r.ended(s, asked, nil)
+			r.finishOperation(s, asked, nil)
 		}
 		if !next.Standby {
 			s.state.memory.Ended = facts.IsTerminal(s.view.Pod)
@@ -214,15 +214,15 @@ func (r *podReconciler) mark(s *podSync, next *plan.PodPlan) {
 	}
 }
 
-// apply writes what the plan says, claims first.
-func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPlan) error {
+// applyPlan writes what the plan says, claims first.
+func (r *podReconciler) applyPlan(ctx context.Context, s *podSync, next *plan.PodPlan) error {
 	for _, entries := range next.Entries {
-		if err := r.writer.prepare(ctx, s, entries); err != nil {
+		if err := r.writer.prepareClaim(ctx, s, entries); err != nil {
 			return err
 		}
 	}
 	for _, entries := range next.Entries { // others may have taken a claim back while the entries were written
-		if err := r.writer.confirm(ctx, s, entries.Claim); err != nil {
+		if err := r.writer.confirmUnchanged(ctx, s, entries.Claim); err != nil {
 			return err
 		}
 	}
@@ -231,9 +231,9 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 	}
 	switch {
 	case next.Failure != nil:
-		r.failed(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
+		r.reportPrepareFailure(ctx, s, next.Failure, wait.Jitter(next.Wait, retryJitter))
 	case next.UnprepareFailure != nil:
-		r.failedToUnprepare(ctx, s, next.UnprepareFailure, next.Wait)
+		r.reportUnprepareFailure(ctx, s, next.UnprepareFailure, next.Wait)
 	case next.Wait > 0: // between two tries
 		s.state.operation.name = ""
 		r.loop.AddAfter(s.key, next.Wait)
@@ -250,11 +250,11 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 		return err
 	case operation == plan.PatchReady:
 		s.state.memory.Last, s.view.Memory.Last = nil, nil
-		r.observer.states.noteReady(s.key, s.state.uid)
-		r.ended(s, driversIn(s.view), nil)
+		r.observer.states.recordReady(s.key, s.state.uid)
+		r.finishOperation(s, driversOfClaims(s.view), nil)
 		klog.FromContext(ctx).V(2).Info("Prepared the claims of the pod", "pod", s.key, "node", s.view.Node.Name)
 	case operation == plan.PatchHealth:
-		r.learnHealth(ctx, s.view.Pod.Status.ContainerStatuses)
+		r.recordHealthSupport(ctx, s.view.Pod.Status.ContainerStatuses)
 	}
 	return nil
 }
@@ -262,26 +262,26 @@ func (r *podReconciler) apply(ctx context.Context, s *podSync, next *plan.PodPla
 // unprepareEventInterval is how often an event repeats why the claims of a Pod cannot be unprepared. Drivers are asked more often.
 const unprepareEventInterval = 10 * time.Minute
 
-// failedToUnprepare reports that the claims of a Pod that ends cannot be unprepared yet. They are tried again after a while.
-func (r *podReconciler) failedToUnprepare(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
-	r.ended(s, driversIn(s.view), failure)
+// reportUnprepareFailure reports that the claims of a Pod that ends cannot be unprepared yet. They are tried again after a while.
+func (r *podReconciler) reportUnprepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
+	r.finishOperation(s, driversOfClaims(s.view), failure)
 	s.state.memory.UnprepareFailed = true
 	if told := &s.state.unprepareEvent; told.message != failure.Error() || time.Since(told.at) >= unprepareEventInterval {
 		*told = toldFailure{failure.Error(), time.Now()}
-		r.event(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
+		r.emitEvent(s, v1alpha1.ReasonFailedUnprepare, plan.UnprepareEventMessage(failure))
 		klog.FromContext(ctx).V(2).Info("Could not unprepare the claims of the pod", "pod", s.key, "node", s.view.Node.Name, "reason", failure.Reason, "err", failure.Err)
 	}
 	r.loop.AddAfter(s.key, retry)
 }
 
-// failed tells of a failure. The Pod is tried again after a while.
-func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
+// reportPrepareFailure tells of a failure. The Pod is tried again after a while.
+func (r *podReconciler) reportPrepareFailure(ctx context.Context, s *podSync, failure *plan.Failure, retry time.Duration) {
 	r.observer.states.metrics.failures.WithLabelValues(failure.Reason).Inc()
-	r.ended(s, driversIn(s.view), failure)
-	r.eventFailedPrepare(s, failure)
+	r.finishOperation(s, driversOfClaims(s.view), failure)
+	r.emitFailedPrepare(s, failure)
 	next := time.Now().Add(retry)
-	if s.waits() {
-		r.observer.states.noteFailure(s.key, s.state.uid, failure, next)
+	if s.isWaiting() {
+		r.observer.states.recordFailure(s.key, s.state.uid, failure, next)
 	}
 	s.state.memory.Last = plan.NewLastFailure(s.view, failure, next)
 	klog.FromContext(ctx).V(2).Info("Could not prepare the claims of the pod",
@@ -289,13 +289,13 @@ func (r *podReconciler) failed(ctx context.Context, s *podSync, failure *plan.Fa
 	r.loop.AddAfter(s.key, retry)
 }
 
-// report reports that the API server has refused something, or does not answer.
-func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error {
+// reportError reports that the API server has refused something, or does not answer.
+func (r *podReconciler) reportError(ctx context.Context, s *podSync, err error) error {
 	failure, failed := errors.AsType[*plan.Failure](err)
 	switch {
 	case failed: // found while writing
 		next := s.view.Fail(failure, time.Now())
-		return r.apply(ctx, s, &next)
+		return r.applyPlan(ctx, s, &next)
 	case err == nil, loop.LostRace(err): // the Pod or the claim is gone, or another one has its name
 		return err
 	}
@@ -303,7 +303,7 @@ func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error
 	// The API server refuses as invalid what a status may not contain for lack of permission.
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Forbidden:")
 	if forbidden || r.loop.Failures(s.key) >= loop.Patience {
-		r.eventFailedPrepare(s, err)
+		r.emitFailedPrepare(s, err)
 	}
 	return err
 }
@@ -311,10 +311,10 @@ func (r *podReconciler) report(ctx context.Context, s *podSync, err error) error
 // untilKnown is how often it is looked whether anything is in force, or why not.
 const untilKnown = 2 * time.Second
 
-// pend tells a Pod that waits while nothing is in force why that is so, once. All Pods are
+// reportMissingConfig tells a Pod that waits while nothing is in force why that is so, once. All Pods are
 // looked at again once something is.
-func (r *podReconciler) pend(s *podSync) {
-	if !s.waits() {
+func (r *podReconciler) reportMissingConfig(s *podSync) {
+	if !s.isWaiting() {
 		return
 	}
 	r.loop.AddAfter(s.key, untilKnown)
@@ -327,16 +327,16 @@ func (r *podReconciler) pend(s *podSync) {
 	}
 	s.state.pending = pending.Error()
 	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonUnsettled).Inc()
-	r.eventFailedPrepare(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
+	r.emitFailedPrepare(s, plan.Failed(plan.ReasonUnsettled, "no configuration is in force: %w", pending))
 }
 
-// event tells of a failure in the name of the node's kubelet.
-func (r *podReconciler) event(s *podSync, reason string, message error) {
+// emitEvent tells of a failure in the name of the node's kubelet.
+func (r *podReconciler) emitEvent(s *podSync, reason string, message error) {
 	recorder := r.observer.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: s.view.Node.Name})
 	recorder.Event(s.view.Pod, corev1.EventTypeWarning, reason, v1alpha1.EventMessage(message))
 }
 
-// eventFailedPrepare tells that the claims of a Pod cannot be prepared, as the kubelet does.
-func (r *podReconciler) eventFailedPrepare(s *podSync, err error) {
-	r.event(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
+// emitFailedPrepare tells that the claims of a Pod cannot be prepared, as the kubelet does.
+func (r *podReconciler) emitFailedPrepare(s *podSync, err error) {
+	r.emitEvent(s, v1alpha1.ReasonFailedPrepare, plan.EventMessage(err))
 }

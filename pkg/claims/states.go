@@ -107,20 +107,20 @@ type claimState struct {
 
 func newStates() *states {
 	s := &states{users: map[types.UID]claimUsers{}, waiting: map[types.UID]waiting{}}
-	s.metrics = newMetrics(s.prepared, s.waitingPods)
+	s.metrics = newMetrics(s.countPrepared, s.waitingPods)
 	return s
 }
 
-// noteReady notes that a Pod's containers can be started.
-func (s *states) noteReady(key types.NamespacedName, uid types.UID) {
+// recordReady notes that a Pod's containers can be started.
+func (s *states) recordReady(key types.NamespacedName, uid types.UID) {
 	s.forgetWaiting(uid)
 	if bound, known := s.bound.Load(key); known && bound.(boundPod).uid == uid {
 		s.metrics.latency.Observe(time.Since(bound.(boundPod).at).Seconds())
 	}
 }
 
-// noteWaiting notes that a Pod waits for its claims. A failure stays known while it does.
-func (s *states) noteWaiting(key types.NamespacedName, uid types.UID) {
+// recordWaiting notes that a Pod waits for its claims. A failure stays known while it does.
+func (s *states) recordWaiting(key types.NamespacedName, uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.waiting[uid]; !known {
@@ -128,8 +128,8 @@ func (s *states) noteWaiting(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// noteFailure notes why preparing the claims of a Pod fails, and when it is tried again.
-func (s *states) noteFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
+// recordFailure notes why preparing the claims of a Pod fails, and when it is tried again.
+func (s *states) recordFailure(key types.NamespacedName, uid types.UID, failure *plan.Failure, retry time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting[uid].failure != failure.Error() {
@@ -172,8 +172,8 @@ func (s *states) failureOf(consumers []resourcev1.ResourceClaimConsumerReference
 	return ""
 }
 
-// pod returns the state of a Pod.
-func (s *states) pod(key types.NamespacedName, uid types.UID) *podState {
+// podStateOf returns the state of a Pod.
+func (s *states) podStateOf(key types.NamespacedName, uid types.UID) *podState {
 	state, _ := s.pods.LoadOrStore(key, &podState{uid: uid})
 	return state.(*podState)
 }
@@ -195,13 +195,13 @@ func (s *states) forgetPod(key types.NamespacedName, except types.UID) (forgotte
 	return forgotten, nil
 }
 
-func (s *states) claim(uid types.UID) *claimState {
+func (s *states) claimStateOf(uid types.UID) *claimState {
 	state, _ := s.claims.LoadOrStore(uid, &claimState{})
 	return state.(*claimState)
 }
 
-// noteAnswer notes what the API server has answered of a Pod, and returns it without what nothing needs.
-func (s *states) noteAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
+// recordAnswer notes what the API server has answered of a Pod, and returns it without what nothing needs.
+func (s *states) recordAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = nil
 	state.unseen.Answered(expectations.Version(pod.ResourceVersion))
 	s.podWrites.Begin(observe.Key(pod))
@@ -212,8 +212,8 @@ func (s *states) noteAnswer(state *podState, pod *corev1.Pod) *corev1.Pod {
 // each kind ends by itself, and a reflector waits up to 30 s before it lists anew.
 const staleAfterRestore = 2 * expectations.Limit
 
-// noteRestore notes that the API server has gone back to a backup.
-func (s *states) noteRestore() { s.restore.Store(time.Now().UnixNano()) }
+// recordRestore notes that the API server has gone back to a backup.
+func (s *states) recordRestore() { s.restore.Store(time.Now().UnixNano()) }
 
 // isRestored reports whether the API server has gone back to a backup a short time ago, so that no version that is
 // known of an object says what there is.
@@ -232,7 +232,7 @@ func (s *states) markPrepared(state *podState, claims ...*resourcev1.ResourceCla
 			continue
 		}
 		if i := slices.IndexFunc(state.claims, func(known preparedClaim) bool { return known.name == now.name }); i >= 0 {
-			s.release(state, state.claims[i].uid)
+			s.releaseClaim(state, state.claims[i].uid)
 			state.claims = slices.Delete(state.claims, i, i+1)
 		}
 		state.claims = append(state.claims, now)
@@ -256,15 +256,15 @@ func (s *states) markUnprepared(state *podState) (asked sets.Set[string]) {
 	defer s.mu.Unlock()
 	asked = sets.New[string]()
 	for _, claim := range state.claims {
-		asked.Insert(s.release(state, claim.uid)...)
+		asked.Insert(s.releaseClaim(state, claim.uid)...)
 	}
 	state.claims = nil
 	return asked
 }
 
-// release takes a Pod from the users of a claim. It returns the drivers of the claim if the Pod was the
+// releaseClaim takes a Pod from the users of a claim. It returns the drivers of the claim if the Pod was the
 // last one. The lock is held.
-func (s *states) release(state *podState, claim types.UID) (asked []string) {
+func (s *states) releaseClaim(state *podState, claim types.UID) (asked []string) {
 	users := s.users[claim]
 	users.pods = slices.DeleteFunc(users.pods, func(user types.UID) bool { return user == state.uid })
 	if len(users.pods) > 0 {
@@ -276,7 +276,7 @@ func (s *states) release(state *podState, claim types.UID) (asked []string) {
 	if !state.standby {
 		s.metrics.unprepares.Inc()
 	}
-	return users.drivers.list()
+	return users.drivers.splitNames()
 }
 
 // usersOf are the Pods that a claim is prepared for.
@@ -286,8 +286,8 @@ func (s *states) usersOf(claim types.UID) []types.UID {
 	return slices.Clone(s.users[claim].pods)
 }
 
-// prepared counts the claims that are prepared for a Pod.
-func (s *states) prepared() int {
+// countPrepared counts the claims that are prepared for a Pod.
+func (s *states) countPrepared() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.users)

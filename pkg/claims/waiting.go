@@ -20,7 +20,7 @@ type Waiting struct {
 // Waiting are the Pods that wait, in no order. Those that another replica acts for are left out.
 func (c *Controller) Waiting() []Waiting {
 	var all []Waiting
-	for _, why := range c.observer.states.allWaiting() {
+	for _, why := range c.observer.states.listWaiting() {
 		if pod := c.observer.Caches.Pods.Get(why.pod); pod != nil {
 			all = append(all, Waiting{Pod: pod, Failure: why.failure, Retry: why.retry})
 		}
@@ -28,7 +28,7 @@ func (c *Controller) Waiting() []Waiting {
 	return all
 }
 
-func (s *states) allWaiting() []waiting {
+func (s *states) listWaiting() []waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.waiting))

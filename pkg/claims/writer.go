@@ -54,30 +54,30 @@ func retryConflicts(sync func(last bool) error) error {
 	})
 }
 
-// prepare brings a claim to what is wanted for a Pod. Pods that share a claim write it
+// prepareClaim brings a claim to what is wanted for a Pod. Pods that share a claim write it
 // one after the other, so the second finds it written, and names the first.
-func (w *writer) prepare(ctx context.Context, s *podSync, want *plan.Entries) error {
+func (w *writer) prepareClaim(ctx context.Context, s *podSync, want *plan.Entries) error {
 	states := w.observer.states
-	state := states.claim(want.Claim.UID)
+	state := states.claimStateOf(want.Claim.UID)
 	state.Lock()
 	defer state.Unlock()
 	state.memory.Unused = time.Time{}
-	if err := retryConflicts(func(last bool) error { return w.show(ctx, s, state, want, last) }); err != nil {
+	if err := retryConflicts(func(last bool) error { return w.showEntries(ctx, s, state, want, last) }); err != nil {
 		return err
 	}
 	states.markPrepared(s.state, want.Claim)
 	return nil
 }
 
-// show writes entries unless the claim shows them. The last try writes any version: who
+// showEntries writes entries unless the claim shows them. The last try writes any version: who
 // writes the claim without end, as kube-controller-manager does (kubernetes#141274), would
 // have the Pod wait as long, and the API server refuses entries of what is not allocated.
-func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) error {
-	claim, err := w.latest(ctx, state, want.Claim)
+func (w *writer) showEntries(ctx context.Context, s *podSync, state *claimState, want *plan.Entries, last bool) error {
+	claim, err := w.latestClaim(ctx, state, want.Claim)
 	if err != nil {
 		return err
 	}
-	if err := w.stillPlanned(s, want.Claim, claim); err != nil {
+	if err := w.checkUnchanged(s, want.Claim, claim); err != nil {
 		return err
 	}
 	want.Claim = claim
@@ -92,23 +92,23 @@ func (w *writer) show(ctx context.Context, s *podSync, state *claimState, want *
 		return nil
 	}
 	write := &plan.ClaimWrite{Operation: plan.WritePrepare, Manager: facts.Manager, Entries: want.Devices, AnyVersion: last}
-	return w.apply(ctx, state, claim, write)
+	return w.writeEntries(ctx, state, claim, write)
 }
 
-// confirm fails if a claim is no longer what a Pod was planned on, before that Pod is marked ready.
-func (w *writer) confirm(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
-	state := w.observer.states.claim(planned.UID)
+// confirmUnchanged fails if a claim is no longer what a Pod was planned on, before that Pod is marked ready.
+func (w *writer) confirmUnchanged(ctx context.Context, s *podSync, planned *resourcev1.ResourceClaim) error {
+	state := w.observer.states.claimStateOf(planned.UID)
 	state.Lock()
 	defer state.Unlock()
-	now, err := w.latest(ctx, state, planned)
+	now, err := w.latestClaim(ctx, state, planned)
 	if err != nil {
 		return err
 	}
-	return w.stillPlanned(s, planned, now)
+	return w.checkUnchanged(s, planned, now)
 }
 
-// stillPlanned fails if a claim has been given back, or allocated otherwise, since a Pod was planned. The plan is made anew then.
-func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim) error {
+// checkUnchanged fails if a claim has been given back, or allocated otherwise, since a Pod was planned. The plan is made anew then.
+func (w *writer) checkUnchanged(s *podSync, planned, now *resourcev1.ResourceClaim) error {
 	seen := w.observer.Caches.Claims.Observed(observe.Key(planned))
 	gone := seen == nil && s.view.Claims.Known[planned.Name] != nil || seen != nil && seen.UID != planned.UID
 	if gone {
@@ -123,29 +123,29 @@ func (w *writer) stillPlanned(s *podSync, planned, now *resourcev1.ResourceClaim
 	return apierrors.NewConflict(resourcev1.Resource("resourceclaims"), planned.Name, fmt.Errorf("its allocation has changed since pod %s was planned", s.key))
 }
 
-// apply makes the entries a field manager's only ones in a claim. Entries
+// writeEntries makes the entries a field manager's only ones in a claim. Entries
 // of others are not touched. The UID keeps it from another claim of that name, and, but
 // for a last try, the resource version from a claim that has changed since it was looked at:
 // another replica may have written it, or new Pods use it. The state keeps what the API server
 // says, so that the next look has it also where the cache is late.
-func (w *writer) apply(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) error {
-	write = stamped(claim, write, metav1.Now())
-	stored, err := w.write(ctx, claim, write)
+func (w *writer) writeEntries(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) error {
+	write = withTransitionTimes(claim, write, metav1.Now())
+	stored, err := w.applyOrReplace(ctx, claim, write)
 	w.metrics.claimWrites.WithLabelValues(write.Operation, loop.Result(err)).Inc()
-	if apierrors.IsConflict(err) && w.refresh(ctx, state, claim) {
+	if apierrors.IsConflict(err) && w.rereadClaim(ctx, state, claim) {
 		err = conflict{err}
 	}
 	if err != nil {
 		return fmt.Errorf("%s ResourceClaim %s: %w", write.Operation, observe.Key(claim), err)
 	}
-	w.noteAnswer(state, stored)
+	w.recordAnswer(state, stored)
 	return nil
 }
 
-// write applies the entries, unless only an update can write the claim.
-func (w *writer) write(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
+// applyOrReplace applies the entries, unless only an update can write the claim.
+func (w *writer) applyOrReplace(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
 	if write.Updates(claim) {
-		return w.replace(ctx, claim, write)
+		return w.replaceStatus(ctx, claim, write)
 	}
 	status := resourcev1ac.ResourceClaimStatus()
 	for i := range write.Entries {
@@ -157,7 +157,7 @@ func (w *writer) write(ctx context.Context, claim *resourcev1.ResourceClaim, wri
 	}
 	stored, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: write.Manager, Force: true})
 	if changesAllocation(err) {
-		return w.replace(ctx, claim, write)
+		return w.replaceStatus(ctx, claim, write)
 	}
 	return stored, err
 }
@@ -171,8 +171,8 @@ func changesAllocation(err error) bool {
 		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "status.allocation" })
 }
 
-// replace updates the whole status, which keeps opaque parameters byte for byte.
-func (w *writer) replace(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
+// replaceStatus updates the whole status, which keeps opaque parameters byte for byte.
+func (w *writer) replaceStatus(ctx context.Context, claim *resourcev1.ResourceClaim, write *plan.ClaimWrite) (*resourcev1.ResourceClaim, error) {
 	claims := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace)
 	live, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil {
@@ -186,9 +186,9 @@ func (w *writer) replace(ctx context.Context, claim *resourcev1.ResourceClaim, w
 	return claims.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: write.Manager})
 }
 
-// stamped gives the conditions to write their times. A condition that the claim shows
+// withTransitionTimes gives the conditions to write their times. A condition that the claim shows
 // keeps its own.
-func stamped(claim *resourcev1.ResourceClaim, write *plan.ClaimWrite, now metav1.Time) *plan.ClaimWrite {
+func withTransitionTimes(claim *resourcev1.ResourceClaim, write *plan.ClaimWrite, now metav1.Time) *plan.ClaimWrite {
 	result := *write
 	result.Entries = slices.Clone(write.Entries)
 	for i := range result.Entries {
@@ -201,14 +201,14 @@ func stamped(claim *resourcev1.ResourceClaim, write *plan.ClaimWrite, now metav1
 	return &result
 }
 
-// refresh reads a claim, and reports whether it has changed. Where it cannot be read,
+// rereadClaim reads a claim, and reports whether it has changed. Where it cannot be read,
 // the next try waits for the cache.
-func (w *writer) refresh(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
+func (w *writer) rereadClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) bool {
 	live, err := w.observer.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil || live.UID != claim.UID {
 		return false
 	}
-	w.noteAnswer(state, live)
+	w.recordAnswer(state, live)
 	return live.ResourceVersion != claim.ResourceVersion
 }
 
@@ -255,22 +255,22 @@ func since(claim *resourcev1.ResourceClaim, id facts.DeviceID, condition metav1.
 	return now
 }
 
-// noteAnswer notes what the API server has answered of a claim.
-func (w *writer) noteAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+// recordAnswer notes what the API server has answered of a claim.
+func (w *writer) recordAnswer(state *claimState, claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	slim := observe.SlimClaim(claim)
 	state.unseen.Answered(slim)
 	w.observer.states.claimWrites.Begin(observe.Key(slim))
 	return slim
 }
 
-// latest returns the newest known version of a claim. What was read before the
+// latestClaim returns the newest known version of a claim. What was read before the
 // state was locked may be out of date by now, as may be the cache: then the API
 // server's answer to the last write is newer. If the cache does not see that write in time, or the API server
 // has gone back to a backup, the claim is what the API server has.
-func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+func (w *writer) latestClaim(ctx context.Context, state *claimState, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
 	key, seen := observe.Key(claim), w.observer.Caches.Claims.Observed(observe.Key(claim))
 	if seen == nil || seen.UID != claim.UID {
-		return newer(claim, state.unseen.Answer()), nil
+		return newerClaim(claim, state.unseen.Answer()), nil
 	}
 	freshness := state.unseen.Compare(seen.ResourceVersion)
 	if w.observer.states.isRestored() {
@@ -285,7 +285,7 @@ func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev
 		return claim, nil
 	case expectations.Behind:
 		w.observer.states.claimWrites.Begin(key)
-		return newer(claim, state.unseen.Answer()), nil
+		return newerClaim(claim, state.unseen.Answer()), nil
 	}
 	live, err := w.observer.liveClaim(ctx, claim.Namespace, claim.Name)
 	switch {
@@ -294,11 +294,11 @@ func (w *writer) latest(ctx context.Context, state *claimState, claim *resourcev
 	case err != nil:
 		return nil, fmt.Errorf("get ResourceClaim %s: %w", key, err)
 	}
-	return w.noteAnswer(state, live), nil
+	return w.recordAnswer(state, live), nil
 }
 
-// newer returns the newer one of two versions of a claim. The second may be nil.
-func newer(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+// newerClaim returns the newer one of two versions of a claim. The second may be nil.
+func newerClaim(claim, other *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	if other != nil && cached.Older(claim.ResourceVersion, other.ResourceVersion) {
 		return other
 	}
@@ -320,6 +320,6 @@ func (w *writer) patchPod(ctx context.Context, s *podSync, patch *plan.Patch) er
 		return fmt.Errorf("write status of pod %s: %w", s.key, err)
 	}
 	facts.KeepClaimNames(stored, pod)
-	s.view.Pod = w.observer.states.noteAnswer(s.state, stored)
+	s.view.Pod = w.observer.states.recordAnswer(s.state, stored)
 	return nil
 }

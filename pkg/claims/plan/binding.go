@@ -16,12 +16,12 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// bind sets the binding conditions of devices that a Pod is being bound for
+// planBinding sets the binding conditions of devices that a Pod is being bound for
 // (KEP-5007): the scheduler binds the Pod once all of them are True, or gives the
 // devices back when a failure condition is.
-func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) {
+func (v *ClaimView) planBinding(ctx context.Context, now time.Time) (ClaimPlan, error) {
 	plan := ClaimPlan{Memory: v.Memory}
-	if !facts.HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.bindings(), v.isPending) {
+	if !facts.HasBindingConditions(v.Claim) || !slices.ContainsFunc(v.ownBindingResults(), v.isPending) {
 		return plan, nil
 	}
 	if left := v.Set.BindingDelay - plan.Memory.sinceAllocation(v.Claim, now); left > 0 {
@@ -32,15 +32,15 @@ func (v *ClaimView) bind(ctx context.Context, now time.Time) (ClaimPlan, error) 
 		plan.Confirm = true
 		return plan, nil
 	}
-	if !v.beingBound() && !v.used() {
+	if !v.isBeingBound() && !v.hasConsumers() {
 		return plan, nil // no Pod waits for them, and they would be withdrawn again
 	}
-	failure, err := v.bindingFailure(ctx)
+	failure, err := v.findBindingFailure(ctx)
 	if err != nil {
 		return plan, err
 	}
 	plan.Write = &ClaimWrite{Operation: WriteBind, Manager: facts.BindingManager}
-	for _, result := range v.bindings() {
+	for _, result := range v.ownBindingResults() {
 		plan.Write.Entries = append(plan.Write.Entries, bindingEntry(&result, failure))
 	}
 	return plan, nil
@@ -60,10 +60,10 @@ func (m *ClaimMemory) sinceAllocation(claim *resourcev1.ResourceClaim, now time.
 	return max(now.Sub(at.Time), now.Sub(m.seen))
 }
 
-// bindings are the devices with binding conditions that are ours to set: on a fake node
+// ownBindingResults are the devices with binding conditions that are ours to set: on a fake node
 // those of drivers with templates, and, as long as the scheduler may choose any of
 // several nodes, those of pools that nodes share.
-func (v *ClaimView) bindings() []resourcev1.DeviceRequestAllocationResult {
+func (v *ClaimView) ownBindingResults() []resourcev1.DeviceRequestAllocationResult {
 	node := facts.NodeOf(v.Claim)
 	fake := v.Nodes.Has(node)
 	return slices.DeleteFunc(slices.Clone(v.Claim.Status.Allocation.Devices.Results), func(result resourcev1.DeviceRequestAllocationResult) bool {
@@ -99,28 +99,28 @@ func bindingEntry(result *resourcev1.DeviceRequestAllocationResult, failure stri
 	return entry
 }
 
-// bindingFailure asks failWhen about the Pods that are being bound.
-func (v *ClaimView) bindingFailure(ctx context.Context) (string, error) {
-	for _, pod := range v.unbound() {
+// findBindingFailure asks failWhen about the Pods that are being bound.
+func (v *ClaimView) findBindingFailure(ctx context.Context) (string, error) {
+	for _, pod := range v.unboundPods() {
 		fail, err := v.Set.FailWhen.Matches(ctx, lifecycle.PodObject(pod))
 		if err != nil {
 			return "", fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 		if fail {
-			return failureOf(pod), nil
+			return simulatedFailureText(pod), nil
 		}
 	}
 	return "", nil
 }
 
-// beingBound reports whether the scheduler may be about to bind a Pod that uses the
+// isBeingBound reports whether the scheduler may be about to bind a Pod that uses the
 // claim: one of its consumers that are not bound, or one of a PodGroup.
-func (v *ClaimView) beingBound() bool {
-	return len(v.unbound()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) })
+func (v *ClaimView) isBeingBound() bool {
+	return len(v.unboundPods()) > 0 || slices.ContainsFunc(v.Claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool { return !facts.IsPod(c) })
 }
 
-// unbound are the Pods that the claim is reserved for and that are not bound. The
+// unboundPods are the Pods that the claim is reserved for and that are not bound. The
 // cache has only bound ones.
-func (v *ClaimView) unbound() []*corev1.Pod {
+func (v *ClaimView) unboundPods() []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(v.Unknown), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" || facts.IsTerminal(pod) })
 }

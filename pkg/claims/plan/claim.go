@@ -95,28 +95,28 @@ const (
 // ForClaim works out what the entries of a claim need now: first its binding conditions,
 // then those of its users.
 func ForClaim(ctx context.Context, v *ClaimView, now time.Time) (ClaimPlan, error) {
-	bind, err := v.bind(ctx, now)
+	bind, err := v.planBinding(ctx, now)
 	if bind.Confirm || bind.Write != nil {
 		return bind, err
 	}
 	v.Memory = bind.Memory
-	plan := v.keep(now)
+	plan := v.planEntries(now)
 	if plan.Wait == 0 || bind.Wait > 0 && bind.Wait < plan.Wait {
 		plan.Wait = bind.Wait
 	}
 	return plan, err
 }
 
-// keep withdraws from a claim that no Pod uses, and keeps the Pods up to date in
+// planEntries withdraws from a claim that no Pod uses, and keeps the Pods up to date in
 // entries that name them.
-func (v *ClaimView) keep(now time.Time) ClaimPlan {
+func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
 	prepared, bound := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
-	used := v.used()
-	if used || !prepared && !bound || v.usedByOthers() {
+	used := v.hasConsumers()
+	if used || !prepared && !bound || v.hasForeignConsumers() {
 		plan.Memory.Unused = time.Time{}
 		if used {
-			plan.Write = v.rename()
+			plan.Write = v.planRename()
 		}
 		if slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return !facts.NamesClaim(pod, v.Claim) }) {
 			plan.Wait = bindingPatience // the end of such a Pod does not bring us back
@@ -127,7 +127,7 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 		plan.Memory.Unused = now
 	}
 	delay := WithdrawDelay
-	if v.ofOthers() {
+	if v.isOnForeignNode() {
 		delay = OthersDelay
 	}
 	plan.Wait = max(0, delay-now.Sub(plan.Memory.Unused))
@@ -135,11 +135,11 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	case plan.Wait > 0:
 	case v.Unknown == nil:
 		plan.Confirm = true
-	case prepared && slices.ContainsFunc(v.Unknown, v.uses):
+	case prepared && slices.ContainsFunc(v.Unknown, v.mayBeUsedBy):
 		plan.Wait = WithdrawDelay // the cache of Pods lags
 	case prepared:
 		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.Manager} // its event brings us back for the binding conditions
-	case v.beingBound():
+	case v.isBeingBound():
 		plan.Wait = bindingPatience // the cache has no Pod whose end would bring us back
 	default:
 		plan.Write = &ClaimWrite{Operation: WriteWithdraw, Manager: facts.BindingManager}
@@ -147,36 +147,36 @@ func (v *ClaimView) keep(now time.Time) ClaimPlan {
 	return plan
 }
 
-// used reports whether the claim has consumers on fake nodes.
-func (v *ClaimView) used() bool {
+// hasConsumers reports whether the claim has consumers on fake nodes.
+func (v *ClaimView) hasConsumers() bool {
 	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.Nodes.Has(pod.Spec.NodeName) })
 }
 
-// ofOthers reports whether the claim is on a node for which another kwok-dra may act.
-func (v *ClaimView) ofOthers() bool {
+// isOnForeignNode reports whether the claim is on a node for which another kwok-dra may act.
+func (v *ClaimView) isOnForeignNode() bool {
 	node := facts.NodeOf(v.Claim)
 	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
 }
 
-// usedByOthers reports whether a consumer is on a node for which another kwok-dra may act.
-func (v *ClaimView) usedByOthers() bool {
-	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.othersAct(pod.Spec.NodeName) })
+// hasForeignConsumers reports whether a consumer is on a node for which another kwok-dra may act.
+func (v *ClaimView) hasForeignConsumers() bool {
+	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
 }
 
-// othersAct reports whether another kwok-dra may act for the claim's Pods on a node.
-func (v *ClaimView) othersAct(node string) bool {
-	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.ofOthers())
+// isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.
+func (v *ClaimView) isForeignNode(node string) bool {
+	return node != "" && v.Nodes.Others(node) && (facts.NodeOf(v.Claim) == "" || v.isOnForeignNode())
 }
 
-// uses reports whether a Pod that the cache does not have yet uses the claim: another
+// mayBeUsedBy reports whether a Pod that the cache does not have yet uses the claim: another
 // kwok-dra may have prepared it, and a Pod that runs gets its entries only once.
-func (v *ClaimView) uses(pod *corev1.Pod) bool {
-	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.othersAct(pod.Spec.NodeName))
+func (v *ClaimView) mayBeUsedBy(pod *corev1.Pod) bool {
+	return !facts.IsTerminal(pod) && (v.Nodes.Has(pod.Spec.NodeName) || v.isForeignNode(pod.Spec.NodeName))
 }
 
-// rename writes a claim whose entries name other Pods than it is prepared for. What
+// planRename writes a claim whose entries name other Pods than it is prepared for. What
 // they say of a node is of the oldest Pod's, so that it stays as long as that does.
-func (v *ClaimView) rename() *ClaimWrite {
+func (v *ClaimView) planRename() *ClaimWrite {
 	if v.Driver == nil || v.Claim.Status.Allocation == nil || !facts.ManagedBy(v.Claim, facts.Manager) {
 		return nil
 	}

@@ -57,12 +57,12 @@ const (
 )
 
 // Unavailable is the failure to prepare claims by a driver that has registered and cannot be reached.
-func Unavailable(driver string) error { return unavailable(callPrepare, driver) }
+func Unavailable(driver string) error { return unavailableFailure(callPrepare, driver) }
 
 // UnavailableToUnprepare is the same failure to unprepare them.
-func UnavailableToUnprepare(driver string) error { return unavailable(callUnprepare, driver) }
+func UnavailableToUnprepare(driver string) error { return unavailableFailure(callUnprepare, driver) }
 
-func unavailable(call, driver string) error {
+func unavailableFailure(call, driver string) error {
 	return Failed(ReasonUnavailable, "%s: rpc error: code = Unavailable desc = connection error: "+
 		"desc = \"transport: Error while dialing: dial unix /var/lib/kubelet/plugins/%s/dra.sock: connect: connection refused\"", call, driver)
 }

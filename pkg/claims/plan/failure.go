@@ -74,31 +74,31 @@ type LastFailure struct {
 
 // NewLastFailure remembers a failure of the Pod of the view until the time of its retry.
 func NewLastFailure(v *PodView, failure *Failure, retry time.Time) *LastFailure {
-	return &LastFailure{retry: retry, reason: failure.Reason, edition: editionOf(v.Pod), set: v.Set}
+	return &LastFailure{retry: retry, reason: failure.Reason, edition: podEdition(v.Pod), set: v.Set}
 }
 
-// editionOf is what the kubelet syncs a Pod for at once: a change of anything but its
+// podEdition is what the kubelet syncs a Pod for at once: a change of anything but its
 // status.
-func editionOf(pod *corev1.Pod) metav1.ObjectMeta {
+func podEdition(pod *corev1.Pod) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Generation: pod.Generation, Labels: pod.Labels, Annotations: pod.Annotations}
 }
 
-// left is how long the Pod still has to wait: until the retry, but no longer than
+// remainingDelay is how long the Pod still has to wait: until the retry, but no longer than
 // until failWhen no longer selects it, or, where it is not to blame, until the Pod
 // is edited, or the configuration where that is to blame.
-func (f *LastFailure) left(v *PodView, fail bool, now time.Time) time.Duration {
+func (f *LastFailure) remainingDelay(v *PodView, fail bool, now time.Time) time.Duration {
 	switch {
 	case f == nil,
 		f.reason == ReasonSimulated && !fail,
-		f.reason != ReasonSimulated && !apiequality.Semantic.DeepEqual(f.edition, editionOf(v.Pod)),
+		f.reason != ReasonSimulated && !apiequality.Semantic.DeepEqual(f.edition, podEdition(v.Pod)),
 		slices.Contains([]string{ReasonUnsettled, ReasonTemplate, ReasonParameters}, f.reason) && f.set != v.Set:
 		return 0
 	}
 	return max(0, f.retry.Sub(now))
 }
 
-// failureOf is what the Stages say of why preparing fails.
-func failureOf(pod *corev1.Pod) string {
+// simulatedFailureText is what the Stages say of why preparing fails.
+func simulatedFailureText(pod *corev1.Pod) string {
 	condition := facts.PodCondition(pod, v1alpha1.PrepareResources)
 	if condition.Status != corev1.ConditionFalse || condition.Message == "" {
 		return "failWhen selects the Pod"

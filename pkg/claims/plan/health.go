@@ -20,21 +20,21 @@ func (v *PodView) healthPatch() *Patch {
 	if v.HealthDropped || v.Pod.Status.Phase != corev1.PodRunning || !v.Set.Faithful && !v.Driver.ReportsHealth() {
 		return nil
 	}
-	want, err := v.health()
+	want, err := v.healthByContainer()
 	if err != nil || want == nil { // templates that cannot be rendered now are reported on the node, and refused ones on themselves
 		return nil
 	}
 	return newHealthPatch(v.Pod, want)
 }
 
-// health maps containers to the health of the claims that they name, or is nil where
+// healthByContainer maps containers to the health of the claims that they name, or is nil where
 // nothing is shown. The claim for extended resources they do not name, and the kubelet does
 // not show it.
-func (v *PodView) health() (map[string][]corev1.ResourceStatus, error) {
+func (v *PodView) healthByContainer() (map[string][]corev1.ResourceStatus, error) {
 	claims, all, show := v.claimsByName(), map[string][]corev1.ResourceStatus{}, v.Set.Faithful
 	for _, container := range v.Pod.Spec.Containers {
 		for _, named := range container.Resources.Claims {
-			resources, reported, err := v.healthOf(claims[named.Name], named.Request)
+			resources, reported, err := v.requestHealth(claims[named.Name], named.Request)
 			if err != nil {
 				return nil, err
 			}
@@ -70,9 +70,9 @@ func (v *PodView) claimsByName() map[string]*resourcev1.ResourceClaim {
 	return claims
 }
 
-// healthOf lists the health of the devices of a request, or of all, and tells whether a
+// requestHealth lists the health of the devices of a request, or of all, and tells whether a
 // driver has reported any.
-func (v *PodView) healthOf(claim *resourcev1.ResourceClaim, request string) (all []corev1.ResourceHealth, reported bool, err error) {
+func (v *PodView) requestHealth(claim *resourcev1.ResourceClaim, request string) (all []corev1.ResourceHealth, reported bool, err error) {
 	if claim == nil {
 		return nil, false, nil
 	}

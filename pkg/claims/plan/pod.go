@@ -88,7 +88,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	case v.Standby(known):
 		return PodPlan{Standby: true, Unprepared: true}, nil
 	case facts.IsEnding(v.Pod):
-		plan, err = v.unprepare(ctx, now)
+		plan, err = v.planUnprepare(ctx, now)
 		if ready && (v.Set.Faithful || !v.Memory.Ended) {
 			plan.Prepared = known
 		}
@@ -96,7 +96,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 		plan.Prepared = known
 		plan.Patch = v.healthPatch()
 	default:
-		plan, err = v.prepare(ctx, now)
+		plan, err = v.planPrepare(ctx, now)
 	}
 	if need, ok := errors.AsType[*Need](err); ok {
 		return PodPlan{Need: need}, nil
@@ -114,9 +114,9 @@ func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
 	return PodPlan{Failure: failure, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
-// prepare prepares the claims of a Pod, all or none. Where the status is faithful, the
+// planPrepare prepares the claims of a Pod, all or none. Where the status is faithful, the
 // Pod first waits for them.
-func (v *PodView) prepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
+func (v *PodView) planPrepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
 	waiting := v.waitingPatch(now)
 	if waiting != nil && v.Set.Faithful {
 		return PodPlan{Patch: waiting}, nil
@@ -128,10 +128,10 @@ func (v *PodView) prepare(ctx context.Context, now time.Time) (plan PodPlan, err
 	if !prepare && !fail {
 		return PodPlan{Patch: waiting}, nil
 	}
-	if left := v.Memory.Last.left(v, fail, now); left > 0 {
+	if left := v.Memory.Last.remainingDelay(v, fail, now); left > 0 {
 		return PodPlan{Wait: left}, nil
 	}
-	claims, err := v.check()
+	claims, err := v.checkClaims()
 	if _, failed := errors.AsType[*Failure](err); failed && v.Claims.Live == nil {
 		return PodPlan{Confirm: true}, nil
 	}
@@ -140,7 +140,7 @@ func (v *PodView) prepare(ctx context.Context, now time.Time) (plan PodPlan, err
 	}
 	answer, err := v.Driver.Prepare(claims)
 	if err == nil && fail {
-		err = v.simulated(claims)
+		err = v.simulatedFailure(claims)
 	}
 	switch {
 	case err != nil:
@@ -167,10 +167,10 @@ func (v *PodView) selected(ctx context.Context) (prepare, fail bool, err error) 
 	return prepare, fail, err
 }
 
-// check performs the kubelet's checks in its order and with its error texts
+// checkClaims performs the kubelet's checks in its order and with its error texts
 // (Manager.prepareResources in pkg/kubelet/cm/dra), and returns the claims to be
 // prepared.
-func (v *PodView) check() ([]*resourcev1.ResourceClaim, error) {
+func (v *PodView) checkClaims() ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
 	for _, podClaim := range facts.PodClaims(v.Pod) {
 		name, mustCheckOwner, err := resourceclaim.Name(v.Pod, &podClaim)
@@ -243,13 +243,13 @@ func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	})
 }
 
-// simulated is the failure that failWhen selects the Pod for. It is of the first claim that a
+// simulatedFailure is the failure that failWhen selects the Pod for. It is of the first claim that a
 // driver would prepare.
-func (v *PodView) simulated(claims []*resourcev1.ResourceClaim) error {
+func (v *PodView) simulatedFailure(claims []*resourcev1.ResourceClaim) error {
 	has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
 	for _, claim := range claims {
 		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has) {
-			return Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, failureOf(v.Pod))
+			return Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, simulatedFailureText(v.Pod))
 		}
 	}
 	return nil
@@ -272,9 +272,9 @@ func (v *PodView) entries(claims []*resourcev1.ResourceClaim) ([]*Entries, error
 // kubelet's pod workers wait as long (backOffPeriod in pkg/kubelet).
 const unprepareAgain = 10 * time.Second
 
-// unprepare unprepares the claims of a Pod that ends. It writes nothing to the claims, as a
+// planUnprepare unprepares the claims of a Pod that ends. It writes nothing to the claims, as a
 // driver; the kubelet reports it in the Pod's status, once all drivers have answered.
-func (v *PodView) unprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
+func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
 	tell := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue && v.Set.Faithful
 	matched := tell || v.Set.Faithful || facts.IsTerminal(v.Pod)
 	if tell {

@@ -69,11 +69,11 @@ func startStatus(pod *corev1.Pod, ready corev1.ConditionStatus, now time.Time) c
 // been prepared.
 func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.PodStatus {
 	reason, initialized := containerCreating, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
-	if incomplete := names(pod.Spec.InitContainers); len(incomplete) > 0 {
+	if incomplete := containerNames(pod.Spec.InitContainers); len(incomplete) > 0 {
 		reason, initialized.Status, initialized.Reason = podInitializing, corev1.ConditionFalse, containersNotInitialized
 		initialized.Message = fmt.Sprintf("containers with incomplete status: %s", incomplete)
 	}
-	unready := fmt.Sprintf("containers with unready status: %s", names(append(sidecars(pod), pod.Spec.Containers...)))
+	unready := fmt.Sprintf("containers with unready status: %s", containerNames(append(sidecarsOf(pod), pod.Spec.Containers...)))
 	conditions := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse},
 		initialized,
@@ -81,7 +81,7 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: containersNotReady, Message: unready},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
-	resources := resourcesOf(pod)
+	resources := podResources(pod)
 	status := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    pod.Generation,
@@ -129,7 +129,7 @@ func conditionsAt(pod *corev1.Pod, now time.Time, conditions ...corev1.PodCondit
 	return conditions
 }
 
-func names(containers []corev1.Container) []string {
+func containerNames(containers []corev1.Container) []string {
 	var all []string
 	for i := range containers {
 		all = append(all, containers[i].Name)
@@ -137,8 +137,8 @@ func names(containers []corev1.Container) []string {
 	return all
 }
 
-// sidecars are the init containers that run on, which count for readiness.
-func sidecars(pod *corev1.Pod) []corev1.Container {
+// sidecarsOf are the init containers that run on, which count for readiness.
+func sidecarsOf(pod *corev1.Pod) []corev1.Container {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(container corev1.Container) bool {
 		return container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways
 	})
@@ -176,10 +176,10 @@ func volumeMounts(mounts []corev1.VolumeMount) []corev1.VolumeMountStatus {
 	return statuses
 }
 
-// resourcesOf are the resources of a whole Pod as the kubelet reports them before it reads
+// podResources are the resources of a whole Pod as the kubelet reports them before it reads
 // them from cgroups (getEffectiveAllocatedResources in kubelet_pods.go). An API server
 // before 1.36 drops them.
-func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
+func podResources(pod *corev1.Pod) *corev1.ResourceRequirements {
 	resources := &corev1.ResourceRequirements{}
 	if pod.Spec.Resources != nil {
 		resources = pod.Spec.Resources.DeepCopy()

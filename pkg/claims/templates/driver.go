@@ -72,7 +72,7 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	if !d.Has(driver) {
 		return true, nil
 	}
-	switch d.plugin(driver) {
+	switch d.pluginState(driver) {
 	case lifecycle.PluginGone:
 		return false, nil
 	case lifecycle.PluginSilent:
@@ -81,9 +81,9 @@ func (d *Driver) Registered(driver string) (bool, error) {
 	return d.slices.Of(driver)
 }
 
-// plugin is the state of a driver's plugin, by the condition of the node and by the
+// pluginState is the state of a driver's plugin, by the condition of the node and by the
 // driver Pod, if it has one.
-func (d *Driver) plugin(driver string) lifecycle.Plugin {
+func (d *Driver) pluginState(driver string) lifecycle.Plugin {
 	state := lifecycle.PluginOf(d.node)
 	down, isDown := d.bound.Down[driver]
 	switch {
@@ -104,10 +104,10 @@ func (d *Driver) plugin(driver string) lifecycle.Plugin {
 func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error) {
 	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			if err := d.unsettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
+			if err := d.checkSettled(&result); err != nil && !plan.SkipsPrepare(claim, result.Driver) {
 				return plan.Answered, plan.Failed(plan.ReasonUnsettled, "NodePrepareResources failed for ResourceClaim %s: %w", claim.Name, err)
 			}
-			if d.Has(result.Driver) && d.plugin(result.Driver) == lifecycle.PluginSilent {
+			if d.Has(result.Driver) && d.pluginState(result.Driver) == lifecycle.PluginSilent {
 				return plan.Answered, plan.Unavailable(result.Driver)
 			}
 			if err := d.checkParameters(claim, &result); err != nil {
@@ -118,10 +118,10 @@ func (d *Driver) Prepare(claims []*resourcev1.ResourceClaim) (plan.Answer, error
 	return plan.Answered, nil
 }
 
-// unsettled is why it is not known what the driver of a device does: kwok-dra has
+// checkSettled is why it is not known what the driver of a device does: kwok-dra has
 // published it, no document in force makes it, and of a refused one no good version is
 // known. It is nil where that is known.
-func (d *Driver) unsettled(result *resourcev1.DeviceRequestAllocationResult) error {
+func (d *Driver) checkSettled(result *resourcev1.DeviceRequestAllocationResult) error {
 	if len(d.set.Unsettled) == 0 || !d.slices.Have(d.node.Name, result) {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 		if !template.ClaimStatus.Writes() {
 			continue
 		}
-		report, err := d.render(claim, &result, template, pods)
+		report, err := d.renderReport(claim, &result, template, pods)
 		if err != nil {
 			return nil, cannotRender(claim, err)
 		}
@@ -175,7 +175,7 @@ func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *device
 	return entry
 }
 
-func (d *Driver) render(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
+func (d *Driver) renderReport(claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, pods []*corev1.Pod) (*devices.Report, error) {
 	allocated := &devices.Allocated{
 		Node:   d.Lookup.Node,
 		Result: result,
@@ -219,7 +219,7 @@ func (d *Driver) Unprepare(last []*resourcev1.ResourceClaim) (plan.Answer, error
 			if !d.Has(result.Driver) || plan.SkipsPrepare(claim, result.Driver) {
 				continue
 			}
-			switch d.plugin(result.Driver) {
+			switch d.pluginState(result.Driver) {
 			case lifecycle.PluginSilent:
 				return plan.Answered, plan.UnavailableToUnprepare(result.Driver)
 			case lifecycle.PluginGone:
@@ -239,14 +239,14 @@ func (d *Driver) ReportsHealth() bool {
 // not report health, or its plugin is down. It knows the device by the first CDI device id
 // that the driver gives, or else by its full name.
 func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result *resourcev1.DeviceRequestAllocationResult) (*plan.Health, error) {
-	if err := d.unsettled(result); err != nil || !d.Has(result.Driver) {
+	if err := d.checkSettled(result); err != nil || !d.Has(result.Driver) {
 		return nil, err
 	}
 	template, err := d.Lookup.Template(result)
 	if err != nil {
 		return nil, err
 	}
-	report, err := d.render(claim, result, template, []*corev1.Pod{pod})
+	report, err := d.renderReport(claim, result, template, []*corev1.Pod{pod})
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 	}
 	health := &plan.Health{Reported: template.Health == v1alpha1.HealthReport}
 	health.ResourceID, health.Health = corev1.ResourceID(id), corev1.ResourceHealthStatusUnknown
-	if !health.Reported || d.plugin(result.Driver) != lifecycle.PluginUp {
+	if !health.Reported || d.pluginState(result.Driver) != lifecycle.PluginUp {
 		return health, nil
 	}
 	device, err := d.Lookup.Device(result)

@@ -49,7 +49,7 @@ var checkpointType = metav1.TypeMeta{Kind: "DRACheckpoint", APIVersion: "checkpo
 func Open(file string) (*Cache, error) {
 	c := &Cache{file: file, infos: map[types.NamespacedName]*Info{}}
 	var err error
-	if c.stored, err = lookAt(file); err == nil && c.stored == nil {
+	if c.stored, err = statFile(file); err == nil && c.stored == nil {
 		return c, nil
 	}
 	var content []byte
@@ -57,7 +57,7 @@ func Open(file string) (*Cache, error) {
 		content, err = untrusted.ReadFile(file, maxSize)
 	}
 	if err == nil {
-		c.infos, err = decode(content)
+		c.infos, err = decodeCheckpoint(content)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoint %s: %w: delete the node's Pods with claims of real drivers, and remove the file", file, err)
@@ -65,9 +65,9 @@ func Open(file string) (*Cache, error) {
 	return c, nil
 }
 
-// decode decodes a checkpoint. Drivers can write to it as well as kwok-dra, and a disk can damage it:
+// decodeCheckpoint decodes a checkpoint. Drivers can write to it as well as kwok-dra, and a disk can damage it:
 // nothing of it is used that does not say all that is needed.
-func decode(content []byte) (map[types.NamespacedName]*Info, error) {
+func decodeCheckpoint(content []byte) (map[types.NamespacedName]*Info, error) {
 	var stored checkpoint
 	if err := json.Unmarshal(content, &stored); err != nil {
 		return nil, err
@@ -105,15 +105,15 @@ func decode(content []byte) (map[types.NamespacedName]*Info, error) {
 	return infos, nil
 }
 
-// store writes the file. The lock is held.
-func (c *Cache) store() error {
-	if err := c.write(); err != nil {
+// storeCheckpoint writes the file. The lock is held.
+func (c *Cache) storeCheckpoint() error {
+	if err := c.writeCheckpoint(); err != nil {
 		return fmt.Errorf("checkpoint ResourceClaim state: %w", err)
 	}
 	return nil
 }
 
-func (c *Cache) write() error {
+func (c *Cache) writeCheckpoint() error {
 	infos := slices.SortedFunc(maps.Values(c.infos), func(a, b *Info) int { return strings.Compare(a.Key().String(), b.Key().String()) })
 	data, err := json.Marshal(checkpointData{checkpointType, infos})
 	if err != nil {
@@ -126,13 +126,13 @@ func (c *Cache) write() error {
 	if len(content) > maxSize {
 		return fmt.Errorf("write %s: it would have %d bytes, more than %d: delete Pods of the node", c.file, len(content), maxSize)
 	}
-	if c.isOutdated() {
+	if c.isFileOutdated() {
 		return fmt.Errorf("write %s: %w", c.file, ErrOutdated)
 	}
 	if err := atomicfile.Write(c.file, content, 0o644); err != nil {
 		return err
 	}
-	c.stored, err = lookAt(c.file)
+	c.stored, err = statFile(c.file)
 	return err
 }
 
@@ -141,12 +141,12 @@ func (c *Cache) write() error {
 func (c *Cache) IsOutdated() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.isOutdated()
+	return c.isFileOutdated()
 }
 
-// isOutdated compares the file with what was stored. Whoever removes the file has it written anew.
-func (c *Cache) isOutdated() bool {
-	now, err := lookAt(c.file)
+// isFileOutdated compares the file with what was stored. Whoever removes the file has it written anew.
+func (c *Cache) isFileOutdated() bool {
+	now, err := statFile(c.file)
 	switch {
 	case err != nil || now == nil:
 		return false
@@ -156,8 +156,8 @@ func (c *Cache) isOutdated() bool {
 	return !os.SameFile(now, c.stored) || now.Size() != c.stored.Size() || !now.ModTime().Equal(c.stored.ModTime())
 }
 
-// lookAt returns what a file is, or nil where there is none.
-func lookAt(file string) (fs.FileInfo, error) {
+// statFile returns what a file is, or nil where there is none.
+func statFile(file string) (fs.FileInfo, error) {
 	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -101,7 +101,7 @@ func (c *Cache) Join(pod types.UID, claims []Claim) ([]Claim, error) {
 			left = append(left, claim)
 		}
 	}
-	return left, c.store()
+	return left, c.storeCheckpoint()
 }
 
 // SetDevices notes what a driver has prepared of a claim. What takes more room than any allocation
@@ -131,7 +131,7 @@ func (c *Cache) SetPrepared(claims []Claim) error {
 			info.prepared = true
 		}
 	}
-	return c.store()
+	return c.storeCheckpoint()
 }
 
 // Prepared reports whether a claim is prepared for a Pod.
@@ -190,7 +190,7 @@ func (c *Cache) SetUnprepared(claims []Info, err error) error {
 			delete(c.infos, claim.Key())
 		}
 	}
-	return errors.Join(err, c.store())
+	return errors.Join(err, c.storeCheckpoint())
 }
 
 // Devices are those that a driver has prepared of a claim.

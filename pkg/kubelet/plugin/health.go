@@ -102,11 +102,11 @@ func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 			if err = reports.Wait(ctx); err != nil {
 				break
 			}
-			if response, err = stream.Recv(); err == nil && p.health.update(response, changed) {
+			if response, err = stream.Recv(); err == nil && p.health.recordReport(response, changed) {
 				changed()
 			}
 		}
-		if p.health.clear() {
+		if p.health.clearReports() {
 			changed()
 		}
 		if status.Code(err) == codes.Unimplemented {
@@ -116,14 +116,14 @@ func (p *Plugin) watchHealth(ctx context.Context, changed func()) {
 	}, watchAgain)
 }
 
-// update takes a report, and reports whether a change is to be told now. Devices that are
+// recordReport takes a report, and reports whether a change is to be told now. Devices that are
 // not in the report keep what was said of them, for as long as that holds. Changed is called for
 // a change that is held back, and when reports go out of date.
-func (h *health) update(response *healthv1.NodeWatchResourcesResponse, changed func()) bool {
+func (h *health) recordReport(response *healthv1.NodeWatchResourcesResponse, changed func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	hasChanged := h.expire(now)
+	hasChanged := h.expireReports(now)
 	before := maps.Clone(h.devices)
 	if h.devices == nil {
 		h.devices = map[Device]Health{}
@@ -135,17 +135,17 @@ func (h *health) update(response *healthv1.NodeWatchResourcesResponse, changed f
 		}
 		device := Device{reported.GetDevice().GetPoolName(), reported.GetDevice().GetDeviceName()}
 		if len(device.Pool) <= validation.DNS1123SubdomainMaxLength && len(device.Name) <= validation.DNS1123LabelMaxLength { // or no claim can have it
-			h.devices[device] = Health{statusOf(reported.GetHealth()), truncate(reported.GetMessage(), corev1.ResourceHealthMessageMaxLength), now.Add(holds)}
+			h.devices[device] = Health{statusOf(reported.GetHealth()), truncateText(reported.GetMessage(), corev1.ResourceHealthMessageMaxLength), now.Add(holds)}
 		}
 	}
-	h.limit()
+	h.forgetExcessDevices()
 	hasChanged = hasChanged || !maps.EqualFunc(before, h.devices, func(a, b Health) bool { return a.Status == b.Status && a.Message == b.Message })
-	return h.schedule(now, hasChanged, changed)
+	return h.scheduleNextChange(now, hasChanged, changed)
 }
 
-// expire makes devices unknown whose reports are out of date, and later forgets them. It reports
+// expireReports makes devices unknown whose reports are out of date, and later forgets them. It reports
 // whether any became unknown.
-func (h *health) expire(now time.Time) (hasChanged bool) {
+func (h *health) expireReports(now time.Time) (hasChanged bool) {
 	unknown := Health{Status: corev1.ResourceHealthStatusUnknown}
 	for device, reported := range h.devices {
 		switch unknown.until = reported.until; {
@@ -159,8 +159,8 @@ func (h *health) expire(now time.Time) (hasChanged bool) {
 	return hasChanged
 }
 
-// limit forgets the devices whose reports end first if there are too many.
-func (h *health) limit() {
+// forgetExcessDevices forgets the devices whose reports end first if there are too many.
+func (h *health) forgetExcessDevices() {
 	if len(h.devices) <= mostDevices {
 		return
 	}
@@ -170,8 +170,8 @@ func (h *health) limit() {
 	}
 }
 
-// schedule reports whether a change is to be told now, and sets the timer for what comes next.
-func (h *health) schedule(now time.Time, hasChanged bool, changed func()) (tell bool) {
+// scheduleNextChange reports whether a change is to be told now, and sets the timer for what comes next.
+func (h *health) scheduleNextChange(now time.Time, hasChanged bool, changed func()) (tell bool) {
 	h.isOwed = h.isOwed || hasChanged
 	if tell = h.isOwed && !now.Before(h.pauseEnd); tell {
 		isQuiet := now.Sub(h.pauseEnd) >= h.pause
@@ -198,24 +198,24 @@ func (h *health) schedule(now time.Time, hasChanged bool, changed func()) (tell 
 		h.timer.Stop()
 	}
 	if !next.IsZero() {
-		h.timer = time.AfterFunc(next.Sub(now), func() { h.wake(changed) })
+		h.timer = time.AfterFunc(next.Sub(now), func() { h.applyTimeouts(changed) })
 	}
 	return tell
 }
 
-// wake looks at what the time has changed.
-func (h *health) wake(changed func()) {
+// applyTimeouts looks at what the time has changed.
+func (h *health) applyTimeouts(changed func()) {
 	h.mu.Lock()
 	now := time.Now()
-	tell := len(h.devices) > 0 && h.schedule(now, h.expire(now), changed)
+	tell := len(h.devices) > 0 && h.scheduleNextChange(now, h.expireReports(now), changed)
 	h.mu.Unlock()
 	if tell {
 		changed()
 	}
 }
 
-// clear forgets all reports, and reports whether there were any.
-func (h *health) clear() bool {
+// clearReports forgets all reports, and reports whether there were any.
+func (h *health) clearReports() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := len(h.devices) > 0
@@ -237,9 +237,9 @@ func statusOf(reported healthv1.HealthStatus) corev1.ResourceHealthStatus {
 	}
 }
 
-// truncate shortens a text to so many bytes, between two characters (truncateHealthMessage in
+// truncateText shortens a text to so many bytes, between two characters (truncateHealthMessage in
 // pkg/kubelet/cm/dra).
-func truncate(text string, length int) string {
+func truncateText(text string, length int) string {
 	const more = "..."
 	if len(text) <= length {
 		return text

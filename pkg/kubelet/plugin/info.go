@@ -10,7 +10,7 @@ import (
 // DriverAt asks the plugin behind a socket for the name of its driver, as a kubelet does
 // before it registers the plugin. It does not register it.
 func DriverAt(ctx context.Context, socket string) (string, error) {
-	conn, err := dial(ctx, socket)
+	conn, err := dialSocket(ctx, socket)
 	if err != nil {
 		return "", err
 	}

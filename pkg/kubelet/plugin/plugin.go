@@ -132,7 +132,7 @@ func (p *Plugin) Prepare(ctx context.Context, claims []*drav1.Claim) (*drav1.Nod
 	response, err := p.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
 	for _, result := range response.GetClaims() {
 		if result != nil {
-			result.Error = truncate(result.Error, longestFailure)
+			result.Error = truncateText(result.Error, longestFailure)
 		}
 	}
 	return response, shortenError(err)
@@ -145,7 +145,7 @@ func (p *Plugin) Unprepare(ctx context.Context, claims []*drav1.Claim) (*drav1.N
 	response, err := p.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
 	for _, result := range response.GetClaims() {
 		if result != nil {
-			result.Error = truncate(result.Error, longestFailure)
+			result.Error = truncateText(result.Error, longestFailure)
 		}
 	}
 	return response, shortenError(err)
@@ -154,7 +154,7 @@ func (p *Plugin) Unprepare(ctx context.Context, claims []*drav1.Claim) (*drav1.N
 // shortenError cuts what a plugin says in the error of a call.
 func shortenError(err error) error {
 	if said := status.Convert(err); len(said.Message()) > longestFailure {
-		return status.Error(said.Code(), truncate(said.Message(), longestFailure))
+		return status.Error(said.Code(), truncateText(said.Message(), longestFailure))
 	}
 	return err
 }

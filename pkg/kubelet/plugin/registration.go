@@ -34,10 +34,10 @@ const (
 func (s *Set) Serve(ctx context.Context, socket string) {
 	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: retriesToLimit, Cap: lastRetry}
 	for ctx.Err() == nil {
-		p, err := s.register(ctx, socket)
+		p, err := s.registerPlugin(ctx, socket)
 		if err == nil {
 			<-ctx.Done()
-			s.remove(ctx, p)
+			s.removePlugin(ctx, p)
 			return
 		}
 		if ctx.Err() != nil {
@@ -51,10 +51,10 @@ func (s *Set) Serve(ctx context.Context, socket string) {
 	}
 }
 
-// register does what the kubelet does, with its error texts
+// registerPlugin does what the kubelet does, with its error texts
 // (GenerateRegisterPluginFunc).
-func (s *Set) register(ctx context.Context, socket string) (*Plugin, error) {
-	conn, err := dial(ctx, socket)
+func (s *Set) registerPlugin(ctx context.Context, socket string) (*Plugin, error) {
+	conn, err := dialSocket(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("RegisterPlugin error -- dial failed at socket %s, err: %w", socket, err)
 	}
@@ -64,10 +64,10 @@ func (s *Set) register(ctx context.Context, socket string) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("RegisterPlugin error -- failed to get plugin info using RPC GetInfo at socket %s, err: %w", socket, err)
 	}
-	p, refused, err := s.admit(ctx, socket, info)
-	if err := notify(ctx, client, refused); err != nil {
+	p, refused, err := s.admitPlugin(ctx, socket, info)
+	if err := notifyPlugin(ctx, client, refused); err != nil {
 		if p != nil {
-			s.remove(ctx, p)
+			s.removePlugin(ctx, p)
 		}
 		return nil, fmt.Errorf("RegisterPlugin error -- failed to send registration status at socket %s, err: %w", socket, err)
 	}
@@ -80,9 +80,9 @@ func getInfo(ctx context.Context, client registrationv1.RegistrationClient) (*re
 	return client.GetInfo(ctx, &registrationv1.InfoRequest{})
 }
 
-// admit registers a plugin. Where it does not, refused is what the plugin is told, and err
+// admitPlugin registers a plugin. Where it does not, refused is what the plugin is told, and err
 // what the kubelet logs.
-func (s *Set) admit(ctx context.Context, socket string, info *registrationv1.PluginInfo) (p *Plugin, refused string, err error) {
+func (s *Set) admitPlugin(ctx context.Context, socket string, info *registrationv1.PluginInfo) (p *Plugin, refused string, err error) {
 	refuse := func(format string, arguments ...any) (*Plugin, string, error) {
 		err := fmt.Errorf("RegisterPlugin error -- "+format, arguments...)
 		return nil, err.Error(), err
@@ -103,23 +103,23 @@ func (s *Set) admit(ctx context.Context, socket string, info *registrationv1.Plu
 	if p, err = newPlugin(info, endpoint, s.setConnected, &s.options); err != nil {
 		return refuse("plugin validation failed with err: %w", err)
 	}
-	if err := s.add(ctx, p); err != nil {
+	if err := s.addPlugin(ctx, p); err != nil {
 		_ = p.conn.Close() // it has never been used
 		return refuse("plugin registration failed with err: %w", err)
 	}
 	return p, "", nil
 }
 
-// notify tells a plugin whether it is registered.
-func notify(ctx context.Context, client registrationv1.RegistrationClient, refused string) error {
+// notifyPlugin tells a plugin whether it is registered.
+func notifyPlugin(ctx context.Context, client registrationv1.RegistrationClient, refused string) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	_, err := client.NotifyRegistrationStatus(ctx, &registrationv1.RegistrationStatus{PluginRegistered: refused == "", Error: refused})
 	return err
 }
 
-// dial connects to a socket, and waits until it has.
-func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
+// dialSocket connects to a socket, and waits until it has.
+func dialSocket(ctx context.Context, socket string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return root.DialSocket(ctx, socket) }))
 	if err != nil {

@@ -90,9 +90,9 @@ func (s *Set) Len() int {
 	return all
 }
 
-// add registers a plugin, keeps its connection, and watches the health of its devices until it is
+// addPlugin registers a plugin, keeps its connection, and watches the health of its devices until it is
 // removed or ctx ends.
-func (s *Set) add(ctx context.Context, p *Plugin) error {
+func (s *Set) addPlugin(ctx context.Context, p *Plugin) error {
 	s.mu.Lock()
 	for _, other := range s.plugins[p.Driver] {
 		if other.Endpoint == p.Endpoint {
@@ -110,8 +110,8 @@ func (s *Set) add(ctx context.Context, p *Plugin) error {
 	return nil
 }
 
-// remove unregisters a plugin, and ends all that add has started for it.
-func (s *Set) remove(ctx context.Context, p *Plugin) {
+// removePlugin unregisters a plugin, and ends all that add has started for it.
+func (s *Set) removePlugin(ctx context.Context, p *Plugin) {
 	s.mu.Lock()
 	s.plugins[p.Driver] = slices.DeleteFunc(s.plugins[p.Driver], func(other *Plugin) bool { return other == p })
 	if len(s.plugins[p.Driver]) == 0 {

@@ -88,22 +88,22 @@ type owned struct {
 	UID  types.UID `json:"uid"`
 }
 
-// of is where the folder of a node is: a folder with a short name, to which the node's name is a link, or
+// folderOf is where the folder of a node is: a folder with a short name, to which the node's name is a link, or
 // one with the node's name.
-func (d Directory) of(node string) string {
+func (d Directory) folderOf(node string) string {
 	if short, err := os.Readlink(filepath.Join(string(d), node)); err == nil && short == filepath.Base(short) && !strings.HasPrefix(short, ".") {
 		return filepath.Join(string(d), short)
 	}
 	return filepath.Join(string(d), node)
 }
 
-// allocate returns where the folder of a node is. If it is nowhere and the node's name is long, it makes a folder with
+// allocateFolder returns where the folder of a node is. If it is nowhere and the node's name is long, it makes a folder with
 // a short name, unless it finds none that is free.
-func (d Directory) allocate(node string) (string, error) {
+func (d Directory) allocateFolder(node string) (string, error) {
 	link := filepath.Join(string(d), node)
-	if path := d.of(node); path != link {
+	if path := d.folderOf(node); path != link {
 		_, missing := os.Lstat(path)
-		found, unread := read(path)
+		found, unread := readOwner(path)
 		if isOfOther := unread == nil && found.Name != node; missing == nil && !isOfOther {
 			return path, nil
 		}
@@ -143,12 +143,12 @@ func newShortName(length int) string {
 // Make makes the folder of a node, unless it is there. It belongs to the name of the node: as below a
 // kubelet, what is in it outlives the Node object.
 func (d Directory) Make(node string, uid types.UID) (*Root, error) {
-	path, err := d.allocate(node)
+	path, err := d.allocateFolder(node)
 	if err != nil {
 		return nil, err
 	}
 	root := &Root{Path: path, owned: owned{node, uid}}
-	found, err := read(root.Path)
+	found, err := readOwner(root.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -185,7 +185,7 @@ func (d Directory) List() ([]*Root, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		if root, err := read(filepath.Join(string(d), entry.Name())); err == nil && root.Path == d.of(root.Name) {
+		if root, err := readOwner(filepath.Join(string(d), entry.Name())); err == nil && root.Path == d.folderOf(root.Name) {
 			roots = append(roots, root)
 		}
 	}
@@ -194,15 +194,15 @@ func (d Directory) List() ([]*Root, error) {
 
 // Find finds the folder of a node. It returns nil where there is none.
 func (d Directory) Find(node string) (*Root, error) {
-	found, err := read(d.of(node))
+	found, err := readOwner(d.folderOf(node))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && found.Name != node {
 		return nil, nil
 	}
 	return found, err
 }
 
-// read reads which node a folder is of.
-func read(folder string) (*Root, error) {
+// readOwner reads which node a folder is of.
+func readOwner(folder string) (*Root, error) {
 	content, err := untrusted.ReadFile(filepath.Join(folder, owner), maxOwner)
 	if err != nil {
 		return nil, fmt.Errorf("read which node %s is of: %w", folder, err)
@@ -224,11 +224,11 @@ func (r *Root) Plugins() string { return filepath.Join(r.Path, plugins) }
 // CDI is where the CDI specs of the node's drivers are: those of drivers that see their node's folder
 // as the kubelet's are elsewhere.
 func (r *Root) CDI() string {
-	return r.first("cdi", filepath.Join("run", "cdi"))
+	return r.firstExisting("cdi", filepath.Join("run", "cdi"))
 }
 
-// first is the first of some folders that is there, or the first of them all.
-func (r *Root) first(folders ...string) string {
+// firstExisting is the first of some folders that is there, or the first of them all.
+func (r *Root) firstExisting(folders ...string) string {
 	for _, folder := range folders {
 		if _, err := os.Stat(filepath.Join(r.Path, folder)); err == nil {
 			return filepath.Join(r.Path, folder)
@@ -244,7 +244,7 @@ func (r *Root) OnHost(named string) string {
 	if below, isBelow := strings.CutPrefix(path, kubeletRoot+"/"); isBelow {
 		return filepath.Join(r.Path, below)
 	}
-	if below, isBelow := strings.CutPrefix(path, r.link()+"/"); isBelow {
+	if below, isBelow := strings.CutPrefix(path, r.nameLink()+"/"); isBelow {
 		return filepath.Join(r.Path, below)
 	}
 	if strings.HasPrefix(path, r.Path+string(filepath.Separator)) {
@@ -253,15 +253,15 @@ func (r *Root) OnHost(named string) string {
 	return filepath.Join(r.Path, "host", path)
 }
 
-// link is the path of the folder by the name of the node.
-func (r *Root) link() string { return filepath.Join(filepath.Dir(r.Path), r.Name) }
+// nameLink is the path of the folder by the name of the node.
+func (r *Root) nameLink() string { return filepath.Join(filepath.Dir(r.Path), r.Name) }
 
 // Remove removes the folder with all that is in it, and then the link to it. Symbolic links in it are not
 // followed.
 func (r *Root) Remove() error {
 	err := os.RemoveAll(r.Path)
-	if short, linked := os.Readlink(r.link()); err == nil && linked == nil && short == filepath.Base(r.Path) {
-		err = os.Remove(r.link())
+	if short, linked := os.Readlink(r.nameLink()); err == nil && linked == nil && short == filepath.Base(r.Path) {
+		err = os.Remove(r.nameLink())
 	}
 	if err != nil {
 		return fmt.Errorf("remove the folder of node %s: %w", r.Name, err)
@@ -277,7 +277,7 @@ func (r *Root) Endpoint(named string) (string, error) {
 	if below, isBelow := strings.CutPrefix(named, kubeletRoot+"/"); isBelow {
 		path = filepath.Join(r.Path, below)
 	}
-	resolved, err := resolve(filepath.Clean(path))
+	resolved, err := resolveLinks(filepath.Clean(path))
 	if err != nil {
 		return "", fmt.Errorf("endpoint %s: %w", named, err)
 	}
@@ -295,13 +295,13 @@ func (r *Root) Endpoint(named string) (string, error) {
 	return resolved, nil
 }
 
-// resolve follows the symbolic links of a path, of which the end may not exist.
-func resolve(path string) (string, error) {
+// resolveLinks follows the symbolic links of a path, of which the end may not exist.
+func resolveLinks(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	parent := filepath.Dir(path)
 	if !errors.Is(err, fs.ErrNotExist) || parent == path {
 		return resolved, err
 	}
-	parent, err = resolve(parent)
+	parent, err = resolveLinks(parent)
 	return filepath.Join(parent, filepath.Base(path)), err
 }

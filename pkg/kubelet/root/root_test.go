@@ -182,7 +182,7 @@ func TestLinksOfOthers(t *testing.T) {
 	for i, target := range []string{t.TempDir(), "..", ".", "../a", "AB/plugins"} {
 		node := fmt.Sprint("linked-node-", i)
 		require.NoError(t, os.Symlink(target, filepath.Join(string(directory), node)))
-		require.Equal(t, filepath.Join(string(directory), node), directory.of(node), "only folders beside it have short names")
+		require.Equal(t, filepath.Join(string(directory), node), directory.folderOf(node), "only folders beside it have short names")
 	}
 }
 
