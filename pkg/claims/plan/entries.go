@@ -13,16 +13,16 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Entries are what a claim is to show of its devices.
+// Entries are the entries of status.devices that a claim should show.
 type Entries struct {
 	Claim   *resourcev1.ResourceClaim
 	Devices []resourcev1.AllocatedDeviceStatus
-	// NamePods says that they name the Pods, and change with them.
+	// NamePods says that the entries name the claim's Pods, and change with them.
 	NamePods bool
 }
 
-// Shown reports whether the claim shows what is wanted. Once an entry is there it
-// is not written again, unless it names Pods: a driver prepares a claim once.
+// Shown reports whether the claim shows the entries. An entry that exists is not written again, unless it
+// names Pods: a driver prepares a claim once.
 func (e *Entries) Shown() bool {
 	lacks := func(want resourcev1.AllocatedDeviceStatus) bool {
 		entry := facts.EntryOf(e.Claim, facts.EntryID(&want))
@@ -32,7 +32,7 @@ func (e *Entries) Shown() bool {
 	return len(e.Devices) == 0 || facts.ManagedBy(e.Claim, facts.Manager) && !slices.ContainsFunc(e.Devices, lacks)
 }
 
-// sameData compares JSON, since the API server does not keep the order of keys.
+// sameData compares JSON by content, since the API server does not keep the order of keys.
 func sameData(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -11,16 +11,16 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Updates reports whether the manager has written the claim by an update before. What it
-// has so written, it cannot withdraw by server-side apply.
-func (w *ClaimWrite) Updates(claim *resourcev1.ResourceClaim) bool {
+// NeedsUpdate reports whether the manager has written the claim by an update before. Server-side apply
+// cannot withdraw what was written that way.
+func (w *ClaimWrite) NeedsUpdate(claim *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(claim.ManagedFields, func(field metav1.ManagedFieldsEntry) bool {
 		return field.Manager == w.Manager && field.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 }
 
-// Replace has a claim show what a server-side apply of the write would have it show. The
-// claim has all its managed fields, and the entries to write have their times.
+// Replace changes a claim as a server-side apply of the write would. The claim must have all its managed
+// fields, and the entries to write their times.
 func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
 	owned := w.ownedEntries(claim)
 	wanted := func(id facts.DeviceID) bool {
@@ -40,7 +40,7 @@ func (w *ClaimWrite) Replace(claim *resourcev1.ResourceClaim) {
 	}
 }
 
-// ownedEntries are the entries that the manager has written.
+// ownedEntries lists the entries that the manager has written.
 func (w *ClaimWrite) ownedEntries(claim *resourcev1.ResourceClaim) []facts.DeviceID {
 	var ids []facts.DeviceID
 	for _, managed := range claim.ManagedFields {
@@ -65,7 +65,7 @@ func (w *ClaimWrite) ownedEntries(claim *resourcev1.ResourceClaim) []facts.Devic
 	return ids
 }
 
-// clearEntry removes what the manager says in an entry: binding conditions, or all else.
+// clearEntry removes from an entry what belongs to the manager: binding conditions, or everything else.
 func (w *ClaimWrite) clearEntry(claim *resourcev1.ResourceClaim, entry *resourcev1.AllocatedDeviceStatus) {
 	ofBinding := func(kind string) bool {
 		return slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourcev1.DeviceRequestAllocationResult) bool {
@@ -81,7 +81,7 @@ func (w *ClaimWrite) clearEntry(claim *resourcev1.ResourceClaim, entry *resource
 	}
 }
 
-// mergeEntry adds what an entry says to that of a claim.
+// mergeEntry adds the content of an entry to the claim's entry for the same device.
 func mergeEntry(claim *resourcev1.ResourceClaim, want *resourcev1.AllocatedDeviceStatus) {
 	entry := facts.EntryOf(claim, facts.EntryID(want))
 	if entry == nil {
