@@ -11,13 +11,12 @@ import (
 // Waiting is a Pod on a fake node whose claims are not prepared yet.
 type Waiting struct {
 	Pod *corev1.Pod
-	// Failure is why the last try failed, and Retry when the next one is. Both are empty where
-	// none has failed.
+	// Failure is why the last try failed, and Retry the time of the next one. Both are empty if nothing has failed.
 	Failure string
 	Retry   time.Time
 }
 
-// Waiting are the Pods that wait, in no order. Those that another replica acts for are left out.
+// Waiting lists the Pods that wait for this replica, in no order.
 func (c *Controller) Waiting() []Waiting {
 	var all []Waiting
 	for _, why := range c.observer.states.listWaiting() {
@@ -28,7 +27,7 @@ func (c *Controller) Waiting() []Waiting {
 	return all
 }
 
-func (s *states) listWaiting() []waiting {
+func (s *account) listWaiting() []waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.waiting))
