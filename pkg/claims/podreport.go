@@ -69,7 +69,7 @@ func (r *podReconciler) reportError(ctx context.Context, s *podSync, err error) 
 	case failed:
 		next := s.view.Fail(failure, time.Now())
 		return r.applyPlan(ctx, s, &next)
-	case err == nil, loop.LostRace(err): // the Pod or the claim is gone or has changed
+	case loop.LostRace(err): // the Pod or the claim is gone or has changed
 		return err
 	}
 	r.observer.states.metrics.failures.WithLabelValues(plan.ReasonAPI).Inc()

@@ -69,7 +69,10 @@ func (r *podReconciler) reconcile(ctx context.Context, key types.NamespacedName)
 		return nil
 	}
 	r.startOperation(s)
-	return r.reportError(ctx, s, r.syncPod(ctx, s))
+	if err := r.syncPod(ctx, s); err != nil {
+		return r.reportError(ctx, s, err)
+	}
+	return nil
 }
 
 // freshestPod returns the cached Pod, or nil until the cache has our last write. If the cache does not get that write in

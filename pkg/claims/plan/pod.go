@@ -79,6 +79,7 @@ type PodPlan struct {
 func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err error) {
 	known := slices.Collect(maps.Values(v.Claims.Known))
 	ready := facts.ReadyToStart(v.Pod) == corev1.ConditionTrue
+	waiting := v.waitingPatch(now)
 	switch {
 	case v.Standby(known) && ready && !facts.IsTerminal(v.Pod):
 		return PodPlan{Standby: true, Prepared: known}, nil
@@ -92,8 +93,10 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	case ready:
 		plan.Prepared = known
 		plan.Patch = v.healthPatch()
+	case waiting != nil && v.Set.Faithful: // before all else
+		return PodPlan{Patch: waiting}, nil
 	default:
-		plan, err = v.planPrepare(ctx, now)
+		plan, err = v.planPrepare(ctx, waiting, now)
 	}
 	if need, ok := errors.AsType[*Need](err); ok {
 		return PodPlan{Need: need}, nil
@@ -111,14 +114,14 @@ func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
 	return PodPlan{Failure: failure, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
-// planPrepare prepares the claims of a Pod, all or none. With faithful status, the Pod first shows that it
-// waits for them.
-func (v *PodView) planPrepare(ctx context.Context, now time.Time) (plan PodPlan, err error) {
-	waiting := v.waitingPatch(now)
-	if waiting != nil && v.Set.Faithful {
-		return PodPlan{Patch: waiting}, nil
+// planPrepare prepares the claims of a Pod, all or none. Until then a Pod that is not prepared gets the waiting patch, if it
+// is not nil.
+func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time) (plan PodPlan, err error) {
+	prepares, object := false, lifecycle.PodObject(v.Pod)
+	fails, err := v.Set.FailWhen.Matches(ctx, object)
+	if err == nil && !fails {
+		prepares, err = v.Set.PrepareWhen.Matches(ctx, object)
 	}
-	prepares, fails, err := v.evaluateSelectors(ctx)
 	if err != nil {
 		return plan, &Failure{ReasonSelector, err}
 	}
@@ -135,43 +138,21 @@ func (v *PodView) planPrepare(ctx context.Context, now time.Time) (plan PodPlan,
 	if err != nil || v.Standby(claims) { // the caches may have lacked a claim
 		return plan, err
 	}
-	answer, err := v.Driver.Prepare(claims)
-	if err == nil && fails {
-		err = v.simulatedFailure(claims)
-	}
-	switch {
+	switch answer, err := v.askDrivers(claims, fails); {
 	case err != nil, answer == Outstanding:
 		return plan, err
 	case answer == NotAsked:
 		return PodPlan{Call: &Call{Claims: claims}}, nil
 	}
-	if plan.Entries, err = v.wantedEntries(claims); err != nil {
-		return PodPlan{}, err
-	}
-	plan.Patch = newStatusPatch(v.Pod, PatchReady, startStatus(v.Pod, corev1.ConditionTrue, now))
-	return plan, nil
-}
-
-// wantedEntries returns what the drivers have each claim of the Pod show.
-func (v *PodView) wantedEntries(claims []*resourcev1.ResourceClaim) ([]*Entries, error) {
-	var all []*Entries
 	for _, claim := range claims {
 		entries, err := v.Driver.Entries(claim, v.Claims.Users(claim))
 		if err != nil {
-			return nil, err
+			return PodPlan{}, err
 		}
-		all = append(all, entries)
+		plan.Entries = append(plan.Entries, entries)
 	}
-	return all, nil
-}
-
-// evaluateSelectors reports whether prepareWhen selects the Pod, and whether failWhen does, which wins.
-func (v *PodView) evaluateSelectors(ctx context.Context) (prepares, fails bool, err error) {
-	object := lifecycle.PodObject(v.Pod)
-	if fails, err = v.Set.FailWhen.Matches(ctx, object); err == nil && !fails {
-		prepares, err = v.Set.PrepareWhen.Matches(ctx, object)
-	}
-	return prepares, fails, err
+	plan.Patch = newStatusPatch(v.Pod, PatchReady, startStatus(corev1.ConditionTrue), now)
+	return plan, nil
 }
 
 // checkClaims performs the kubelet's checks in its order and with its error texts
@@ -240,16 +221,20 @@ func SkipsPrepare(claim *resourcev1.ResourceClaim, driver string) bool {
 	})
 }
 
-// simulatedFailure returns the failure of a Pod that failWhen selects. It names the first claim that a
-// driver would prepare.
-func (v *PodView) simulatedFailure(claims []*resourcev1.ResourceClaim) error {
+// askDrivers returns how far the drivers are with preparing claims. If failWhen selects the Pod, the first claim that a driver
+// would prepare fails.
+func (v *PodView) askDrivers(claims []*resourcev1.ResourceClaim, fails bool) (Answer, error) {
+	answer, err := v.Driver.Prepare(claims)
+	if err != nil || !fails {
+		return answer, err
+	}
 	has := func(result resourcev1.DeviceRequestAllocationResult) bool { return v.Driver.Has(result.Driver) }
 	for _, claim := range claims {
 		if slices.ContainsFunc(claim.Status.Allocation.Devices.Results, has) {
-			return Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, simulatedFailureText(v.Pod))
+			return answer, Failed(ReasonSimulated, "NodePrepareResources failed for ResourceClaim %s: %s", claim.Name, simulatedFailureText(v.Pod))
 		}
 	}
-	return nil
+	return answer, nil
 }
 
 // unprepareRetryInterval is how long after a failure drivers are asked again to unprepare claims
@@ -282,7 +267,7 @@ func (v *PodView) planUnprepare(ctx context.Context, now time.Time) (plan PodPla
 		plan.Call = &Call{Unprepare: true}
 	case answer == Outstanding:
 	case showsStatus:
-		plan.Patch = newStatusPatch(v.Pod, PatchUnprepared, startStatus(v.Pod, corev1.ConditionFalse, now))
+		plan.Patch = newStatusPatch(v.Pod, PatchUnprepared, startStatus(corev1.ConditionFalse), now)
 	default:
 		plan.Unprepared = true
 	}
@@ -312,5 +297,5 @@ func (v *PodView) waitingPatch(now time.Time) *Patch {
 	if phase := v.Pod.Status.Phase; facts.ReadyToStart(v.Pod) != "" || phase != corev1.PodPending && phase != "" {
 		return nil
 	}
-	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now))
+	return newStatusPatch(v.Pod, PatchWaiting, waitingStatus(v.Pod, v.Node, now), now)
 }

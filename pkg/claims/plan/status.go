@@ -51,7 +51,16 @@ type statusPatch struct {
 	Status corev1.PodStatus `json:"status"`
 }
 
-func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus) *Patch {
+// newStatusPatch completes the conditions of a status and makes a patch of it. The transition time of a condition is now,
+// unless the Pod has the condition with that status already.
+func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus, now time.Time) *Patch {
+	for i := range status.Conditions {
+		condition := &status.Conditions[i]
+		condition.ObservedGeneration, condition.LastTransitionTime = pod.Generation, metav1.Time{Time: now}
+		if former := facts.PodCondition(pod, condition.Type); former.Status == condition.Status {
+			condition.LastTransitionTime = former.LastTransitionTime
+		}
+	}
 	patch := statusPatch{Status: status}
 	patch.Metadata.UID = pod.UID
 	if status.Phase != "" { // the Pod may be running by now
@@ -61,8 +70,8 @@ func newStatusPatch(pod *corev1.Pod, operation string, status corev1.PodStatus) 
 }
 
 // startStatus is a status with nothing but PodReadyToStartContainers.
-func startStatus(pod *corev1.Pod, ready corev1.ConditionStatus, now time.Time) corev1.PodStatus {
-	return corev1.PodStatus{Conditions: conditionsAt(pod, now, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: ready})}
+func startStatus(ready corev1.ConditionStatus) corev1.PodStatus {
+	return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: ready}}}
 }
 
 // waitingStatus is the status that a kubelet gives a Pod whose claims are not prepared yet.
@@ -86,7 +95,7 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		ObservedGeneration:    pod.Generation,
 		StartTime:             &metav1.Time{Time: now},
 		HostIPs:               hostIPs(node),
-		Conditions:            conditionsAt(pod, now, conditions...),
+		Conditions:            conditions,
 		InitContainerStatuses: waitingContainers(pod.Spec.InitContainers, podInitializing),
 		ContainerStatuses:     waitingContainers(pod.Spec.Containers, reason),
 		Resources:             resources,
@@ -112,19 +121,6 @@ func hostIPs(node *corev1.Node) []corev1.HostIP {
 	isIPv6 := func(ip corev1.HostIP) bool { return strings.Contains(ip.IP, ":") }
 	ips = slices.CompactFunc(ips, func(a, b corev1.HostIP) bool { return isIPv6(a) == isIPv6(b) })
 	return ips[:min(2, len(ips))]
-}
-
-// conditionsAt completes conditions of a Pod. Their transition time is now, unless the Pod has the
-// condition with that status already.
-func conditionsAt(pod *corev1.Pod, now time.Time, conditions ...corev1.PodCondition) []corev1.PodCondition {
-	for i := range conditions {
-		conditions[i].ObservedGeneration = pod.Generation
-		conditions[i].LastTransitionTime = metav1.Time{Time: now}
-		if former := facts.PodCondition(pod, conditions[i].Type); former.Status == conditions[i].Status {
-			conditions[i].LastTransitionTime = former.LastTransitionTime
-		}
-	}
-	return conditions
 }
 
 func containerNames(containers []corev1.Container) []string {
