@@ -148,7 +148,7 @@ func TestDevicesAreForgotten(t *testing.T) {
 				letPass(time.Minute)
 				require.LessOrEqual(t, p.countDevices(), 600)
 			}
-			letPass(forgottenAfter)
+			letPass(expiredRetention)
 			require.Zero(t, p.countDevices())
 			require.False(t, p.ReportsHealth())
 		})
@@ -156,10 +156,10 @@ func TestDevicesAreForgotten(t *testing.T) {
 	t.Run("too many", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, p *patient) {
 			for i := range 5 {
-				p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, batch(i, mostDevices/4)...)
+				p.report(healthv1.HealthStatus_HEALTHY, math.MaxInt64, batch(i, maxDevices/4)...)
 				letPass(time.Second)
 			}
-			require.Equal(t, mostDevices, p.countDevices())
+			require.Equal(t, maxDevices, p.countDevices())
 			_, known := p.HealthOf(Device{"p", "0-0"})
 			require.False(t, known, "the oldest make room")
 			_, known = p.HealthOf(Device{"p", "4-0"})

@@ -29,8 +29,7 @@ const (
 	retriesToLimit = 9
 )
 
-// Serve registers the plugin behind a socket, tries again until it succeeds, and unregisters the
-// plugin when ctx ends.
+// Serve registers the plugin behind a socket, retries until that succeeds, and unregisters the plugin when ctx ends.
 func (s *Set) Serve(ctx context.Context, socket string) {
 	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Steps: retriesToLimit, Cap: lastRetry}
 	for ctx.Err() == nil {
@@ -43,7 +42,7 @@ func (s *Set) Serve(ctx context.Context, socket string) {
 		if ctx.Err() != nil {
 			return
 		}
-		klog.FromContext(ctx).Info("Registering a DRA plugin failed, trying again", "socket", socket, "err", err)
+		klog.FromContext(ctx).Info("Failed to register the DRA plugin; retrying", "socket", socket, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(backoff.Step()):
@@ -51,14 +50,13 @@ func (s *Set) Serve(ctx context.Context, socket string) {
 	}
 }
 
-// registerPlugin does what the kubelet does, with its error texts
-// (GenerateRegisterPluginFunc).
+// registerPlugin takes the kubelet's steps, with its error texts (GenerateRegisterPluginFunc).
 func (s *Set) registerPlugin(ctx context.Context, socket string) (*Plugin, error) {
 	conn, err := dialSocket(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("RegisterPlugin error -- dial failed at socket %s, err: %w", socket, err)
 	}
-	defer func() { _ = conn.Close() }() // nothing is left to be sent
+	defer func() { _ = conn.Close() }() // all answers have been received
 	client := registrationv1.NewRegistrationClient(conn)
 	info, err := getInfo(ctx, client)
 	if err != nil {
@@ -80,8 +78,7 @@ func getInfo(ctx context.Context, client registrationv1.RegistrationClient) (*re
 	return client.GetInfo(ctx, &registrationv1.InfoRequest{})
 }
 
-// admitPlugin registers a plugin. Where it does not, refused is what the plugin is told, and err
-// what the kubelet logs.
+// admitPlugin adds a plugin to the Set. If it does not, refused is the text for the plugin, and err the one for the log.
 func (s *Set) admitPlugin(ctx context.Context, socket string, info *registrationv1.PluginInfo) (p *Plugin, refused string, err error) {
 	refuse := func(format string, arguments ...any) (*Plugin, string, error) {
 		err := fmt.Errorf("RegisterPlugin error -- "+format, arguments...)
@@ -104,13 +101,13 @@ func (s *Set) admitPlugin(ctx context.Context, socket string, info *registration
 		return refuse("plugin validation failed with err: %w", err)
 	}
 	if err := s.addPlugin(ctx, p); err != nil {
-		_ = p.conn.Close() // it has never been used
+		_ = p.conn.Close() // never used
 		return refuse("plugin registration failed with err: %w", err)
 	}
 	return p, "", nil
 }
 
-// notifyPlugin tells a plugin whether it is registered.
+// notifyPlugin sends a plugin the result of its registration.
 func notifyPlugin(ctx context.Context, client registrationv1.RegistrationClient, refused string) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -118,7 +115,7 @@ func notifyPlugin(ctx context.Context, client registrationv1.RegistrationClient,
 	return err
 }
 
-// dialSocket connects to a socket, and waits until it has.
+// dialSocket connects to a socket, and waits for the connection.
 func dialSocket(ctx context.Context, socket string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return root.DialSocket(ctx, socket) }))
