@@ -3,7 +3,6 @@ package claims
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -89,16 +88,15 @@ func (c *Controller) enqueuePodsUsing(claim *observe.Claim) {
 
 // nodeChanged queues the Pods and claims of a node that was created or deleted, or whose devices may have another health.
 func (c *Controller) nodeChanged(name string, old, now *observe.Node) {
-	if old == nil || now == nil || !c.isSameForPods(old.Decode(), now.Decode()) {
+	if old == nil || now == nil {
+		c.enqueueNodeAndClaims(name)
+		return
+	}
+	nodes, before, after := c.observer.Caches.Nodes, old.Decode(), now.Decode()
+	if before.UID != after.UID || nodes.Fake(before) != nodes.Fake(after) || lifecycle.PluginOf(before) != lifecycle.PluginOf(after) ||
+		before.Annotations[v1alpha1.DeviceTaintsAnnotation] != after.Annotations[v1alpha1.DeviceTaintsAnnotation] {
 		c.enqueueNodeAndClaims(name)
 	}
-}
-
-// isSameForPods reports whether a change of a node does not affect its Pods.
-func (c *Controller) isSameForPods(old, node *corev1.Node) bool {
-	return old.UID == node.UID && c.observer.Caches.Nodes.Fake(old) == c.observer.Caches.Nodes.Fake(node) &&
-		lifecycle.PluginOf(old) == lifecycle.PluginOf(node) &&
-		old.Annotations[v1alpha1.DeviceTaintsAnnotation] == node.Annotations[v1alpha1.DeviceTaintsAnnotation]
 }
 
 func (c *Controller) enqueueClaims(pod *observe.Pod) {

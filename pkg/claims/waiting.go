@@ -18,17 +18,15 @@ type Waiting struct {
 
 // Waiting lists the Pods that wait for this replica, in no order.
 func (c *Controller) Waiting() []Waiting {
+	states := c.observer.states
+	states.mu.Lock()
+	reasons := slices.Collect(maps.Values(states.waiting))
+	states.mu.Unlock()
 	var all []Waiting
-	for _, why := range c.observer.states.listWaiting() {
+	for _, why := range reasons {
 		if pod := c.observer.Caches.Pods.Get(why.pod); pod != nil {
 			all = append(all, Waiting{Pod: pod, Failure: why.failure, Retry: why.retry})
 		}
 	}
 	return all
-}
-
-func (s *account) listWaiting() []waiting {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.waiting))
 }

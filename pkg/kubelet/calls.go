@@ -45,11 +45,6 @@ type call struct {
 	ended       time.Time
 }
 
-// beginPrepare asks drivers in the background to prepare claims for a Pod, unless a call is running for it.
-func (c *calls) beginPrepare(pod types.UID, claims []claiminfo.Claim, ended func()) {
-	c.beginCall(pod, &call{}, func(ctx context.Context) error { return c.prepareClaims(ctx, pod, claims) }, ended)
-}
-
 // beginUnprepare asks drivers in the background to unprepare the claims of a Pod, in the given order. If
 // a call to prepare them is still running, as for a Pod that was just deleted, it is cancelled instead,
 // and the Pod is requeued when that call ends.
@@ -57,6 +52,7 @@ func (c *calls) beginUnprepare(pod types.UID, order []types.NamespacedName, ende
 	c.beginCall(pod, &call{isUnprepare: true}, func(ctx context.Context) error { return c.unprepareClaims(ctx, pod, order) }, ended)
 }
 
+// beginCall makes a call in the background, unless one is running for the Pod, and calls ended after it.
 func (c *calls) beginCall(pod types.UID, now *call, ask func(context.Context) error, ended func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,12 +98,6 @@ func (c *calls) acknowledge(pod types.UID, reported error) {
 	}
 }
 
-// isReleasing reports whether drivers are unpreparing the claims of a deleted Pod, or failed to a short time ago.
-func (c *calls) isReleasing(pod types.UID) bool {
-	known := c.lastCall(pod)
-	return known.isUnprepare && (known.isRunning || time.Since(known.ended) < releaseRetryInterval)
-}
-
 // releaseGonePods asks drivers to unprepare the claims of deleted Pods, like reconcileLoop in
 // pkg/kubelet/cm/dra.
 func (c *calls) releaseGonePods() {
@@ -120,7 +110,9 @@ func (c *calls) releaseGonePods() {
 	}
 	c.forgetFailedCalls(users.Union(present))
 	for pod := range users.Difference(present) {
-		if !c.isReleasing(pod) && !c.node.Caches.HasConsumer(c.node.name, pod) {
+		last := c.lastCall(pod)
+		isReleasing := last.isUnprepare && (last.isRunning || time.Since(last.ended) < releaseRetryInterval)
+		if !isReleasing && !c.node.Caches.HasConsumer(c.node.name, pod) {
 			c.beginUnprepare(pod, nil, func() {})
 		}
 	}

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -185,18 +186,19 @@ func (d *Driver) Health(pod *corev1.Pod, claim *resourcev1.ResourceClaim, result
 }
 
 // Call asks the real drivers of a node in the background, and requeues the Pod when they have answered.
-func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, call *plan.Call, hasTemplates func(driver string) bool) {
+func (k *Kubelets) Call(pod *corev1.Pod, fake *corev1.Node, request *plan.Call, hasTemplates func(driver string) bool) {
 	n := k.runningNode(fake.Name)
 	if n == nil {
 		return
 	}
 	ended := func() { k.podChanged(observe.Key(pod)) }
-	if call.Unprepare {
+	if request.Unprepare {
 		n.calls.beginUnprepare(pod.UID, facts.ClaimKeys(pod), ended)
 		return
 	}
 	d := &Driver{node: n, pod: pod, hasTemplates: hasTemplates}
-	n.calls.beginPrepare(pod.UID, d.unpreparedClaims(call.Claims), ended)
+	claims := d.unpreparedClaims(request.Claims)
+	n.calls.beginCall(pod.UID, &call{}, func(ctx context.Context) error { return n.calls.prepareClaims(ctx, pod.UID, claims) }, ended)
 }
 
 // Acknowledge says that a failure of a Pod was reported. If it was the answer of real drivers, a Driver

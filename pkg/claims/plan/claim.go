@@ -111,7 +111,8 @@ func (v *ClaimView) planEntries(now time.Time) ClaimPlan {
 	plan := ClaimPlan{Memory: v.Memory}
 	hasEntries, hasConditions := facts.ManagedBy(v.Claim, facts.Manager), facts.ManagedBy(v.Claim, facts.BindingManager)
 	isUsed := v.hasConsumers()
-	if isUsed || !hasEntries && !hasConditions || v.hasForeignConsumers() {
+	isUsedElsewhere := slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
+	if isUsed || !hasEntries && !hasConditions || isUsedElsewhere {
 		plan.Memory.UnusedSince = time.Time{}
 		if isUsed {
 			plan.Write = v.planRename()
@@ -154,11 +155,6 @@ func (v *ClaimView) hasConsumers() bool {
 func (v *ClaimView) isOnForeignNode() bool {
 	node := facts.NodeOf(v.Claim)
 	return node != "" && node != v.Memory.Node && v.Nodes.Others(node)
-}
-
-// hasForeignConsumers reports whether a consumer runs on a node that may belong to another kwok-dra.
-func (v *ClaimView) hasForeignConsumers() bool {
-	return slices.ContainsFunc(v.Consumers, func(pod *corev1.Pod) bool { return v.isForeignNode(pod.Spec.NodeName) })
 }
 
 // isForeignNode reports whether another kwok-dra may act for the claim's Pods on a node.

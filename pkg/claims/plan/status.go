@@ -81,7 +81,10 @@ func waitingStatus(pod *corev1.Pod, node *corev1.Node, now time.Time) corev1.Pod
 		reason, initialized.Status, initialized.Reason = podInitializing, corev1.ConditionFalse, containersNotInitialized
 		initialized.Message = fmt.Sprintf("containers with incomplete status: %s", incomplete)
 	}
-	unready := fmt.Sprintf("containers with unready status: %s", containerNames(append(sidecarsOf(pod), pod.Spec.Containers...)))
+	sidecars := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(container corev1.Container) bool { // which count for readiness
+		return container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	unready := fmt.Sprintf("containers with unready status: %s", containerNames(append(sidecars, pod.Spec.Containers...)))
 	conditions := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse},
 		initialized,
@@ -129,13 +132,6 @@ func containerNames(containers []corev1.Container) []string {
 		all = append(all, containers[i].Name)
 	}
 	return all
-}
-
-// sidecarsOf lists the init containers that keep running, which count for readiness.
-func sidecarsOf(pod *corev1.Pod) []corev1.Container {
-	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(container corev1.Container) bool {
-		return container.RestartPolicy == nil || *container.RestartPolicy != corev1.ContainerRestartPolicyAlways
-	})
 }
 
 func waitingContainers(containers []corev1.Container, reason string) []corev1.ContainerStatus {
