@@ -43,7 +43,7 @@ func TestClaimNameThatAClientDrops(t *testing.T) {
 					w.settled()
 				}
 				edit()
-				require.Equal(t, 1, w.controller.observer.states.prepared())
+				require.Equal(t, 1, w.controller.observer.states.countPrepared())
 				w.stop()
 				w.start()
 				edit()
@@ -51,7 +51,7 @@ func TestClaimNameThatAClientDrops(t *testing.T) {
 				w.Remove(newPod("p"))
 				time.Sleep(time.Minute)
 				w.wrote("withdraw c")
-				require.Zero(t, w.controller.observer.states.prepared())
+				require.Zero(t, w.controller.observer.states.countPrepared())
 			})
 		})
 	}

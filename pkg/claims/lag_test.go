@@ -155,7 +155,7 @@ func TestConflictsWithoutEnd(t *testing.T) {
 						return handled, object, err
 					})
 				})
-				w.wrote("prepare c, " + strings.Repeat(test.tried, attempts-1) + "ready p")
+				w.wrote("prepare c, " + strings.Repeat(test.tried, conflictAttempts-1) + "ready p")
 				require.Len(t, w.shown("c"), 1)
 				w.settled()
 			})

@@ -25,11 +25,11 @@ func TestPodReplacedByOneWithoutClaims(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := prepared(t, "", false)
 		states := w.controller.observer.states
-		require.Equal(t, 1, states.prepared())
+		require.Equal(t, 1, states.countPrepared())
 		w.editPod("p", withoutClaims)
 		w.deallocate("c")
 		w.settled()
-		require.Zero(t, states.prepared())
+		require.Zero(t, states.countPrepared())
 		require.InDelta(t, 1, testutil.ToFloat64(states.metrics.unprepares), 0)
 		_, known := states.pods.Load(types.NamespacedName{Namespace: "default", Name: "p"})
 		require.False(t, known)
@@ -69,7 +69,7 @@ func TestReplacedClaimIsForgotten(t *testing.T) {
 		synctest.Wait()
 		w.editPod("p", func(pod *corev1.Pod) { pod.Labels = map[string]string{"edit": "yes"} })
 		w.settled()
-		require.Equal(t, 1, states.prepared())
+		require.Equal(t, 1, states.countPrepared())
 		require.Empty(t, states.usersOf("uid-of-c"))
 		_, known := states.claims.Load(types.UID("uid-of-c"))
 		require.False(t, known)

@@ -123,7 +123,7 @@ func TestPublishedInASharedPool(t *testing.T) {
 		shared := "  poolName: fabric\n  sharedWith: {allNodes: true}\n  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [z1]}]}]}\n"
 		w := newWorld(t, template("f", shared), inside, newNode("b"), fabric)
 		published := func(node, driver string) bool {
-			return w.controller.observer.published(w.store.Current(), w.controller.observer.Caches.Nodes.Get(node), driver)
+			return w.controller.observer.hasSlices(w.store.Current(), w.controller.observer.Caches.Nodes.Get(node), driver)
 		}
 		require.True(t, published("a", "f"))
 		require.False(t, published("b", "f"))

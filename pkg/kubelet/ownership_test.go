@@ -54,7 +54,7 @@ func (w *world) startReplica(host string, mode shard.Mode) *Kubelets {
 // prepare prepares a claim of a real driver for a Pod on the node n.
 func (w *world) prepare(k *Kubelets, pod, claim string) {
 	w.t.Helper()
-	n := k.get("n")
+	n := k.runningNode("n")
 	require.NotNil(w.t, n)
 	made := claimstest.Allocated(claim)
 	claimstest.Allocate(made, claimstest.Device("real.example.com", "x"))
@@ -91,12 +91,12 @@ func TestHandOverAndBack(t *testing.T) {
 		hold("a_1")
 		w.prepare(a, "p1", "c1")
 		hold("b_1")
-		require.Nil(t, a.get("n"))
-		require.True(t, b.get("n").claims.Pods().Has(claimstest.NewPod("p1").UID), "b reads the checkpoint")
+		require.Nil(t, a.runningNode("n"))
+		require.True(t, b.runningNode("n").claims.Pods().Has(claimstest.NewPod("p1").UID), "b reads the checkpoint")
 		w.prepare(b, "p2", "c2")
 
 		hold("a_1")
-		require.Nil(t, b.get("n"))
+		require.Nil(t, b.runningNode("n"))
 		answer, err := a.Driver(onNode("p2"), claimstest.NewNode("n"), func(string) bool { return false }).Unprepare(nil)
 		require.NoError(t, err)
 		require.Equal(t, plan.NotAsked, answer)
@@ -111,7 +111,7 @@ func TestHandOverUnnoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, claimstest.NewNode("n"), onNode("p1"), onNode("p2"), onNode("p3"))
 		w.start(w.directory)
-		before := w.kubelets.get("n")
+		before := w.kubelets.runningNode("n")
 		w.prepare(w.kubelets, "p1", "c1")
 		other := &world{t: t, directory: w.directory, Server: w.Server, store: w.store, events: w.events}
 		other.start(w.directory)
@@ -119,9 +119,9 @@ func TestHandOverUnnoticed(t *testing.T) {
 		other.stop()
 		_, err := before.claims.Join("p3", nil)
 		require.ErrorIs(t, err, claiminfo.ErrOutdated)
-		time.Sleep(lookPeriod)
+		time.Sleep(socketScanInterval)
 		synctest.Wait()
-		require.NotSame(t, before, w.kubelets.get("n"))
+		require.NotSame(t, before, w.kubelets.runningNode("n"))
 		w.prepare(w.kubelets, "p3", "c3")
 		w.requirePrepared("p1", "p2", "p3")
 	})
@@ -134,12 +134,12 @@ func TestLostLeadership(t *testing.T) {
 		k := w.startReplica("a", shard.Leader)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.NotNil(t, k.get("n"))
+		require.NotNil(t, k.runningNode("n"))
 		apitest.Edit(w.Server, "default", "l", func(l *coordinationv1.Lease) {
 			l.Spec.HolderIdentity, l.Spec.RenewTime = new("another"), &metav1.MicroTime{Time: time.Now().Add(time.Minute)}
 		})
 		time.Sleep(15 * time.Second) // before it leads again
 		synctest.Wait()
-		require.Nil(t, k.get("n"))
+		require.Nil(t, k.runningNode("n"))
 	})
 }

@@ -157,10 +157,10 @@ func (c *Cluster) view(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 
 func (s *Sidecar) driver(node *corev1.Node) *templates.Driver {
 	return templates.New(s.Set, node, templates.Slices{
-		Of: func(driver string) (bool, error) {
+		Of: func(driver string) (has, known bool) {
 			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool {
 				return slice.Spec.Driver == driver && s.isOn(slice, node)
-			}), nil
+			}), true
 		},
 		Have: func(_ string, result *resourcev1.DeviceRequestAllocationResult) bool {
 			return slices.ContainsFunc(s.Slices, func(slice *resourcev1.ResourceSlice) bool { return has(slice, result) })

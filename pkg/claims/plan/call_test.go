@@ -104,7 +104,7 @@ func TestUnprepareByProcess(t *testing.T) {
 			require.Nil(t, waiting.Patch, name)
 			require.False(t, waiting.Unprepared, name)
 		}
-		require.Equal(t, unprepareAgain, plan(test.set, test.ready, process{err: errBroken}).Wait)
+		require.Equal(t, unprepareRetryInterval, plan(test.set, test.ready, process{err: errBroken}).Wait)
 		answered := plan(test.set, test.ready, process{answer: Answered})
 		require.Equal(t, test.name == "told", answered.Patch != nil)
 		require.Equal(t, test.name != "told", answered.Unprepared)

@@ -26,7 +26,7 @@ func TestFloodOfReports(t *testing.T) {
 	for end := time.After(3 * time.Second); ; read++ {
 		select {
 		case <-end:
-			require.Less(t, read, reportsAtOnce+3*reportsPerSecond+20)
+			require.Less(t, read, reportBurst+3*reportsPerSecond+20)
 			return
 		case f.health <- report:
 		}
@@ -48,9 +48,9 @@ func TestLongFailures(t *testing.T) {
 	response, err := p.Prepare(t.Context(), claims)
 	require.NoError(t, err)
 	kept := response.GetClaims()["1"].GetError()
-	require.LessOrEqual(t, len(kept), longestFailure)
+	require.LessOrEqual(t, len(kept), maxFailureLength)
 	require.True(t, utf8.ValidString(kept))
 	_, err = p.Unprepare(t.Context(), claims)
 	require.ErrorContains(t, err, "busy\u00e9")
-	require.Less(t, len(err.Error()), longestFailure+100)
+	require.Less(t, len(err.Error()), maxFailureLength+100)
 }
