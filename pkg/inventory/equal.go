@@ -14,7 +14,7 @@ func (d GoneDevice) Equal(other GoneDevice) bool {
 
 // Equal reports whether two items say the same.
 func (i *Item) Equal(other *Item) bool {
-	return i.ID == other.ID && i.Node == other.Node && slices.EqualFunc(i.Pools, other.Pools, Pool.equal)
+	return i.ID == other.ID && i.Node == other.Node && i.NotReady == other.NotReady && slices.EqualFunc(i.Pools, other.Pools, Pool.equal)
 }
 
 func (p Pool) equal(other Pool) bool {

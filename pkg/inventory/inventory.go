@@ -31,6 +31,8 @@ type Item struct {
 	ID string `json:"id"`
 	// Node is left out for a pool that nodes share.
 	Node string `json:"node,omitempty"`
+	// NotReady reports whether the node is not Ready. All its devices that no claim has are Blocked.
+	NotReady bool `json:"notReady,omitempty"`
 	// Pools are empty for a node on which nothing is published.
 	Pools []Pool `json:"pools"`
 }
@@ -160,7 +162,7 @@ const (
 	// Free is a device that no claim has, and that a claim can get.
 	Free State = iota
 	// Blocked is one that no claim has and none can get: others have the counters that
-	// it needs.
+	// it needs, or its node is not Ready.
 	Blocked
 	// Allocated is a device that a claim has.
 	Allocated

@@ -10,11 +10,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
 
-// Source is what inventories are taken from. All but TaintRules are required, and may be
-// called at any time.
+// Source is what inventories are taken from. All but IsNodeReady and TaintRules are
+// required, and may be called at any time.
 type Source struct {
 	// Nodes names the fake nodes, also those that have no devices.
 	Nodes func() []string
+	// IsNodeReady reports whether Pods can run on a node, as the function IsNodeReady does.
+	// Without it, all nodes are ready.
+	IsNodeReady func(node string) bool
 	// Slices are what is published.
 	Slices func() []Slice
 	// Allocations are the devices that claims have.

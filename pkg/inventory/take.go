@@ -12,7 +12,7 @@ import (
 func (s *Source) Take() *Inventory {
 	allocations := s.Allocations()
 	t := taker{
-		claims: claimsOf(allocations), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{},
+		source: s, claims: claimsOf(allocations), kinds: map[kindKey]*Kind{}, used: map[string]*Kind{},
 		allocated: map[poolKey]allocatedPool{},
 	}
 	unseen := ""
@@ -21,7 +21,7 @@ func (s *Source) Take() *Inventory {
 	}
 	items := map[string]*Item{}
 	for _, name := range s.Nodes() {
-		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, Pools: []Pool{}}
+		items[nodeID(name)] = &Item{ID: nodeID(name), Node: name, NotReady: !s.isReady(name), Pools: []Pool{}}
 	}
 	drivers := []Driver{}
 	for _, members := range newest(s.Slices()) {
@@ -33,7 +33,7 @@ func (s *Source) Take() *Inventory {
 		drivers[len(drivers)-1].add(&pool)
 		id := members[0].itemID()
 		if items[id] == nil {
-			items[id] = &Item{ID: id, Node: members[0].Node}
+			items[id] = &Item{ID: id, Node: members[0].Node, NotReady: !s.isReady(members[0].Node)}
 		}
 		items[id].Pools = append(items[id].Pools, pool)
 	}
@@ -41,6 +41,11 @@ func (s *Source) Take() *Inventory {
 	slices.SortFunc(sorted, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
 	gone := t.goneDevices(allocations)
 	return &Inventory{Drivers: addGone(drivers, gone), Items: sorted, Gone: gone, Unseen: unseen, Kinds: t.used}
+}
+
+// isReady reports whether a node is ready. A pool that nodes share has none.
+func (s *Source) isReady(node string) bool {
+	return node == "" || s.IsNodeReady == nil || s.IsNodeReady(node)
 }
 
 func nodeID(name string) string { return "node/" + name }
@@ -100,6 +105,7 @@ func claimsOf(all []Allocation) map[poolKey]map[string][]Claim {
 
 // taker takes one inventory.
 type taker struct {
+	source *Source
 	claims map[poolKey]map[string][]Claim
 	kinds  map[kindKey]*Kind
 	// used are the kinds of pools, by their ids.
@@ -122,7 +128,8 @@ func (t *taker) pool(members []*Slice) Pool {
 	pool.Kind = kind.id
 	claims := t.claims[poolKey{pool.Driver, pool.Name}]
 	isTainted := slices.ContainsFunc(t.rules, func(r TaintRule) bool { return r.selectsPool(pool.Driver, pool.Name) })
-	if len(claims) == 0 && !isTainted && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
+	isReady := t.source.isReady(members[0].Node)
+	if isReady && len(claims) == 0 && !isTainted && !slices.ContainsFunc(members, func(s *Slice) bool { return len(s.Taints) > 0 }) {
 		pool.Devices, pool.Usage = kind.free, Usage{Total: kind.total}
 		return pool
 	}
@@ -134,6 +141,9 @@ func (t *taker) pool(members []*Slice) Pool {
 		}
 	}
 	pool.Usage = t.left.judge(kind, pool.Devices)
+	if !isReady {
+		blockByNode(pool.Devices, members[0].Node)
+	}
 	return pool
 }
 

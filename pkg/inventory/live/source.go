@@ -4,6 +4,7 @@ package live
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,14 +57,21 @@ type TaintRules interface {
 func NewSource(o Options) *inventory.Source {
 	s := &source{Options: o}
 	o.Caches.Slices.Annotate = note
-	o.Caches.Nodes.Handle(func(string, *observe.Node, *observe.Node) { s.changes.Add(1) })
+	o.Caches.Nodes.Handle(func(name string, _, now *observe.Node) {
+		if now != nil && !inventory.IsNodeReady(now.Decode()) {
+			s.notReady.Store(name, struct{}{})
+		} else {
+			s.notReady.Delete(name)
+		}
+		s.changes.Add(1)
+	})
 	o.Caches.Slices.Handle(cache.TypedResourceEventHandlerFuncs[*facts.Slice]{
 		AddFunc:    func(*facts.Slice) { s.changes.Add(1) },
 		UpdateFunc: func(_, _ *facts.Slice) { s.changes.Add(1) },
 		DeleteFunc: func(cache.DeletedObject[*facts.Slice]) { s.changes.Add(1) },
 	})
 	return &inventory.Source{
-		Nodes: s.nodes, Slices: s.slices, Allocations: s.allocations, TaintRules: o.TaintRules.Rules,
+		Nodes: s.nodes, IsNodeReady: s.isNodeReady, Slices: s.slices, Allocations: s.allocations, TaintRules: o.TaintRules.Rules,
 		Changes: func() uint64 { return s.changes.Load() + o.Preparer.Changes() + o.TaintRules.Changes() },
 	}
 }
@@ -72,11 +80,18 @@ type source struct {
 	Options
 	// changes counts what changes nodes and slices.
 	changes atomic.Uint64
+	// notReady has the names of nodes that are not ready.
+	notReady sync.Map
 }
 
 // nodes names the fake nodes.
 func (s *source) nodes() []string {
 	return slices.DeleteFunc(s.Caches.Nodes.Keys(), func(name string) bool { return !s.Caches.Nodes.Has(name) })
+}
+
+func (s *source) isNodeReady(name string) bool {
+	_, notReady := s.notReady.Load(name)
+	return !notReady
 }
 
 // noted is what is noted of a slice beside what the cache keeps of it.
