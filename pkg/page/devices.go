@@ -34,6 +34,7 @@ const (
 //	  "items": [{                      // nodes, and pools that nodes share, by id
 //	    "id": "node/h100-0",           // or "pool/<driver>/<pool>"
 //	    "node": "h100-0",              // absent for a pool that nodes share
+//	    "notReady": true,              // absent unless the node is not Ready: all its devices that no claim has are blocked
 //	    "pools": [{                    // by driver and name; empty for a fake node without devices
 //	      "driver": "gpu.nvidia.com", "name": "h100-0", "generation": 1,
 //	      "slices": 1, "resourceSliceCount": 1,   // where they differ, the pool is incomplete
@@ -79,8 +80,8 @@ const (
 // of a DeviceTaintRule that selects it. It is
 // failing when it cannot be prepared for a claim, or its driver says that it is not
 // ready, prepared when kwok-dra has prepared it for a claim, allocated when a claim has
-// it. It is blocked when no claim has it and none can: others have the counters
-// that it needs. A shared device with claims is blocked by what it has no more of, and
+// it. It is blocked when no claim has it and none can: its node is not Ready, or others have
+// the counters that it needs. A shared device with claims is blocked by what it has no more of, and
 // its state is that of its claims. New fields may be added; a client should ignore
 // those that it does not know.
 //

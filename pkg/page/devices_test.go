@@ -40,6 +40,23 @@ func TestDevices(t *testing.T) {
 	})
 }
 
+// TestNodeNotReady sends a node again that is no longer ready, also one without devices.
+func TestNodeNotReady(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		w.retired["b"] = true
+		before := w.feed.current()
+		w.change(func() { w.notReady = map[string]bool{"a": true, "b": true} })
+		time.Sleep(interval)
+		answer := w.get("/api/devices?since=" + before)
+		text := answer.Body.String()
+		require.Contains(t, text, `"node":"a","notReady":true,`)
+		require.Contains(t, text, `"node":"b","notReady":true,`)
+		require.Contains(t, text, `"blockedBy":"node a, which is not Ready"`)
+		require.Equal(t, map[string]string{"node/a": "blocked", "node/b": ""}, w.decode(answer).states())
+	})
+}
+
 func TestDevicesOfNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
