@@ -22,9 +22,9 @@ func cloneAllocated(state structured.AllocatedState) structured.AllocatedState {
 	}
 }
 
-// take takes the devices of a claim from the others. Whoever has admin access
+// addAllocated takes the devices of a claim from the others. Whoever has admin access
 // takes nothing.
-func take(state structured.AllocatedState, allocation *resourcev1.AllocationResult) {
+func addAllocated(state structured.AllocatedState, allocation *resourcev1.AllocationResult) {
 	if allocation == nil {
 		return
 	}

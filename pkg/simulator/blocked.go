@@ -36,7 +36,7 @@ func (s *searcher) dropBlocked() []blocked {
 		return nil // it takes nothing
 	}
 	var dropped []blocked
-	s.keep(countersAndCapacity, func(d device) bool {
+	s.keepDevices(countersAndCapacity, func(d device) bool {
 		b := s.lacksCapacity(d)
 		if b == nil {
 			b = s.lacksCounters(d)
@@ -143,25 +143,16 @@ func roundUp(asked resource.Quantity, valid *resourcev1.CapacityRequestPolicyRan
 	return *resource.NewQuantity(least+steps*step, asked.Format)
 }
 
-// stateOf is what the inventory says of a device, by what claims have now.
+// stateOf returns what the inventory says of a device, by what claims have now. The inventory is
+// taken once between two Pods.
 func (s *Scheduler) stateOf(d device) *inventory.Device {
-	if s.states == nil {
-		s.states = map[structured.DeviceID]*inventory.Device{}
-		for _, item := range s.takeInventory().Items {
-			for i := range item.Pools {
-				pool := &item.Pools[i]
-				for j := range pool.Devices {
-					s.states[structured.MakeDeviceID(pool.Driver, pool.Name, pool.Devices[j].Name)] = &pool.Devices[j]
-				}
-			}
-		}
+	id := structured.MakeDeviceID(d.driver, d.pool, d.Name)
+	if s.states != nil {
+		return s.states[id]
 	}
-	return s.states[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
-}
-
-func (s *Scheduler) takeInventory() *inventory.Inventory {
 	source := &inventory.Source{
-		Nodes: func() []string { return nil },
+		Nodes:   func() []string { return nil },
+		Changes: func() uint64 { return 0 },
 		Slices: func() []inventory.Slice {
 			var all []inventory.Slice
 			for _, members := range s.published.slices {
@@ -183,15 +174,23 @@ func (s *Scheduler) takeInventory() *inventory.Inventory {
 			}
 			return all
 		},
-		Changes: func() uint64 { return 0 },
 	}
-	return source.Take()
+	s.states = map[structured.DeviceID]*inventory.Device{}
+	for _, item := range source.Take().Items {
+		for i := range item.Pools {
+			pool := &item.Pools[i]
+			for j := range pool.Devices {
+				s.states[structured.MakeDeviceID(pool.Driver, pool.Name, pool.Devices[j].Name)] = &pool.Devices[j]
+			}
+		}
+	}
+	return s.states[id]
 }
 
-// takersOf counts the devices of those who have taken what blocked devices lack: of shared
-// devices themselves, and else of devices in their pools that draw on the same counter sets.
-// Nobody has taken what a device never had.
-func (s *Scheduler) takersOf(dropped []blocked) []Share {
+// devicesDrawingWith returns the devices whose claims have what blocked devices lack: shared devices
+// themselves, and else devices in their pools that draw on the same counter sets. Nobody has what
+// a device never had.
+func (p *publications) devicesDrawingWith(dropped []blocked) []device {
 	type set struct {
 		pool poolID
 		name string
@@ -208,7 +207,7 @@ func (s *Scheduler) takersOf(dropped []blocked) []Share {
 			sets[set{poolID{b.driver, b.pool}, b.ConsumesCounters[j].CounterSet}] = true
 		}
 	}
-	for id, members := range s.published.slices {
+	for id, members := range p.slices {
 		for _, slice := range members {
 			for i := range slice.Spec.Devices {
 				d := &slice.Spec.Devices[i]
@@ -218,7 +217,7 @@ func (s *Scheduler) takersOf(dropped []blocked) []Share {
 			}
 		}
 	}
-	return s.holders(taken)
+	return taken
 }
 
 // blockersOf counts devices by what they lack.
@@ -227,5 +226,5 @@ func blockersOf(dropped []blocked) []Share {
 	for i := range dropped {
 		counts[dropped[i].by]++
 	}
-	return shares(counts)
+	return sortShares(counts)
 }

@@ -33,7 +33,7 @@ func (o *Outlook) Binding() *Supply {
 // Cause says in a few words why the request gets no devices, where the numbers alone do not:
 // they say themselves what is tainted, allocated, or not of the class.
 func (s *Supply) Cause() string {
-	left, wanted := s.left(), s.wanted()
+	left, wanted := s.devicesLeft(), s.wantedCount()
 	switch {
 	case s.Error != "":
 		return s.Error
@@ -44,20 +44,20 @@ func (s *Supply) Cause() string {
 	case s.Nearest == nil:
 		return "the nodes with devices for it have none for the requests before it, or not all that it wants"
 	case s.Nearest.By == countersAndCapacity:
-		return fmt.Sprintf("counters and capacity of node %s are enough for %d of %s", s.Nearest.Node, wanted-s.Nearest.Lacks, counted(wanted, "device"))
+		return fmt.Sprintf("counters and capacity of node %s are enough for %d of %s", s.Nearest.Node, wanted-s.Nearest.Lacks, formatCount(wanted, "device"))
 	case s.limit != nil:
-		return s.limit.cause(s)
+		return s.limit.describeLimit(s)
 	case strings.HasSuffix(s.Nearest.By, leave):
-		return fmt.Sprintf("on node %s %s %d of %s", s.Nearest.Node, s.Nearest.By, wanted-s.Nearest.Lacks, counted(wanted, "device"))
+		return fmt.Sprintf("on node %s %s %d of %s", s.Nearest.Node, s.Nearest.By, wanted-s.Nearest.Lacks, formatCount(wanted, "device"))
 	}
 	return ""
 }
 
-// left is how many devices are left on all nodes.
-func (s *Supply) left() int { return s.Steps[len(s.Steps)-1].Devices }
+// devicesLeft is how many devices are left on all nodes.
+func (s *Supply) devicesLeft() int { return s.Steps[len(s.Steps)-1].Devices }
 
-// wanted is how many devices are wanted. Of "all", there has to be at least one.
-func (s *Supply) wanted() int {
+// wantedCount is how many devices are wanted. Of "all", there has to be at least one.
+func (s *Supply) wantedCount() int {
 	if wanted, err := strconv.Atoi(s.Wanted); err == nil {
 		return wanted
 	}
@@ -88,7 +88,7 @@ func (s *Supply) blockedCause() string {
 		text += fmt.Sprintf(", %s wanted and at most %s to be had", &best.wanted, &best.left)
 	}
 	if len(s.Takers) > 0 {
-		text += ", taken by " + listed(s.Takers)
+		text += ", taken by " + listShares(s.Takers)
 	}
 	return text
 }

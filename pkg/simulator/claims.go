@@ -21,8 +21,8 @@ type Missing struct{ Kind, Name string }
 // Error names the object.
 func (m *Missing) Error() string { return fmt.Sprintf("%s %q not found", m.Kind, m.Name) }
 
-// key names an object with a namespace.
-func key(namespace, name string) string { return namespace + "/" + name }
+// objectKey names an object with a namespace.
+func objectKey(namespace, name string) string { return namespace + "/" + name }
 
 // claimsOf finds the claims of a Pod, and makes those that are made for it. The
 // last is the one for extended resources, if there is one.
@@ -58,7 +58,7 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 	case name == nil:
 		return nil, nil
 	}
-	claim := c.claims[key(pod.Namespace, *name)]
+	claim := c.claims[objectKey(pod.Namespace, *name)]
 	switch {
 	case claim == nil:
 		return nil, &Missing{"resourceclaim", *name}
@@ -74,32 +74,32 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 // that is the same each time.
 func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name := pod.Name + "-" + podClaim.Name
-	if made := c.claims[key(pod.Namespace, name)]; made != nil {
+	if made := c.claims[objectKey(pod.Namespace, name)]; made != nil {
 		if made.Annotations[podClaimAnnotation] == podClaim.Name {
 			return made, nil
 		}
 		return nil, fmt.Errorf("resourceclaim %q, which would be made for the Pod, is there already: rename one", name)
 	}
-	template := c.templates[key(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
+	template := c.templates[objectKey(pod.Namespace, *podClaim.ResourceClaimTemplateName)]
 	if template == nil {
 		return nil, &Missing{"resourceclaimtemplate", *podClaim.ResourceClaimTemplateName}
 	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: *template.Spec.ObjectMeta.DeepCopy(), Spec: *template.Spec.Spec.DeepCopy()}
 	claim.Name, claim.Namespace = name, pod.Namespace
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, podClaimAnnotation, podClaim.Name)
-	c.own(pod, claim)
+	c.addOwned(pod, claim)
 	return claim, nil
 }
 
-// own keeps a claim that is made for a Pod.
-func (c *catalog) own(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
+// addOwned keeps a claim that is made for a Pod.
+func (c *catalog) addOwned(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
 	if pod.UID != "" { // or the API server would refuse the claim
 		claim.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 		}}
 	}
 	setDefaults(&claim.Spec)
-	c.claims[key(claim.Namespace, claim.Name)] = claim
+	c.claims[objectKey(claim.Namespace, claim.Name)] = claim
 }
 
 // setDefaults fills in what the API server would.
@@ -135,19 +135,19 @@ func setOperators(tolerations []resourcev1.DeviceToleration) {
 	}
 }
 
-// full reports whether a claim is reserved for as many as can be.
-func full(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
-	return len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !reserved(claim, pod)
+// isFullyReserved reports whether a claim is reserved for as many as can be.
+func isFullyReserved(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
+	return len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !isReservedFor(claim, pod)
 }
 
-func reserved(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
+func isReservedFor(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool {
 		return c.Resource == "pods" && c.Name == pod.Name && c.UID == pod.UID
 	})
 }
 
-func reserve(claim *resourcev1.ResourceClaim, pod *corev1.Pod) {
-	if !reserved(claim, pod) {
+func reserveFor(claim *resourcev1.ResourceClaim, pod *corev1.Pod) {
+	if !isReservedFor(claim, pod) {
 		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
 			Resource: "pods", Name: pod.Name, UID: pod.UID,
 		})

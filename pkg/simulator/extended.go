@@ -18,7 +18,7 @@ const extendedSuffix = "-extended-resources"
 // classes stand for, or is nil.
 func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, error) {
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
-		claim := c.claims[key(pod.Namespace, status.ResourceClaimName)]
+		claim := c.claims[objectKey(pod.Namespace, status.ResourceClaimName)]
 		if claim == nil {
 			return nil, &Missing{"resourceclaim", status.ResourceClaimName}
 		}
@@ -29,7 +29,7 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 		return nil, nil
 	}
 	name := pod.Name + extendedSuffix
-	if made := c.claims[key(pod.Namespace, name)]; made != nil {
+	if made := c.claims[objectKey(pod.Namespace, name)]; made != nil {
 		return made, nil
 	}
 	claim := &resourcev1.ResourceClaim{
@@ -39,7 +39,7 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 		},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}},
 	}
-	c.own(pod, claim)
+	c.addOwned(pod, claim)
 	return claim, nil
 }
 
@@ -59,7 +59,7 @@ func (c *catalog) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	found := map[corev1.ResourceName]bool{}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			for resource, quantity := range requested(&containers[i]) {
+			for resource, quantity := range requestsOf(&containers[i]) {
 				if !quantity.IsZero() && c.resources.GetDeviceClass(resource) != nil {
 					found[resource] = true
 				}
@@ -78,14 +78,14 @@ func containerRequests(pod *corev1.Pod, resource corev1.ResourceName, class stri
 	var requests []resourcev1.DeviceRequest
 	for i := range containers {
 		if i >= len(pod.Spec.InitContainers) || isSidecar(&containers[i]) {
-			if lasting[i] = amount(&containers[i], resource); lasting[i] > 0 {
+			if lasting[i] = requestedAmount(&containers[i], resource); lasting[i] > 0 {
 				requests = append(requests, containerRequest(i, &containers[i], resource, class, lasting[i]))
 			}
 		}
 	}
 	var passing *resourcev1.DeviceRequest
 	for i := range pod.Spec.InitContainers {
-		missing := amount(&containers[i], resource)
+		missing := requestedAmount(&containers[i], resource)
 		for _, later := range lasting[i:] {
 			missing -= later
 		}
@@ -104,14 +104,14 @@ func isSidecar(container *corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-func amount(container *corev1.Container, resource corev1.ResourceName) int64 {
-	quantity := requested(container)[resource]
+func requestedAmount(container *corev1.Container, resource corev1.ResourceName) int64 {
+	quantity := requestsOf(container)[resource]
 	return quantity.Value()
 }
 
-// requested are the requests of a container. Where it has but a limit, the API
+// requestsOf are the requests of a container. Where it has but a limit, the API
 // server makes it a request too.
-func requested(container *corev1.Container) corev1.ResourceList {
+func requestsOf(container *corev1.Container) corev1.ResourceList {
 	all := maps.Clone(container.Resources.Limits)
 	if all == nil {
 		return container.Resources.Requests
@@ -121,7 +121,7 @@ func requested(container *corev1.Container) corev1.ResourceList {
 }
 
 func containerRequest(index int, container *corev1.Container, resource corev1.ResourceName, class string, count int64) resourcev1.DeviceRequest {
-	position := slices.Index(slices.Sorted(maps.Keys(requested(container))), resource)
+	position := slices.Index(slices.Sorted(maps.Keys(requestsOf(container))), resource)
 	return resourcev1.DeviceRequest{
 		Name: fmt.Sprintf("container-%d-request-%d", index, position),
 		Exactly: &resourcev1.ExactDeviceRequest{

@@ -31,13 +31,13 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	if known := s.kinds[d.kind]; known != nil {
 		return known
 	}
-	k := &kind{open: make([]queue, d.ranks())}
+	k := &kind{open: make([]queue, d.countRanks())}
 	for i, n := range s.nodes {
-		if !d.fits(n.object) {
+		if !d.fitsOn(n.object) {
 			continue
 		}
 		for rank := range k.open {
-			k.open[rank] = append(k.open[rank], candidate{n, i, d.preference(n.object)})
+			k.open[rank] = append(k.open[rank], candidate{n, i, d.preferenceFor(n.object)})
 		}
 	}
 	if len(s.nodes) <= alwaysTried {
@@ -47,16 +47,16 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	return k
 }
 
-// first finds the first of the open nodes that has what is asked for.
-func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
+// findFirstFitting finds the first of the open nodes that has what is asked for.
+func (s *Scheduler) findFirstFitting(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
 	heap.Init(open) // Pods of other kinds were placed since, so the order has changed
 	for open.Len() > 0 {
 		n := (*open)[0].node
-		if s.lacks(ctx, n, claims) {
+		if s.lacksDevices(ctx, n, claims) {
 			heap.Pop(open)
 			continue
 		}
-		results, err := s.allocate(ctx, n, claims)
+		results, err := s.allocateOn(ctx, n, claims)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			return nil, nil, fmt.Errorf("node %s: no devices found in %s, after which the scheduler gives up", n.object.Name, filterTimeout)
@@ -75,8 +75,8 @@ func (s *Scheduler) first(ctx context.Context, open *queue, claims []*resourcev1
 func (m *matcher) mayFail(ctx context.Context, published *publications, claims []*resourcev1.ResourceClaim) bool {
 	for _, claim := range claims {
 		for i := range claim.Spec.Devices.Requests {
-			for _, request := range alternatives(&claim.Spec.Devices.Requests[i]) {
-				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || m.failOn(ctx, published, &request) {
+			for _, request := range alternativesOf(&claim.Spec.Devices.Requests[i]) {
+				if request.AllocationMode == resourcev1.DeviceAllocationModeAll || len(request.DerivedAttributes) > 0 || m.failsForAny(ctx, published, &request) {
 					return true
 				}
 			}

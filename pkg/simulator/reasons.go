@@ -25,7 +25,7 @@ func (p *Placement) Reasons(ctx context.Context, s *Scheduler) []string {
 	return reasons
 }
 
-func some(nodes []string) string {
+func nameNodes(nodes []string) string {
 	switch {
 	case len(nodes) == 1:
 		return "node " + nodes[0]
