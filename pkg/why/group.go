@@ -75,13 +75,13 @@ func (g *Group) Title() string {
 	case g.Owner != "":
 		return fmt.Sprintf("%d Pods of %s", len(g.Pods), g.Owner)
 	}
-	return some(g.Pods)
+	return namePods(g.Pods)
 }
 
 // shown is how many names are shown of many.
 const shown = 3
 
-func some(names []string) string {
+func namePods(names []string) string {
 	if len(names) <= shown {
 		return strings.Join(names, ", ")
 	}

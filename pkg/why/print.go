@@ -17,7 +17,7 @@ import (
 func (a *Answer) Print(out io.Writer, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
 	if a.Waits() {
-		text += " waits " + waits[a.State] + a.since(now)
+		text += " waits " + waits[a.State] + a.describeSince(now)
 	}
 	text = lineOf("", text+": "+a.Reason)
 	for _, detail := range a.Details {
@@ -36,8 +36,8 @@ func lineOf(before, text string) string {
 	return before + strings.Join(strings.Fields(text), " ") + "\n"
 }
 
-// since says how long the state has lasted.
-func (a *Answer) since(now time.Time) string {
+// describeSince says how long the state has lasted.
+func (a *Answer) describeSince(now time.Time) string {
 	if a.Since == nil {
 		return ""
 	}
@@ -73,10 +73,10 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	}
 	for i, c := range causes {
 		if i == causesShown {
-			text += fmt.Sprintf("and %s more: -o json has all\n\n", counted(len(causes)-i, "cause"))
+			text += fmt.Sprintf("and %s more: -o json has all\n\n", formatCount(len(causes)-i, "cause"))
 			break
 		}
-		text += c.text(now) + "\n"
+		text += c.describeCause(now) + "\n"
 	}
 	first := causes[0].groups[0]
 	text += fmt.Sprintf("Details of one: kwok-dractl why -n %s %s\n", first.Namespace, first.Pod)
@@ -103,16 +103,16 @@ func newCause(groups []*Group) *cause {
 	return c
 }
 
-// text says how many Pods wait and why, and then which.
-func (c *cause) text(now time.Time) string {
+// describeCause says how many Pods wait and why, and then which.
+func (c *cause) describeCause(now time.Time) string {
 	first := c.groups[0]
 	verb := " wait "
 	if c.pods == 1 {
 		verb = " waits "
 	}
-	text := counted(c.pods, "Pod") + verb + waits[first.State]
+	text := formatCount(c.pods, "Pod") + verb + waits[first.State]
 	if c.longest != nil {
-		text += c.longest.since(now)
+		text += c.longest.describeSince(now)
 	}
 	text = lineOf("", text+": "+first.Reason)
 	for i, g := range c.groups {
@@ -132,7 +132,7 @@ func (c *cause) text(now time.Time) string {
 	return text
 }
 
-func counted(count int, noun string) string {
+func formatCount(count int, noun string) string {
 	if count == 1 {
 		return "1 " + noun
 	}
