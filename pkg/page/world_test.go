@@ -61,7 +61,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		Changes: locked(w, func() uint64 { return w.changes }),
 	}
 	w.feed = newFeed(source)
-	w.handler = w.feed.handler(&Options{
+	w.handler = w.feed.newHandler(&Options{
 		Source: source, Labels: w.labels, Slice: w.slice,
 		Waiting: func(context.Context) ([]WaitingPod, error) { return w.waiting, nil },
 	})
