@@ -20,9 +20,9 @@ func IsNodeReady(node *corev1.Node) bool {
 // a device keep it until Kubernetes evicts their Pods.
 func blockByNode(devices []Device, node string) {
 	for i := range devices {
-		if device := &devices[i]; device.Shared || !device.taken() {
+		if device := &devices[i]; device.Shared || !device.isTaken() {
 			device.BlockedBy = "node " + node + ", which is not Ready"
-			device.State = device.state()
+			device.State = device.computeState()
 		}
 	}
 }
