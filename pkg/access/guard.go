@@ -79,7 +79,7 @@ type question struct {
 	token, verb, path string
 }
 
-func (q question) hash() hash {
+func (q question) hashQuestion() hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", q.token, q.verb, q.path))
 }
 
@@ -100,7 +100,7 @@ var (
 // an address, and 500 where it cannot be asked.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch a := g.ask(r.Context(), r); a.status {
+		switch a := g.checkRequest(r.Context(), r); a.status {
 		case http.StatusOK:
 			next.ServeHTTP(w, withUser(r, a.user))
 		case http.StatusTooManyRequests:
@@ -114,14 +114,14 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
+func (g *Guard) checkRequest(ctx context.Context, r *http.Request) answer {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return answer{status: http.StatusUnauthorized, text: "give a token of the cluster: Authorization: Bearer TOKEN"}
 	}
 	q := question{token, strings.ToLower(r.Method), r.URL.Path}
-	if known, ok := g.answers.Get(q.hash()); ok {
+	if known, ok := g.answers.Get(q.hashQuestion()); ok {
 		return known.(answer)
 	}
 	who := hash(sha256.Sum256([]byte(token)))
@@ -131,12 +131,12 @@ func (g *Guard) ask(ctx context.Context, r *http.Request) answer {
 	if !g.mayAsk(who, r) {
 		return tooMany
 	}
-	a, err := g.review(ctx, q)
+	a, err := g.reviewAccess(ctx, q)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot ask the API server who may read", "path", q.path)
 		return answer{status: http.StatusInternalServerError, text: "the API server cannot be asked who may read this"}
 	}
-	g.remember(who, q, a)
+	g.rememberAnswer(who, q, a)
 	return a
 }
 
@@ -149,18 +149,18 @@ func (g *Guard) mayAsk(who hash, r *http.Request) bool {
 	return g.ofNew.Accept(addressOf(r)) && g.ofAllNew.TryAccept()
 }
 
-func (g *Guard) remember(who hash, q question, a answer) {
+func (g *Guard) rememberAnswer(who hash, q question, a answer) {
 	if a == stranger {
 		g.users.Remove(who)
 		g.strangers.Add(who, nil, goodFor)
 		return
 	}
 	g.users.Add(who, a.user, userFor)
-	g.answers.Add(q.hash(), a, goodFor)
+	g.answers.Add(q.hashQuestion(), a, goodFor)
 }
 
-// review asks the API server who has the token, and what that user may do.
-func (g *Guard) review(ctx context.Context, q question) (answer, error) {
+// reviewAccess asks the API server who has the token, and what that user may do.
+func (g *Guard) reviewAccess(ctx context.Context, q question) (answer, error) {
 	who, err := g.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: q.token},
 	}, metav1.CreateOptions{})

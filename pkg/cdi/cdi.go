@@ -99,8 +99,8 @@ func Read(root, folder string) (Specs, error) {
 	return specs, errors.Join(errs...)
 }
 
-// find finds a device by its id.
-func (s Specs) find(id string) (*Spec, *Device) {
+// findDevice finds a device by its id.
+func (s Specs) findDevice(id string) (*Spec, *Device) {
 	for i := range s {
 		for k := range s[i].Devices {
 			if s[i].ID(&s[i].Devices[k]) == id {
@@ -115,7 +115,7 @@ func (s Specs) find(id string) (*Spec, *Device) {
 func (s Specs) Check(ids []string) error {
 	var errs []error
 	for _, id := range ids {
-		if _, device := s.find(id); device == nil {
+		if _, device := s.findDevice(id); device == nil {
 			errs = append(errs, fmt.Errorf("no spec of %d in the folder of CDI specs has device %s", len(s), id))
 		}
 	}
@@ -131,7 +131,7 @@ func (s Specs) Injections(ids []string) ([]containerview.Injection, error) {
 	}
 	var injections []containerview.Injection
 	for _, id := range ids {
-		spec, device := s.find(id)
+		spec, device := s.findDevice(id)
 		ofSpec, err := newInjection("CDI spec "+spec.File, spec.ContainerEdits)
 		if err != nil {
 			return nil, err

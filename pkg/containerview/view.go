@@ -72,7 +72,7 @@ type Injection struct {
 func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) ([]Container, error) {
 	var views []Container
 	for i := range pod.Spec.InitContainers {
-		view, err := of(pod, &pod.Spec.InitContainers[i], claims, drivers)
+		view, err := viewOf(pod, &pod.Spec.InitContainers[i], claims, drivers)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Dr
 		views = append(views, view)
 	}
 	for i := range pod.Spec.Containers {
-		view, err := of(pod, &pod.Spec.Containers[i], claims, drivers)
+		view, err := viewOf(pod, &pod.Spec.Containers[i], claims, drivers)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Dr
 	return views, nil
 }
 
-func of(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) (Container, error) {
+func viewOf(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) (Container, error) {
 	view := Container{Name: container.Name}
 	for _, variable := range container.Env {
 		if variable.ValueFrom == nil {
@@ -102,7 +102,7 @@ func of(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourc
 	}
 	injected := sets.New[string]()
 	for _, use := range uses {
-		results, err := use.results(claims)
+		results, err := use.allocatedResults(claims)
 		if err != nil {
 			return view, fmt.Errorf("container %s: %w", container.Name, err)
 		}
@@ -114,7 +114,7 @@ func of(pod *corev1.Pod, container *corev1.Container, claims map[string]*resourc
 		for _, injection := range injections {
 			if !injected.Has(injection.ID) {
 				injected.Insert(injection.ID)
-				view.apply(&injection.Edits)
+				view.applyEdits(&injection.Edits)
 			}
 		}
 	}
@@ -134,22 +134,22 @@ func (c *Container) addDevices(claim string, results []*resourcev1.DeviceRequest
 		if published := drivers.Device(result); published != nil {
 			device.Attributes, device.Capacity = published.Attributes, published.Capacity
 		}
-		if !slices.ContainsFunc(c.Devices, device.same) {
+		if !slices.ContainsFunc(c.Devices, device.isSameResult) {
 			c.Devices = append(c.Devices, device)
 		}
 	}
 }
 
-// same reports whether another one is of the same result of the same claim.
-func (d *Device) same(other Device) bool {
+// isSameResult reports whether another one is of the same result of the same claim.
+func (d *Device) isSameResult(other Device) bool {
 	return d.Claim == other.Claim && d.Request == other.Request && d.ShareID == other.ShareID &&
 		d.Driver == other.Driver && d.Pool == other.Pool && d.Device == other.Device
 }
 
-// apply does what runtimes do with CDI edits (Apply in pkg/cdi of
+// applyEdits does what runtimes do with CDI edits (Apply in pkg/cdi of
 // container-device-interface): what comes later wins, and mounts that others are in
 // come first.
-func (c *Container) apply(edits *v1alpha1.Edits) {
+func (c *Container) applyEdits(edits *v1alpha1.Edits) {
 	for _, variable := range edits.Env {
 		c.setEnv(variable)
 	}
@@ -159,7 +159,7 @@ func (c *Container) apply(edits *v1alpha1.Edits) {
 	for _, mount := range edits.Mounts {
 		c.Mounts = append(slices.DeleteFunc(c.Mounts, func(m v1alpha1.Mount) bool { return m.ContainerPath == mount.ContainerPath }), mount)
 	}
-	slices.SortStableFunc(c.Mounts, func(a, b v1alpha1.Mount) int { return depth(a.ContainerPath) - depth(b.ContainerPath) })
+	slices.SortStableFunc(c.Mounts, func(a, b v1alpha1.Mount) int { return pathDepth(a.ContainerPath) - pathDepth(b.ContainerPath) })
 }
 
 func (c *Container) setEnv(variable string) {

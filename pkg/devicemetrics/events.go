@@ -18,11 +18,11 @@ import (
 // before the caches run.
 func TellMistakes(caches *observe.Caches, owner *shard.Owner, recorder record.EventRecorder) {
 	tell := func(old, pod *observe.Pod) {
-		if !annotated(pod) || !caches.Nodes.Has(pod.Node) || !owner.Acts(pod.Node, true) {
+		if !mayBeAnnotated(pod) || !caches.Nodes.Has(pod.Node) || !owner.Acts(pod.Node, true) {
 			return
 		}
 		now := pod.Decode()
-		if err := mistake(now); err != nil && (old == nil || !same(old, now)) {
+		if err := parseError(now); err != nil && (old == nil || !hasSameUsage(old, now)) {
 			recorder.Event(now, corev1.EventTypeWarning, v1alpha1.ReasonInvalidUsage, v1alpha1.EventMessage(err))
 		}
 	}
@@ -32,12 +32,12 @@ func TellMistakes(caches *observe.Caches, owner *shard.Owner, recorder record.Ev
 	})
 }
 
-// annotated reports whether a Pod may have an annotation for usage, without decoding it: most have none.
-func annotated(pod *observe.Pod) bool {
+// mayBeAnnotated reports whether a Pod may have an annotation for usage, without decoding it: most have none.
+func mayBeAnnotated(pod *observe.Pod) bool {
 	return strings.Contains(pod.Encoded, v1alpha1.UsageGPUAnnotation) || strings.Contains(pod.Encoded, v1alpha1.UsageMemoryAnnotation)
 }
 
-func mistake(pod *corev1.Pod) error {
+func parseError(pod *corev1.Pod) error {
 	_, err := usage.Parse(pod.Annotations)
 	if err == nil {
 		return nil
@@ -52,8 +52,8 @@ func (f flat) Error() string { return strings.ReplaceAll(f.error.Error(), "\n", 
 
 func (f flat) Unwrap() error { return f.error }
 
-// same reports whether a Pod had the same annotations for usage before, on the same node.
-func same(old *observe.Pod, now *corev1.Pod) bool {
+// hasSameUsage reports whether a Pod had the same annotations for usage before, on the same node.
+func hasSameUsage(old *observe.Pod, now *corev1.Pod) bool {
 	if !old.HasClaims() || old.Node != now.Spec.NodeName {
 		return false
 	}

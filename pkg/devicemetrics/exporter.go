@@ -62,17 +62,17 @@ func New(o Options) *Exporter {
 func (e *Exporter) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics/devices", func(w http.ResponseWriter, r *http.Request) {
-		shown, omitted := e.fleet()
-		respond(w, r, &exposition{devices: shown, omitted: &omitted, now: e.Now()})
+		shown, omitted := e.fleetDevices()
+		serveExposition(w, r, &exposition{devices: shown, omitted: &omitted, now: e.Now()})
 	})
 	mux.HandleFunc("GET /metrics/nodes/{node}/devices", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("node")
-		shown, ok := e.node(name)
+		shown, ok := e.devicesOfNode(name)
 		if !ok {
 			http.Error(w, "node "+name+" is none that this kwok-dra acts for", http.StatusNotFound)
 			return
 		}
-		respond(w, r, &exposition{devices: shown, now: e.Now()})
+		serveExposition(w, r, &exposition{devices: shown, now: e.Now()})
 	})
 	return mux
 }
@@ -89,11 +89,11 @@ type nodeDevices struct {
 	hasIdle bool
 }
 
-// fleet are the devices of all nodes up to the limit, the busy ones first, and how many are left out.
-func (e *Exporter) fleet() (shown [][]device, omitted int) {
+// fleetDevices are the devices of all nodes up to the limit, the busy ones first, and how many are left out.
+func (e *Exporter) fleetDevices() (shown [][]device, omitted int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	names := e.names()
+	names := e.nodeNames()
 	maps.DeleteFunc(e.nodes, func(name string, _ *nodeDevices) bool {
 		_, there := slices.BinarySearch(names, name)
 		return !there
@@ -105,7 +105,7 @@ func (e *Exporter) fleet() (shown [][]device, omitted int) {
 		shown = append(shown, part)
 	}
 	for _, name := range names {
-		show(e.look(name, rules, common).busy)
+		show(e.refreshNode(name, rules, common).busy)
 	}
 	for _, name := range names {
 		switch known := e.nodes[name]; {
@@ -121,25 +121,25 @@ func (e *Exporter) fleet() (shown [][]device, omitted int) {
 	return shown, omitted
 }
 
-// names are those of the nodes that this replica acts for, in their order.
-func (e *Exporter) names() []string {
-	names := slices.DeleteFunc(e.Caches.Nodes.Keys(), func(name string) bool { return !e.shows(name) })
+// nodeNames are those of the nodes that this replica acts for, in their order.
+func (e *Exporter) nodeNames() []string {
+	names := slices.DeleteFunc(e.Caches.Nodes.Keys(), func(name string) bool { return !e.isServed(name) })
 	slices.Sort(names)
 	return names
 }
 
-func (e *Exporter) shows(name string) bool {
+func (e *Exporter) isServed(name string) bool {
 	return e.Caches.Nodes.Has(name) && e.Owner.Acts(name, true)
 }
 
-// node are the devices of one node. They are not kept: who scrapes each node alone would else have
+// devicesOfNode are the devices of one node. They are not kept: who scrapes each node alone would else have
 // all of the fleet kept.
-func (e *Exporter) node(name string) (shown [][]device, ok bool) {
-	if !e.shows(name) {
+func (e *Exporter) devicesOfNode(name string) (shown [][]device, ok bool) {
+	if !e.isServed(name) {
 		return nil, false
 	}
 	found := &nodeDevices{set: e.Config.Current()}
-	e.find(name, found, e.taintRules(), true)
+	e.findDevices(name, found, e.taintRules(), true)
 	return [][]device{found.busy, found.idle}, true
 }
 
@@ -152,13 +152,13 @@ func (e *Exporter) taintRules() []inventory.TaintRule {
 	return rules
 }
 
-// look returns the devices of a node, from the last time if nothing has changed. Common is
+// refreshNode returns the devices of a node, from the last time if nothing has changed. Common is
 // the version of what is not the node's own.
-func (e *Exporter) look(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
-	known, set, version := e.nodes[name], e.Config.Current(), e.version(name)^common
+func (e *Exporter) refreshNode(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
+	known, set, version := e.nodes[name], e.Config.Current(), e.nodeVersion(name)^common
 	if known == nil || known.set != set || known.version != version {
 		known = &nodeDevices{set: set, version: version}
-		e.find(name, known, rules, false)
+		e.findDevices(name, known, rules, false)
 		e.nodes[name] = known
 	}
 	return known
@@ -168,21 +168,21 @@ func (e *Exporter) look(name string, rules []inventory.TaintRule, common uint64)
 func (e *Exporter) withIdle(name string, known *nodeDevices, rules []inventory.TaintRule) *nodeDevices {
 	if !known.hasIdle {
 		known = &nodeDevices{set: known.set, version: known.version}
-		e.find(name, known, rules, true)
+		e.findDevices(name, known, rules, true)
 		e.nodes[name] = known
 	}
 	return known
 }
 
-// find fills in the devices of a node. There are none where the node has just gone.
-func (e *Exporter) find(name string, found *nodeDevices, rules []inventory.TaintRule, idle bool) {
+// findDevices fills in the devices of a node. There are none where the node has just gone.
+func (e *Exporter) findDevices(name string, found *nodeDevices, rules []inventory.TaintRule, idle bool) {
 	found.hasIdle = idle
 	node := e.Caches.Nodes.Get(name)
 	if node == nil || found.set == nil {
 		return
 	}
 	if drivers := e.Drivers(found.set, node); drivers != nil {
-		(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).find(found)
+		(&finder{caches: e.Caches, drivers: uninjected{drivers}, rules: rules, node: name}).findDevices(found)
 	}
 }
 
@@ -207,7 +207,7 @@ func (e *Exporter) sharedVersion() uint64 {
 	}
 	if set := e.Config.Current(); set != nil {
 		for _, t := range set.Shared() {
-			for _, slice := range sorted(e.Caches.Slices.Of(plan.SharedKey(t))) {
+			for _, slice := range sortedByName(e.Caches.Slices.Of(plan.SharedKey(t))) {
 				add(string(slice.UID) + slice.ResourceVersion)
 			}
 		}
@@ -215,13 +215,13 @@ func (e *Exporter) sharedVersion() uint64 {
 	return hash.Sum64()
 }
 
-// version changes with what the devices of a node are made from.
-func (e *Exporter) version(name string) uint64 {
+// nodeVersion changes with what the devices of a node are made from.
+func (e *Exporter) nodeVersion(name string) uint64 {
 	hash, add := newVersion()
 	if node := e.Caches.Nodes.Informer.Get(name); node != nil {
 		add(node.Encoded)
 	}
-	for _, pod := range sorted(e.Caches.Pods.On(name)) {
+	for _, pod := range sortedByName(e.Caches.Pods.On(name)) {
 		add(string(pod.UID) + pod.ResourceVersion)
 		for _, key := range pod.Claims {
 			if claim := e.Caches.Claims.Observed(key); claim != nil {
@@ -229,7 +229,7 @@ func (e *Exporter) version(name string) uint64 {
 			}
 		}
 	}
-	for _, slice := range sorted(e.Caches.Slices.Of(facts.NodeKey(name))) {
+	for _, slice := range sortedByName(e.Caches.Slices.Of(facts.NodeKey(name))) {
 		add(string(slice.UID) + slice.ResourceVersion)
 	}
 	return hash.Sum64()

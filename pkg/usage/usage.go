@@ -58,13 +58,13 @@ func (u Usage) At(whole float64, seed uint64, since time.Duration) float64 {
 	case wave:
 		value += (second - first) * (1 - math.Cos(2*math.Pi*since.Seconds()/u.period.Seconds())) / 2
 	case noise:
-		value += second * random(seed, uint64(since/u.period))
+		value += second * randomAt(seed, uint64(since/u.period))
 	}
 	return min(max(value, 0), whole)
 }
 
-// random is a number from -1 to 1 that is always the same for the step of a seed.
-func random(seed, step uint64) float64 {
+// randomAt is a number from -1 to 1 that is always the same for the step of a seed.
+func randomAt(seed, step uint64) float64 {
 	// The constants are those of splitmix64, a generator that needs no state.
 	x := seed + (step+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

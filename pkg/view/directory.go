@@ -28,14 +28,14 @@ import (
 //	pods/UID/CONTAINER/root/  what is mounted
 type Directory string
 
-func (d Directory) programs() string { return filepath.Join(string(d), "bin") }
-func (d Directory) host() string     { return filepath.Join(string(d), "host") }
-func (d Directory) pods() string     { return filepath.Join(string(d), "pods") }
+func (d Directory) programsFolder() string { return filepath.Join(string(d), "bin") }
+func (d Directory) hostFolder() string     { return filepath.Join(string(d), "host") }
+func (d Directory) podsFolder() string     { return filepath.Join(string(d), "pods") }
 
-func (d Directory) pod(uid types.UID) string { return filepath.Join(d.pods(), string(uid)) }
+func (d Directory) podFolder(uid types.UID) string { return filepath.Join(d.podsFolder(), string(uid)) }
 
-func (d Directory) container(uid types.UID, name string) string {
-	return filepath.Join(d.pod(uid), name)
+func (d Directory) containerFolder(uid types.UID, name string) string {
+	return filepath.Join(d.podFolder(uid), name)
 }
 
 // OpenDirectory makes the directory with what stands in for programs, unless it is there.
@@ -51,7 +51,7 @@ func OpenDirectory(name string) (Directory, error) {
 	if err := d.checkPrograms(); err != nil {
 		return "", err
 	}
-	for _, folder := range []string{d.programs(), d.host(), d.pods()} {
+	for _, folder := range []string{d.programsFolder(), d.hostFolder(), d.podsFolder()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return "", fmt.Errorf("make the directory for the views of containers: %w: choose one that kwok-dra may write to", err)
 		}
@@ -76,7 +76,7 @@ const (
 // checkPrograms refuses a directory with programs of others, such as /usr.
 func (d Directory) checkPrograms() error {
 	for _, name := range standIns {
-		file := filepath.Join(d.programs(), name)
+		file := filepath.Join(d.programsFolder(), name)
 		content, err := untrusted.ReadFile(file, maxProgram)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
@@ -90,7 +90,7 @@ func (d Directory) checkPrograms() error {
 
 func (d Directory) writePrograms() error {
 	for _, name := range standIns {
-		if err := atomicfile.Write(filepath.Join(d.programs(), name), program, 0o755); err != nil {
+		if err := atomicfile.Write(filepath.Join(d.programsFolder(), name), program, 0o755); err != nil {
 			return err
 		}
 	}
@@ -107,17 +107,17 @@ type folder struct {
 
 const markFile = "pod.json"
 
-func (f *folder) key() types.NamespacedName {
+func (f *folder) podKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: f.Namespace, Name: f.Name}
 }
 
 // unfinished begins the names of folders that are being written or removed.
 const unfinished = ".unfinished-"
 
-// list lists the folders of Pods. Those that were not finished are removed; what else is there is
+// listFolders lists the folders of Pods. Those that were not finished are removed; what else is there is
 // someone else's.
-func (d Directory) list() ([]folder, error) {
-	entries, err := untrusted.ReadDir(d.pods(), maxPods)
+func (d Directory) listFolders() ([]folder, error) {
+	entries, err := untrusted.ReadDir(d.podsFolder(), maxPods)
 	if err != nil {
 		return nil, fmt.Errorf("list the views of containers: %w", err)
 	}
@@ -125,11 +125,11 @@ func (d Directory) list() ([]folder, error) {
 	var errs []error
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), unfinished) {
-			errs = append(errs, os.RemoveAll(filepath.Join(d.pods(), entry.Name())))
+			errs = append(errs, os.RemoveAll(filepath.Join(d.podsFolder(), entry.Name())))
 			continue
 		}
 		f := folder{}
-		text, err := untrusted.ReadFile(filepath.Join(d.pods(), entry.Name(), markFile), maxMark)
+		text, err := untrusted.ReadFile(filepath.Join(d.podsFolder(), entry.Name(), markFile), maxMark)
 		if err == nil && json.Unmarshal(text, &f) == nil && string(f.UID) == entry.Name() && 0 <= f.Size && f.Size <= mostInPod {
 			all = append(all, f)
 		}
@@ -137,11 +137,11 @@ func (d Directory) list() ([]folder, error) {
 	return all, errors.Join(errs...)
 }
 
-// write writes the folder of a Pod anew. Its mark comes last, and then its place.
-func (d Directory) write(f *folder, c *content) error {
-	temporary := d.pod(unfinished + f.UID)
+// writeFolder writes the folder of a Pod anew. Its mark comes last, and then its place.
+func (d Directory) writeFolder(f *folder, c *content) error {
+	temporary := d.podFolder(unfinished + f.UID)
 	if err := os.RemoveAll(temporary); err != nil {
-		return fmt.Errorf("write the view of pod %s: %w", f.key(), err)
+		return fmt.Errorf("write the view of pod %s: %w", f.podKey(), err)
 	}
 	mark, err := json.Marshal(f)
 	if err == nil {
@@ -151,13 +151,13 @@ func (d Directory) write(f *folder, c *content) error {
 		err = os.WriteFile(filepath.Join(temporary, markFile), mark, 0o644)
 	}
 	if err == nil {
-		err = d.remove(f.UID)
+		err = d.removeFolder(f.UID)
 	}
 	if err == nil {
-		err = os.Rename(temporary, d.pod(f.UID))
+		err = os.Rename(temporary, d.podFolder(f.UID))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write the view of pod %s: %w", f.key(), err), os.RemoveAll(temporary))
+		return errors.Join(fmt.Errorf("write the view of pod %s: %w", f.podKey(), err), os.RemoveAll(temporary))
 	}
 	return nil
 }
@@ -191,12 +191,12 @@ func makeParent(directory, name string) error {
 	return os.MkdirAll(filepath.Dir(filepath.Join(directory, name)), 0o755)
 }
 
-// remove removes the folder of a Pod. It follows no symbolic link.
-func (d Directory) remove(uid types.UID) error {
-	going := d.pod(unfinished + "gone-" + uid) // so what fails half-way is done by the next start
+// removeFolder removes the folder of a Pod. It follows no symbolic link.
+func (d Directory) removeFolder(uid types.UID) error {
+	going := d.podFolder(unfinished + "gone-" + uid) // so what fails half-way is done by the next start
 	err := os.RemoveAll(going)
 	if err == nil {
-		err = os.Rename(d.pod(uid), going)
+		err = os.Rename(d.podFolder(uid), going)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -37,9 +37,9 @@ func gpusOf(c *containerview.Container) []gpu {
 	for i := range c.Devices {
 		d := &c.Devices[i]
 		found := gpu{
-			name: attribute(d, "productName"), uuid: attribute(d, "uuid"), parent: attribute(d, "parentUUID"),
-			profile: attribute(d, "profile"), bus: attribute(d, "resource.kubernetes.io/pciBusID"),
-			driver: attribute(d, "driverVersion"), cuda: attribute(d, "cudaDriverVersion"),
+			name: attributeOf(d, "productName"), uuid: attributeOf(d, "uuid"), parent: attributeOf(d, "parentUUID"),
+			profile: attributeOf(d, "profile"), bus: attributeOf(d, "resource.kubernetes.io/pciBusID"),
+			driver: attributeOf(d, "driverVersion"), cuda: attributeOf(d, "cudaDriverVersion"),
 		}
 		if capacity, ok := d.Capacity["memory"]; ok {
 			found.memory = capacity.Value.Value() >> 20
@@ -53,8 +53,8 @@ func gpusOf(c *containerview.Container) []gpu {
 
 func (g *gpu) isMIG() bool { return strings.HasPrefix(g.uuid, "MIG-") }
 
-// attribute is the text of an attribute, or "".
-func attribute(d *containerview.Device, name string) string {
+// attributeOf is the text of an attribute, or "".
+func attributeOf(d *containerview.Device, name string) string {
 	for _, key := range []string{name, d.Driver + "/" + name} {
 		switch value := d.Attributes[resourcev1.QualifiedName(key)]; {
 		case value.StringValue != nil:

@@ -37,9 +37,9 @@ type planned struct {
 	Objects []*unstructured.Unstructured
 }
 
-// wanted reports whether a Pod has a view now: from when its claims are prepared. What there is
+// wantsView reports whether a Pod has a view now: from when its claims are prepared. What there is
 // stays until the Pod goes, as with a kubelet, also where its claims have gone before.
-func wanted(pod *corev1.Pod) bool {
+func wantsView(pod *corev1.Pod) bool {
 	return facts.ReadyToStart(pod) == corev1.ConditionTrue && !facts.IsTerminal(pod) && pod.DeletionTimestamp == nil
 }
 
@@ -50,14 +50,14 @@ type hosts struct {
 	shared string
 }
 
-// path is where a file of a node is: below the shared directory, where a driver has put it there, or
+// hostPath is where a file of a node is: below the shared directory, where a driver has put it there, or
 // else what all nodes have.
-func (h hosts) path(name string) string {
+func (h hosts) hostPath(name string) string {
 	name = path.Clean("/" + name)
 	if h.shared != "" && strings.HasPrefix(name, h.shared+"/") {
 		return name
 	}
-	return filepath.Join(h.host(), name)
+	return filepath.Join(h.hostFolder(), name)
 }
 
 // planFor plans what there is to be of a Pod whose containers see that.
@@ -101,7 +101,7 @@ const (
 )
 
 func (c *content) addFiles(container *containerview.Container, command []string, since time.Time) {
-	c.Files[path.Join(container.Name, logFile)] = criLog(since, exports(container.Env, command))
+	c.Files[path.Join(container.Name, logFile)] = criLog(since, exportVariables(container.Env, command))
 	var lines strings.Builder
 	for _, variable := range container.Env {
 		lines.WriteString(variable + "\n")
@@ -119,24 +119,24 @@ func (c *content) addRoot(container *containerview.Container, h hosts) {
 	c.Folders = append(c.Folders, root) // programs begin there
 	for i := range container.Mounts {
 		mount := &container.Mounts[i]
-		if at := below(root, mount.ContainerPath); c.free(root, at) {
-			c.Links[at] = h.path(mount.HostPath)
+		if at := pathBelow(root, mount.ContainerPath); c.isFree(root, at) {
+			c.Links[at] = h.hostPath(mount.HostPath)
 		}
 	}
 	for i := range container.DeviceNodes {
-		if at := below(root, container.DeviceNodes[i].Path); c.free(root, at) {
+		if at := pathBelow(root, container.DeviceNodes[i].Path); c.isFree(root, at) {
 			c.Files[at] = ""
 		}
 	}
 }
 
-// below is a path of a container, which cannot lead out of the folder.
-func below(folder, name string) string {
+// pathBelow is a path of a container, which cannot lead out of the folder.
+func pathBelow(folder, name string) string {
 	return path.Join(folder, path.Clean("/"+name))
 }
 
-// free reports whether there is room at a path: nothing there, above or below it.
-func (c *content) free(root, at string) bool {
+// isFree reports whether there is room at a path: nothing there, above or below it.
+func (c *content) isFree(root, at string) bool {
 	if at == root {
 		return false
 	}
@@ -147,8 +147,8 @@ func (c *content) free(root, at string) bool {
 	return !slices.ContainsFunc(taken, above)
 }
 
-// size counts what the files have.
-func (c *content) size() (all int) {
+// totalSize counts what the files have.
+func (c *content) totalSize() (all int) {
 	for _, text := range c.Files {
 		all += len(text)
 	}
@@ -161,7 +161,7 @@ func (c *content) checkSize() error {
 			return fmt.Errorf("%s would have %d bytes, more than %d: have the container or the template give it shorter variables", name, size, mostInFile)
 		}
 	}
-	if size := c.size(); size > mostInPod {
+	if size := c.totalSize(); size > mostInPod {
 		return fmt.Errorf("its files would have %d bytes, more than %d: have the containers or the templates give it fewer variables", size, mostInPod)
 	}
 	return nil

@@ -41,9 +41,9 @@ type target struct {
 	directory Directory
 }
 
-// ready lists once what earlier runs have written, so that a restart writes nothing. It returns how
+// listWritten lists once what earlier runs have written, so that a restart writes nothing. It returns how
 // long to wait before it is tried again, and tells of a failure itself, once for all Pods.
-func (w *writer) ready(ctx context.Context) (wait time.Duration) {
+func (w *writer) listWritten(ctx context.Context) (wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.written != nil {
@@ -61,14 +61,14 @@ func (w *writer) ready(ctx context.Context) (wait time.Duration) {
 			return askAgain
 		}
 		for i := range list.Items {
-			w.note(&list.Items[i], kind)
+			w.noteWritten(&list.Items[i], kind)
 		}
 	}
 	return 0
 }
 
-// has reports whether all objects of a Pod are written.
-func (w *writer) has(pod *corev1.Pod, d Directory) bool {
+// hasWritten reports whether all objects of a Pod are written.
+func (w *writer) hasWritten(pod *corev1.Pod, d Directory) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	written := w.written[observe.Key(pod)]
@@ -80,10 +80,10 @@ func (w *writer) has(pod *corev1.Pod, d Directory) bool {
 	return true
 }
 
-// write writes the objects of a Pod. Where someone else has written one of that name, theirs stays.
-func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
+// writeObjects writes the objects of a Pod. Where someone else has written one of that name, theirs stays.
+func (w *writer) writeObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if w.knows(o) {
+		if w.isWritten(o) {
 			continue
 		}
 		_, err := w.client.Resource(resources[o.GetKind()]).Namespace(o.GetNamespace()).
@@ -95,7 +95,7 @@ func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured
 			return fmt.Errorf("apply %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
 		}
 		w.mu.Lock()
-		w.note(o, o.GetKind())
+		w.noteWritten(o, o.GetKind())
 		w.mu.Unlock()
 	}
 	return nil
@@ -110,15 +110,15 @@ func targetOf(o *unstructured.Unstructured) target {
 	return made
 }
 
-// knows reports whether an object is written.
-func (w *writer) knows(o *unstructured.Unstructured) bool {
+// isWritten reports whether an object is written.
+func (w *writer) isWritten(o *unstructured.Unstructured) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
 }
 
-// note notes that an object is there. The caller holds the lock.
-func (w *writer) note(o *unstructured.Unstructured, kind string) {
+// noteWritten notes that an object is there. The caller holds the lock.
+func (w *writer) noteWritten(o *unstructured.Unstructured, kind string) {
 	key := observe.Key(o)
 	if w.written[key] == nil {
 		w.written[key] = map[string]target{}
@@ -126,15 +126,15 @@ func (w *writer) note(o *unstructured.Unstructured, kind string) {
 	w.written[key][kind] = targetOf(o)
 }
 
-// keys are the Pods that have objects.
-func (w *writer) keys() []types.NamespacedName {
+// podKeys are the Pods that have objects.
+func (w *writer) podKeys() []types.NamespacedName {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.written))
 }
 
-// forget forgets the objects of a Pod that is gone.
-func (w *writer) forget(pod types.NamespacedName) {
+// forgetPod forgets the objects of a Pod that is gone.
+func (w *writer) forgetPod(pod types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.written, pod)
