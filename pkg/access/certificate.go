@@ -23,8 +23,8 @@ type Certificate struct {
 	modified [2]time.Time
 }
 
-// TLS is the configuration of a server with the certificate. What is wrong with
-// the files is an error at once.
+// TLS returns the configuration of a server with the certificate. It returns an error if the files
+// cannot be used.
 func (c *Certificate) TLS() (*tls.Config, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("give both --tls-cert-file and --tls-private-key-file, or neither")
@@ -35,8 +35,8 @@ func (c *Certificate) TLS() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.getCertificate}, nil
 }
 
-// getCertificate returns the newest certificate. Where the files have become unusable, as
-// when only one of them is written yet, it is the last good one.
+// getCertificate returns the newest certificate. If the files have become unusable, such as while only
+// one of them is written, it returns the last good one.
 func (c *Certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,14 +38,14 @@ func (s *Spec) ID(device *Device) string {
 	return s.Kind + "=" + device.Name
 }
 
-// The limits of a folder. A spec of a node with eight GPUs and all their partitions has 100 kB.
+// Limits of a folder. The spec of a node with eight GPUs and all their partitions has 100 kB.
 const (
 	mostEntries = 10_000
 	mostInFile  = 1 << 20
 	mostInAll   = 16 << 20
 )
 
-// Files are the files of specs in a folder.
+// Files returns the paths of the specs in a folder.
 func Files(folder string) (sets.Set[string], error) {
 	entries, err := untrusted.ReadDir(folder, mostEntries)
 	if err != nil {
@@ -60,7 +60,7 @@ func Files(folder string) (sets.Set[string], error) {
 	return files, nil
 }
 
-// Specs are those of a folder.
+// Specs are the specs of a folder.
 type Specs []Spec
 
 // Read reads the specs in a folder, in the order of their names. A file that the driver has just
@@ -99,7 +99,7 @@ func Read(root, folder string) (Specs, error) {
 	return specs, errors.Join(errs...)
 }
 
-// findDevice finds a device by its id.
+// findDevice returns the device with an id and its spec, or nil.
 func (s Specs) findDevice(id string) (*Spec, *Device) {
 	for i := range s {
 		for k := range s[i].Devices {
@@ -111,7 +111,7 @@ func (s Specs) findDevice(id string) (*Spec, *Device) {
 	return nil, nil
 }
 
-// Check says which devices no spec has, or is nil.
+// Check returns an error that names each device that no spec has.
 func (s Specs) Check(ids []string) error {
 	var errs []error
 	for _, id := range ids {
@@ -122,9 +122,9 @@ func (s Specs) Check(ids []string) error {
 	return errors.Join(errs...)
 }
 
-// Injections are what a runtime does for devices: the edits of each one's spec, once, and
-// then its own (InjectDevices in pkg/cdi of container-device-interface). Of these there
-// are the variables, mounts and device nodes.
+// Injections returns what a runtime injects for devices: the edits of each device's spec, once, and then
+// those of the device (InjectDevices in pkg/cdi of container-device-interface). It returns variables,
+// mounts and device nodes only.
 func (s Specs) Injections(ids []string) ([]containerview.Injection, error) {
 	if err := s.Check(ids); err != nil {
 		return nil, err

@@ -54,8 +54,8 @@ func extendedUses(pod *corev1.Pod, container *corev1.Container) (uses []use) {
 	return uses
 }
 
-// allocatedResults are the allocated devices that are used, those of alternatives too. Devices
-// that drivers are not asked to prepare are among them.
+// allocatedResults returns the allocated devices that are used, also those of alternatives and those
+// that drivers are not asked to prepare.
 func (u use) allocatedResults(claims map[string]*resourcev1.ResourceClaim) ([]*resourcev1.DeviceRequestAllocationResult, error) {
 	claim := claims[u.claim]
 	switch {

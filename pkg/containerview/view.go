@@ -67,8 +67,8 @@ type Injection struct {
 	v1alpha1.Edits
 }
 
-// Of works out what the containers of a Pod see, init containers first. Claims are
-// those of the Pod by their names in the API.
+// Of returns what the containers of a Pod see, init containers first. It takes the claims of the Pod
+// by their names in the API.
 func Of(pod *corev1.Pod, claims map[string]*resourcev1.ResourceClaim, drivers Drivers) ([]Container, error) {
 	var views []Container
 	for i := range pod.Spec.InitContainers {
@@ -121,7 +121,7 @@ func viewOf(pod *corev1.Pod, container *corev1.Container, claims map[string]*res
 	return view, nil
 }
 
-// addDevices lists devices once, whatever requests of the container select them.
+// addDevices adds devices that the container does not have yet, whichever of its requests select them.
 func (c *Container) addDevices(claim string, results []*resourcev1.DeviceRequestAllocationResult, drivers Drivers) {
 	for _, result := range results {
 		device := Device{
@@ -140,15 +140,14 @@ func (c *Container) addDevices(claim string, results []*resourcev1.DeviceRequest
 	}
 }
 
-// isSameResult reports whether another one is of the same result of the same claim.
+// isSameResult reports whether another Device is the same result of the same claim.
 func (d *Device) isSameResult(other Device) bool {
 	return d.Claim == other.Claim && d.Request == other.Request && d.ShareID == other.ShareID &&
 		d.Driver == other.Driver && d.Pool == other.Pool && d.Device == other.Device
 }
 
-// applyEdits does what runtimes do with CDI edits (Apply in pkg/cdi of
-// container-device-interface): what comes later wins, and mounts that others are in
-// come first.
+// applyEdits does what runtimes do with CDI edits (Apply in pkg/cdi of container-device-interface):
+// later edits win, and outer mounts come before the mounts inside them.
 func (c *Container) applyEdits(edits *v1alpha1.Edits) {
 	for _, variable := range edits.Env {
 		c.setEnv(variable)

@@ -54,7 +54,7 @@ type user struct {
 // id is a device as claims name it.
 type id struct{ driver, pool, name string }
 
-// uninjected tells what devices are, and not what is injected for them.
+// uninjected knows devices, and injects nothing for them, which would cost time.
 type uninjected struct{ containerview.Drivers }
 
 // Injections implements containerview.Drivers.
@@ -70,7 +70,7 @@ type finder struct {
 	node    string
 }
 
-// findDevices fills in the devices.
+// findDevices fills in the devices of the node.
 func (f *finder) findDevices(found *nodeDevices) {
 	used := map[id][]use{}
 	for _, pod := range sortedByName(f.caches.Pods.On(f.node)) {
@@ -91,13 +91,13 @@ func (f *finder) findDevices(found *nodeDevices) {
 	}
 }
 
-// taintsOf are the taints of a published device: the slice's, and those of DeviceTaintRules.
+// taintsOf returns the taints of a published device: those of the slice and of DeviceTaintRules.
 func (f *finder) taintsOf(slice *facts.Slice, name string) []inventory.Taint {
 	return append(inventory.TaintsOf(slice.Taints[name]), inventory.TaintsBy(f.rules, slice.Driver, slice.Pool, name)...)
 }
 
-// sharedTaints are the taints of a device that is in no slice of the node. The slices of
-// real drivers are not known.
+// sharedTaints returns the taints of a device that is in no slice of the node. The slices of real
+// drivers are not known.
 func (f *finder) sharedTaints(key id) []inventory.Taint {
 	for _, slice := range newestSlices(f.caches.Slices.Of(facts.SlicesKey{Driver: key.driver, Pool: key.pool})) {
 		if slices.Contains(slice.Devices.List(), key.name) {
@@ -107,7 +107,7 @@ func (f *finder) sharedTaints(key id) []inventory.Taint {
 	return inventory.TaintsBy(f.rules, key.driver, key.pool, key.name)
 }
 
-// addPublished adds a published device, and takes it off those that are used.
+// addPublished adds a published device, and removes it from used.
 func (f *finder) addPublished(found *nodeDevices, key id, used map[id][]use, taints []inventory.Taint) {
 	if uses := used[key]; len(uses)+len(taints) > 0 {
 		found.busy = append(found.busy, f.newDevice(key, uses, taints))
@@ -132,8 +132,8 @@ type use struct {
 	device    containerview.Device
 }
 
-// addUses adds what the containers of a Pod have. The first container that has a device counts:
-// the annotations are of the Pod. What only observes a device does not use it.
+// addUses adds the devices of a Pod. A device counts for the first container that has it, since
+// annotations are of the Pod. Admin access is no use.
 func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	pod := observed.Decode()
 	claims := map[string]*resourcev1.ResourceClaim{}
@@ -146,7 +146,7 @@ func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	if err != nil {
 		return // a claim is not there, or not allocated: the Pod waits for it, and an event says so
 	}
-	annotated, _ := usage.Parse(pod.Annotations) // an event tells of mistakes
+	annotated, _ := usage.Parse(pod.Annotations) // an event reports mistakes
 	for _, container := range containers {
 		for _, d := range container.Devices {
 			key := id{d.Driver, d.Pool, d.Device}
@@ -158,7 +158,7 @@ func (f *finder) addUses(used map[id][]use, observed *observe.Pod) {
 	}
 }
 
-// newDevice makes a device of what is known of it.
+// newDevice makes a device with its labels and users.
 func (f *finder) newDevice(key id, uses []use, taints []inventory.Taint) device {
 	var published resourcev1.Device
 	if found := f.drivers.Device(&resourcev1.DeviceRequestAllocationResult{Driver: key.driver, Pool: key.pool, Device: key.name}); found != nil {
@@ -182,7 +182,7 @@ func (f *finder) newDevice(key id, uses []use, taints []inventory.Taint) device 
 	return d
 }
 
-// startOf is when a Pod began to run, or zero.
+// startOf returns when a Pod began to run, or zero.
 func startOf(pod *corev1.Pod) time.Time {
 	switch {
 	case pod.Status.Phase != corev1.PodRunning:
@@ -193,7 +193,7 @@ func startOf(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// identifyKind finds the kind of a device, and its labels.
+// identifyKind sets the kind of a device, and returns its labels.
 func (d *device) identifyKind(key id, node string, published *resourcev1.Device) []label {
 	uuid, profile := attributeOf(published, key.driver, "uuid"), attributeOf(published, key.driver, "profile")
 	switch {
@@ -221,7 +221,7 @@ func (d *device) identifyKind(key id, node string, published *resourcev1.Device)
 	return append(labels, label{"Hostname", node})
 }
 
-// attributeOf is the text of an attribute, or "".
+// attributeOf returns the text of an attribute, or "".
 func attributeOf(d *resourcev1.Device, driver, name string) string {
 	for _, key := range []string{name, driver + "/" + name} {
 		if value := d.Attributes[resourcev1.QualifiedName(key)].StringValue; value != nil {
@@ -233,7 +233,7 @@ func attributeOf(d *resourcev1.Device, driver, name string) string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// numbersOf are the first and the last number in the name of a device: the index of the GPU, and
+// numbersOf returns the first and the last number in the name of a device: the index of the GPU, and
 // where a partition begins.
 func numbersOf(name string) (first, last string) {
 	if all := digits.FindAllString(name, -1); len(all) > 0 {
@@ -242,7 +242,7 @@ func numbersOf(name string) (first, last string) {
 	return "0", "0"
 }
 
-// longBusID is the address of a PCI device with the long domain that NVIDIA's programs print.
+// longBusID returns the address of a PCI device with the long domain that NVIDIA's programs print.
 func longBusID(address string) string {
 	if domain, _, _ := strings.Cut(address, ":"); len(domain) == 4 {
 		return "0000" + strings.ToUpper(address)
@@ -253,8 +253,8 @@ func longBusID(address string) string {
 // fallenOffTheBus is the XID error of a GPU that the driver has lost, the usual one of hardware.
 const fallenOffTheBus = 79
 
-// xidOf is the XID error that taints stand for: the one that a taint of NVIDIA's driver names, and
-// otherwise, where a taint keeps Pods away, fallenOffTheBus.
+// xidOf returns the XID error that taints stand for: the one that a taint of NVIDIA's driver names, or
+// else fallenOffTheBus if a taint keeps Pods away.
 func xidOf(taints []inventory.Taint) float64 {
 	xid := 0.0
 	for _, taint := range taints {
@@ -268,7 +268,7 @@ func xidOf(taints []inventory.Taint) float64 {
 	return xid
 }
 
-// newestSlices are the slices of each pool that are of its newest generation, in the order of their names.
+// newestSlices returns the slices that are of the newest generation of their pool, sorted by name.
 func newestSlices(all []*facts.Slice) []*facts.Slice {
 	type pool struct{ driver, name string }
 	generations := map[pool]int64{}
@@ -279,7 +279,7 @@ func newestSlices(all []*facts.Slice) []*facts.Slice {
 	return slices.DeleteFunc(sortedByName(all), func(slice *facts.Slice) bool { return slice.Generation < generations[pool{slice.Driver, slice.Pool}] })
 }
 
-// sortedByName are objects of a cache in the order of their names.
+// sortedByName returns objects sorted by namespace and name.
 func sortedByName[T interface {
 	GetNamespace() string
 	GetName() string

@@ -14,10 +14,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/usage"
 )
 
-// TellMistakes has a recorder tell of mistakes in annotations of Pods, once for each edit. Call it
+// TellMistakes records an event for each mistake in annotations of Pods, once for each edit. Call it
 // before the caches run.
 func TellMistakes(caches *observe.Caches, owner *shard.Owner, recorder record.EventRecorder) {
-	tell := func(old, pod *observe.Pod) {
+	report := func(old, pod *observe.Pod) {
 		if !mayBeAnnotated(pod) || !caches.Nodes.Has(pod.Node) || !owner.Acts(pod.Node, true) {
 			return
 		}
@@ -27,8 +27,8 @@ func TellMistakes(caches *observe.Caches, owner *shard.Owner, recorder record.Ev
 		}
 	}
 	caches.Pods.Handle(cache.TypedResourceEventHandlerFuncs[*observe.Pod]{
-		AddFunc:    func(pod *observe.Pod) { tell(nil, pod) },
-		UpdateFunc: tell,
+		AddFunc:    func(pod *observe.Pod) { report(nil, pod) },
+		UpdateFunc: report,
 	})
 }
 
@@ -45,7 +45,7 @@ func parseError(pod *corev1.Pod) error {
 	return fmt.Errorf("pod %s: %w; its devices are idle in that respect", observe.Key(pod), flat{err})
 }
 
-// flat has the messages of joined errors in one line.
+// flat prints joined errors on one line.
 type flat struct{ error }
 
 func (f flat) Error() string { return strings.ReplaceAll(f.error.Error(), "\n", "; ") }

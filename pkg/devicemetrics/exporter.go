@@ -24,8 +24,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// MaxDevices is how many devices the metrics of the whole fleet show. Those of one node are
-// always all.
+// MaxDevices bounds the devices in the metrics of the whole fleet. The metrics of one node have all.
 const MaxDevices = 10_000
 
 // Options are what an Exporter works with. All are required but Owner and TaintRules.
@@ -34,7 +33,7 @@ type Options struct {
 	// Caches and Owner are run by the caller.
 	Caches *observe.Caches
 	Owner  *shard.Owner
-	// Drivers answers for the drivers of a node. It returns nil as long as they are not known.
+	// Drivers answers for the drivers of a node. It returns nil while they are not known.
 	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
 	// TaintRules are the DeviceTaintRules of the cluster, and what could not be read of them.
 	TaintRules func() (rules []inventory.TaintRule, unseen string)
@@ -49,7 +48,7 @@ type Exporter struct {
 	Options
 
 	mu sync.Mutex
-	// nodes are what was last found on each node. They are not changed, but replaced.
+	// nodes maps each node to what was last found on it. Entries are replaced, never changed.
 	nodes map[string]*nodeDevices
 }
 
@@ -89,7 +88,7 @@ type nodeDevices struct {
 	hasIdle bool
 }
 
-// fleetDevices are the devices of all nodes up to the limit, the busy ones first, and how many are left out.
+// fleetDevices returns the devices of all nodes up to the limit, busy ones first, and how many are left out.
 func (e *Exporter) fleetDevices() (shown [][]device, omitted int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,7 +120,7 @@ func (e *Exporter) fleetDevices() (shown [][]device, omitted int) {
 	return shown, omitted
 }
 
-// nodeNames are those of the nodes that this replica acts for, in their order.
+// nodeNames returns the names of the nodes that this replica acts for, sorted.
 func (e *Exporter) nodeNames() []string {
 	names := slices.DeleteFunc(e.Caches.Nodes.Keys(), func(name string) bool { return !e.isServed(name) })
 	slices.Sort(names)
@@ -132,8 +131,8 @@ func (e *Exporter) isServed(name string) bool {
 	return e.Caches.Nodes.Has(name) && e.Owner.Acts(name, true)
 }
 
-// devicesOfNode are the devices of one node. They are not kept: who scrapes each node alone would else have
-// all of the fleet kept.
+// devicesOfNode returns the devices of one node. They are not cached: a client that scrapes each node
+// would fill the cache with the whole fleet.
 func (e *Exporter) devicesOfNode(name string) (shown [][]device, ok bool) {
 	if !e.isServed(name) {
 		return nil, false
@@ -143,7 +142,7 @@ func (e *Exporter) devicesOfNode(name string) (shown [][]device, ok bool) {
 	return [][]device{found.busy, found.idle}, true
 }
 
-// taintRules are the DeviceTaintRules that are known.
+// taintRules returns the known DeviceTaintRules.
 func (e *Exporter) taintRules() []inventory.TaintRule {
 	if e.TaintRules == nil {
 		return nil
@@ -152,8 +151,8 @@ func (e *Exporter) taintRules() []inventory.TaintRule {
 	return rules
 }
 
-// refreshNode returns the devices of a node, from the last time if nothing has changed. Common is
-// the version of what is not the node's own.
+// refreshNode returns the devices of a node, and finds them again if anything has changed. Common is
+// the sharedVersion.
 func (e *Exporter) refreshNode(name string, rules []inventory.TaintRule, common uint64) *nodeDevices {
 	known, set, version := e.nodes[name], e.Config.Current(), e.nodeVersion(name)^common
 	if known == nil || known.set != set || known.version != version {
@@ -164,7 +163,7 @@ func (e *Exporter) refreshNode(name string, rules []inventory.TaintRule, common 
 	return known
 }
 
-// withIdle has the idle devices of a node as well.
+// withIdle returns the devices of a node with the idle ones.
 func (e *Exporter) withIdle(name string, known *nodeDevices, rules []inventory.TaintRule) *nodeDevices {
 	if !known.hasIdle {
 		known = &nodeDevices{set: known.set, version: known.version}
@@ -174,7 +173,7 @@ func (e *Exporter) withIdle(name string, known *nodeDevices, rules []inventory.T
 	return known
 }
 
-// findDevices fills in the devices of a node. There are none where the node has just gone.
+// findDevices fills in the devices of a node. A node that has just gone has none.
 func (e *Exporter) findDevices(name string, found *nodeDevices, rules []inventory.TaintRule, idle bool) {
 	found.hasIdle = idle
 	node := e.Caches.Nodes.Get(name)
@@ -188,7 +187,7 @@ func (e *Exporter) findDevices(name string, found *nodeDevices, rules []inventor
 
 var versionSeed = maphash.MakeSeed()
 
-// newVersion returns a hash, and what adds a text to it.
+// newVersion returns a hash, and a function that adds a text to it.
 func newVersion() (hash *maphash.Hash, add func(text string)) {
 	hash = new(maphash.Hash)
 	hash.SetSeed(versionSeed)

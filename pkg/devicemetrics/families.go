@@ -21,7 +21,7 @@ var (
 	otherLabels  = []string{"node", "driver", "pool", "device", "container", "namespace", "pod"}
 )
 
-// Families are the metrics, in the order in which they are written.
+// Families returns the metrics, in the order in which they are written.
 func Families() []Family {
 	return []Family{
 		{"DCGM_FI_DEV_SM_CLOCK", "Clock of the multiprocessors, in MHz.", nvidiaLabels, (*reading).clockMegahertz, isWholeGPU},
@@ -45,7 +45,7 @@ var Omitted = Family{Name: "kwok_dra_device_metrics_omitted_devices", Help: "Pub
 
 func isNVIDIA(d *device) bool { return d.kind != other }
 
-// isWholeGPU is for what DCGM does not know of partitions.
+// isWholeGPU selects devices for metrics that DCGM does not have of partitions.
 func isWholeGPU(d *device) bool { return d.kind == nvidiaGPU }
 
 func isOther(d *device) bool { return d.kind == other }
@@ -61,7 +61,7 @@ type reading struct {
 	busy, used, free float64
 }
 
-// appendReadings reads a device: once for each Pod that has it, with what is that Pod's own, or once.
+// appendReadings appends a reading for each Pod that has the device, or one reading if no Pod has it.
 func (d *device) appendReadings(now time.Time, readings []reading) []reading {
 	first, free := len(readings), d.memory
 	for i := range d.users {
@@ -91,10 +91,10 @@ func (r *reading) healthValue() float64 {
 
 func toMebibytes(bytes float64) float64 { return math.Round(bytes / (1 << 20)) }
 
-// board is what a kind of GPU draws at most, in watts, and its highest clock, in MHz.
+// board is the most that a kind of GPU draws, in watts, and its highest clock, in MHz.
 type board struct{ watts, megahertz float64 }
 
-// boards are by a part of the name of the model, by NVIDIA's data sheets.
+// boards are selected by a part of the name of the model. The numbers are from NVIDIA's data sheets.
 var boards = []struct {
 	model string
 	board
@@ -118,7 +118,7 @@ func boardOf(model string) board {
 	return board{300, 1500}
 }
 
-// What an idle GPU draws of its power, its clock, and how warm it is idle and busy.
+// The part of its power that an idle GPU draws, its idle clock, and its temperature when idle and busy.
 const (
 	idlePower     = 0.1
 	idleMegahertz = 210
@@ -126,7 +126,7 @@ const (
 	busyDegrees   = 75
 )
 
-// interpolate is on the line from idle to busy.
+// interpolate returns the value between idle and busy by how busy the device is.
 func (r *reading) interpolate(idle, busy float64) float64 {
 	return math.Round(idle + (busy-idle)*r.busy/100)
 }
@@ -135,7 +135,7 @@ func (r *reading) powerWatts() float64 { return r.interpolate(idlePower*r.board.
 
 func (r *reading) temperatureCelsius() float64 { return r.interpolate(idleDegrees, busyDegrees) }
 
-// clockMegahertz is the highest one as soon as there is work.
+// clockMegahertz is the highest clock as soon as there is work.
 func (r *reading) clockMegahertz() float64 {
 	if r.busy > 0 {
 		return r.board.megahertz

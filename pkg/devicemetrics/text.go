@@ -17,7 +17,7 @@ type label struct{ name, value string }
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// formatLabels formats labels, without those that are empty, which mean the same.
+// formatLabels formats labels. It leaves out empty ones, which mean the same to Prometheus.
 func formatLabels(labels []label) string {
 	var text strings.Builder
 	for _, l := range labels {
@@ -32,12 +32,12 @@ func formatLabels(labels []label) string {
 // exposition is what a scrape gets.
 type exposition struct {
 	devices [][]device
-	// omitted is nil where nothing is ever left out.
+	// omitted is nil if nothing is ever left out.
 	omitted *int
 	now     time.Time
 }
 
-// serveExposition answers a scrape, compressed if the client takes that.
+// serveExposition answers a scrape, compressed if the client accepts that.
 func serveExposition(w http.ResponseWriter, r *http.Request, e *exposition) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -49,7 +49,7 @@ func serveExposition(w http.ResponseWriter, r *http.Request, e *exposition) {
 		to = compressed
 	}
 	if err := e.writeText(to); err != nil {
-		klog.FromContext(r.Context()).V(2).Info("The client of metrics of devices has gone", "err", err)
+		klog.FromContext(r.Context()).V(2).Info("Client closed the connection while it scraped metrics of devices", "err", err)
 	}
 }
 
@@ -87,8 +87,7 @@ func (f *Family) writeFamily(to *bufio.Writer, readings []reading) {
 	}
 }
 
-// The writer keeps the first error of all, which Flush returns.
-
+// writeHead writes the comments before a metric. The writer keeps the first error, which Flush returns.
 func (f *Family) writeHead(to *bufio.Writer) {
 	_, _ = to.WriteString("# HELP " + f.Name + " " + f.Help + "\n# TYPE " + f.Name + " gauge\n")
 }

@@ -21,8 +21,7 @@ func Compare(a, b string) int {
 	return cmp.Or(cmp.Compare(len(left), len(right)), cmp.Compare(a, b))
 }
 
-// nextPart splits off the digits, or else the text without digits, that a name begins
-// with.
+// nextPart splits off the digits, or else the text without digits, at the beginning of a name.
 func nextPart(name string) (part, rest string) {
 	end := 1
 	for end < len(name) && isDigit(name[end]) == isDigit(name[0]) {

@@ -12,7 +12,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// noiseStep is how long noise keeps a value, unless it says so: usual intervals of scrapes.
+// noiseStep is how long noise keeps a value by default, the usual interval of scrapes.
 const noiseStep = 15 * time.Second
 
 // valid is what may be written.
@@ -109,8 +109,8 @@ type Annotations struct {
 	Utilization, Memory Usage
 }
 
-// Parse parses the annotations of a Pod. What is wrong with one is none, and an error; the other
-// one counts.
+// Parse parses the annotations of a Pod. An annotation with a mistake counts as none and returns an
+// error; the other one still counts.
 func Parse(annotations map[string]string) (Annotations, error) {
 	var parsed Annotations
 	var problems []error

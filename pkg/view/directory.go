@@ -38,7 +38,7 @@ func (d Directory) containerFolder(uid types.UID, name string) string {
 	return filepath.Join(d.podFolder(uid), name)
 }
 
-// OpenDirectory makes the directory with what stands in for programs, unless it is there.
+// OpenDirectory makes the directory and writes the stand-ins for programs.
 func OpenDirectory(name string) (Directory, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
@@ -65,15 +65,15 @@ var program []byte
 // standIns are the programs that have a stand-in. It knows by its own name which one it is.
 var standIns = []string{"cat", "env", "ls", nvidiaSMI, "printenv"}
 
-// The limits of what is read in the directory, which others may write to: a program and a mark have a
-// hundredth of that, and kwok runs no million Pods.
+// Limits of what is read in the directory, to which others may write. A program and a mark take a
+// hundredth of them, and no kwok runs a million Pods.
 const (
 	maxProgram = 1 << 20
 	maxMark    = 64 << 10
 	maxPods    = 1_000_000
 )
 
-// checkPrograms refuses a directory with programs of others, such as /usr.
+// checkPrograms refuses a directory with other programs, such as /usr.
 func (d Directory) checkPrograms() error {
 	for _, name := range standIns {
 		file := filepath.Join(d.programsFolder(), name)
@@ -97,7 +97,7 @@ func (d Directory) writePrograms() error {
 	return nil
 }
 
-// folder is what there is of a Pod. It is in the file pod.json of the Pod's folder.
+// folder describes the folder of a Pod, in its file pod.json.
 type folder struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -114,8 +114,8 @@ func (f *folder) podKey() types.NamespacedName {
 // unfinished begins the names of folders that are being written or removed.
 const unfinished = ".unfinished-"
 
-// listFolders lists the folders of Pods. Those that were not finished are removed; what else is there is
-// someone else's.
+// listFolders lists the folders of Pods, and removes unfinished ones. It ignores everything else, which
+// somebody else has put there.
 func (d Directory) listFolders() ([]folder, error) {
 	entries, err := untrusted.ReadDir(d.podsFolder(), maxPods)
 	if err != nil {
@@ -137,7 +137,8 @@ func (d Directory) listFolders() ([]folder, error) {
 	return all, errors.Join(errs...)
 }
 
-// writeFolder writes the folder of a Pod anew. Its mark comes last, and then its place.
+// writeFolder replaces the folder of a Pod: it writes all files to a temporary folder, the mark last, and
+// then renames that.
 func (d Directory) writeFolder(f *folder, c *content) error {
 	temporary := d.podFolder(unfinished + f.UID)
 	if err := os.RemoveAll(temporary); err != nil {

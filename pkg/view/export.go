@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// identifier is what a shell takes for a variable. It does not show others.
+// identifier matches the names of variables that a shell shows.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // exportVariables prints variables as export does, in the shell that a container runs: as ash and dash, which
@@ -29,7 +29,7 @@ func exportVariables(env, command []string) []string {
 	return slices.Collect(strings.Lines(all.String()))
 }
 
-// variableNames are those of variables, without those that are not NAME=value.
+// variableNames returns the names of variables. It ignores entries that are not NAME=value.
 func variableNames(env []string) []string {
 	var all []string
 	for _, variable := range env {
@@ -40,7 +40,7 @@ func variableNames(env []string) []string {
 	return all
 }
 
-// valueOf is the value of a variable, of several of that name the last one's.
+// valueOf returns the value of a variable. The last one of a name counts.
 func valueOf(env []string, name string) string {
 	for _, variable := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {

@@ -12,11 +12,10 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
-// mostOfAll is what the files of all Pods may have together. Those of 10,000 Pods with some GPUs take
-// a tenth of it.
+// mostOfAll bounds the bytes of the files of all Pods. 10,000 Pods with some GPUs take a tenth of it.
 const mostOfAll = 512 << 20
 
-// folders are those of the Pods in one directory.
+// folders knows the folders of Pods in one directory.
 type folders struct {
 	// named is the directory as the user names it.
 	named     string
@@ -27,7 +26,7 @@ type folders struct {
 	size int
 }
 
-// openFolders makes the directory, and finds what earlier runs have left there.
+// openFolders makes the directory, and lists the folders of earlier runs.
 func openFolders(directory string) (*folders, error) {
 	d, err := OpenDirectory(directory)
 	if err != nil {
@@ -63,7 +62,7 @@ func (f *folders) noteFolder(folder *folder) {
 	f.have[folder.podKey()] = *folder
 }
 
-// podKeys are the Pods that have folders.
+// podKeys returns the Pods that have folders.
 func (f *folders) podKeys() []types.NamespacedName {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +75,8 @@ func (f *folders) hasFolder(pod *corev1.Pod) bool {
 	return found != nil && found.UID == pod.UID
 }
 
-// writeFolder makes the folder of a Pod, unless it has one: nothing that is injected later reaches a
-// container.
+// writeFolder writes the folder of a Pod, unless it has one: what is injected later does not reach a
+// running container either.
 func (f *folders) writeFolder(pod *corev1.Pod, p *planned) error {
 	if f.hasFolder(pod) {
 		return nil
@@ -96,7 +95,7 @@ func (f *folders) writeFolder(pod *corev1.Pod, p *planned) error {
 	return nil
 }
 
-// removeFolder removes the folder of a Pod, if there is one.
+// removeFolder removes the folder of a Pod, if it has one.
 func (f *folders) removeFolder(key types.NamespacedName) error {
 	found := f.folderOf(key)
 	if found == nil {

@@ -31,7 +31,7 @@ type gpu struct {
 	memory                                         int64
 }
 
-// gpusOf are the GPUs of a container: devices whose uuid is one of NVIDIA's.
+// gpusOf returns the GPUs of a container: devices with a uuid of NVIDIA.
 func gpusOf(c *containerview.Container) []gpu {
 	var all []gpu
 	for i := range c.Devices {
@@ -53,7 +53,7 @@ func gpusOf(c *containerview.Container) []gpu {
 
 func (g *gpu) isMIG() bool { return strings.HasPrefix(g.uuid, "MIG-") }
 
-// attributeOf is the text of an attribute, or "".
+// attributeOf returns an attribute as text, or "".
 func attributeOf(d *containerview.Device, name string) string {
 	for _, key := range []string{name, d.Driver + "/" + name} {
 		switch value := d.Attributes[resourcev1.QualifiedName(key)]; {
@@ -70,7 +70,7 @@ func attributeOf(d *containerview.Device, name string) string {
 
 const notKnown = "N/A"
 
-// smiList is what nvidia-smi -L prints.
+// smiList returns what nvidia-smi -L prints.
 func smiList(gpus []gpu) string {
 	var list strings.Builder
 	boards, inBoard := 0, 0
@@ -100,8 +100,7 @@ const (
 	whole   = "+-----------------------------------------------------------------------------------------+\n"
 )
 
-// smiTable is what nvidia-smi prints. What nobody has published is not known: what a GPU does is
-// not simulated.
+// smiTable returns what nvidia-smi prints. What nobody publishes is N/A: what a GPU does is not simulated.
 func smiTable(gpus []gpu) string {
 	if len(gpus) == 0 {
 		return "No devices were found\n"
@@ -126,13 +125,13 @@ func smiTable(gpus []gpu) string {
 	return table.String()
 }
 
-// shortVersion is a version without its patch level.
+// shortVersion cuts off the patch level of a version.
 func shortVersion(version string) string {
 	parts := strings.Split(version, ".")
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// longBus is the address of a PCI device with the long domain that the program prints.
+// longBus returns the address of a PCI device with the long domain that the program prints.
 func longBus(address string) string {
 	if domain, rest, ok := strings.Cut(address, ":"); ok && len(domain) == 4 {
 		return "0000" + strings.ToUpper(address[:len(domain)]+":"+rest)
@@ -140,7 +139,7 @@ func longBus(address string) string {
 	return address
 }
 
-// nvidiaSMIFiles are what the stand-in of the program prints, by the names of files.
+// nvidiaSMIFiles returns the files that the stand-in of the program prints, by name.
 func nvidiaSMIFiles(c *containerview.Container) map[string]string {
 	if !hasNvidiaSMI(c) {
 		return nil

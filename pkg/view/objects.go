@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// objectsOf are the objects of a Pod with those containers.
+// objectsOf returns the objects of a Pod.
 func objectsOf(pod *corev1.Pod, containers []containerview.Container, d Directory) []*unstructured.Unstructured {
 	var logs, execs []any
 	for i := range containers {
@@ -40,10 +40,10 @@ func objectsOf(pod *corev1.Pod, containers []containerview.Container, d Director
 	}
 }
 
-// usualPath is where programs are that no variable says the place of.
+// usualPath is the PATH of a container that sets none.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// newEnvironment are the variables of a program in a container. What stands in for programs comes first.
+// newEnvironment returns the variables of a program in a container, with the stand-ins first in the PATH.
 func (d Directory) newEnvironment(folder string, env []string) []any {
 	var all []any
 	programs := usualPath

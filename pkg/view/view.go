@@ -23,14 +23,14 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/shard"
 )
 
-// Viewer keeps the views of the Pods on nodes whose kwok may be the one beside it.
+// Viewer maintains the views of the Pods on nodes that the kwok beside it may manage.
 type Viewer struct {
 	Options
 	loop   *loop.Loop[types.NamespacedName]
 	writer *writer
 
 	mu sync.Mutex
-	// kept are the folders in the directory that was last wanted.
+	// kept are the folders of the directory that was configured last.
 	kept *folders
 }
 
@@ -41,7 +41,7 @@ type Options struct {
 	// Caches and Owner are run by the caller.
 	Caches *observe.Caches
 	Owner  *shard.Owner
-	// Drivers answers for the drivers of a Pod's node. It returns nil as long as they are not known.
+	// Drivers answers for the drivers of a Pod's node. It returns nil while they are not known.
 	Drivers func(set *config.Set, node *corev1.Node) containerview.Drivers
 	// Shared is the directory of real drivers, or "".
 	Shared func() string
@@ -89,13 +89,13 @@ func (v *Viewer) CheckHealth() error { return v.loop.CheckHealth() }
 
 // Run acts until ctx ends, with that many workers.
 func (v *Viewer) Run(ctx context.Context, workers int) {
-	// Before the leases are known, no kwok would be beside us, and all folders would go.
+	// Until the leases are known, no node counts as ours, and all folders would be removed.
 	cache.WaitFor(ctx, "", slices.Concat(v.Caches.Synced(), v.Owner.Synced())...)
 	v.enqueueAll()
 	v.loop.Run(ctx, workers)
 }
 
-// wantedDirectory is the one that is wanted now, or "".
+// wantedDirectory returns the configured directory, or "".
 func (v *Viewer) wantedDirectory() string {
 	if set := v.Config.Current(); v.Directory == "" && set != nil {
 		return set.ContainerView
@@ -123,12 +123,11 @@ func (v *Viewer) enqueueUsers(claim *observe.Claim) {
 	}
 }
 
-// allFolders is the key under which the folders that Pods have left are looked for, since no Pod has
-// that name.
+// allFolders is the key that queues all Pods with a folder or with objects. No Pod has that name.
 var allFolders types.NamespacedName
 
-// enqueueAll looks at all Pods with claims, and at those that have left a folder. It reads nothing
-// itself: the configuration waits for it.
+// enqueueAll queues all Pods with claims, and those that have left a folder. It reads no folder
+// itself, since the configuration waits for it.
 func (v *Viewer) enqueueAll() {
 	if !v.isEnabled() {
 		return
@@ -139,7 +138,7 @@ func (v *Viewer) enqueueAll() {
 	v.loop.Add(allFolders)
 }
 
-// wantedFolders are those in the directory that is wanted.
+// wantedFolders returns the folders of the configured directory, and opens it on first use.
 func (v *Viewer) wantedFolders() (*folders, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -154,7 +153,7 @@ func (v *Viewer) wantedFolders() (*folders, error) {
 	return v.kept, nil
 }
 
-// reconcile has a Pod have the view that it should have.
+// reconcile writes, keeps or removes the view of a Pod.
 func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error {
 	set := v.Config.Current()
 	if set == nil || !v.isEnabled() {
@@ -186,7 +185,7 @@ func (v *Viewer) reconcile(ctx context.Context, key types.NamespacedName) error 
 	return nil
 }
 
-// showPod has a Pod's folder and objects be there.
+// showPod writes the folder and the objects of a Pod that lacks them.
 func (v *Viewer) showPod(ctx context.Context, folders *folders, pod *corev1.Pod, known func() containerview.Drivers) error {
 	owed := v.mayWriteObjects(ctx, pod, folders.directory)
 	if folders.hasFolder(pod) && !owed {
@@ -194,12 +193,12 @@ func (v *Viewer) showPod(ctx context.Context, folders *folders, pod *corev1.Pod,
 	}
 	drivers := known()
 	if drivers == nil {
-		v.loop.AddAfter(observe.Key(pod), askDrivers)
+		v.loop.AddAfter(observe.Key(pod), driversPollInterval)
 		return nil
 	}
 	planned, err := v.planView(pod, drivers, folders.directory)
-	if err != nil { // a claim that is not there yet comes as an event, and what a driver mends does not
-		v.loop.AddAfter(observe.Key(pod), planAgain)
+	if err != nil { // a missing claim queues the Pod when it comes, but a driver that is mended does not
+		v.loop.AddAfter(observe.Key(pod), planRetryInterval)
 		return loop.Terminal(err)
 	}
 	if err := folders.writeFolder(pod, planned); err != nil || !owed {
@@ -208,15 +207,15 @@ func (v *Viewer) showPod(ctx context.Context, folders *folders, pod *corev1.Pod,
 	return v.writer.writeObjects(ctx, planned.Objects)
 }
 
-// askDrivers is how long after the drivers of a node were not known they are asked for again.
-const askDrivers = time.Second
+// driversPollInterval is how soon a Pod is tried again while the drivers of its node are not known.
+const driversPollInterval = time.Second
 
-// planAgain is how long after a view could not be planned it is tried again.
-const planAgain = time.Minute
+// planRetryInterval is how soon a view that could not be planned is tried again.
+const planRetryInterval = time.Minute
 
-// mayWriteObjects reports whether this replica is to write the objects of a Pod now. They stay what they are, as
-// in a container, whatever templates say later. Where it is not known yet which are there, the Pod is
-// looked at again.
+// mayWriteObjects reports whether this replica has to write the objects of a Pod now. Objects that exist
+// stay as they are, whatever templates say later: a running container does not change either. While the
+// existing objects are not known, the Pod is queued again.
 func (v *Viewer) mayWriteObjects(ctx context.Context, pod *corev1.Pod, d Directory) bool {
 	if !v.Owner.Acts(pod.Spec.NodeName, true) {
 		return false
@@ -228,7 +227,7 @@ func (v *Viewer) mayWriteObjects(ctx context.Context, pod *corev1.Pod, d Directo
 	return !v.writer.hasWritten(pod, d)
 }
 
-// servedNode is the node of a Pod, if it is a fake one whose kwok may be the one beside us.
+// servedNode returns the node of a Pod, or nil if it is not fake or the kwok beside us does not manage it.
 func (v *Viewer) servedNode(pod *corev1.Pod) *corev1.Node {
 	if pod == nil || !v.Owner.MayServe(pod.Spec.NodeName) {
 		return nil

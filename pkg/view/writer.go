@@ -20,18 +20,18 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
 
-// askAgain is how long after the API server has not served kwok's kinds it is asked again.
-const askAgain = 20 * time.Second
+// listRetryInterval is how soon the objects are listed again after a failure.
+const listRetryInterval = 20 * time.Second
 
-// writer writes objects of kwok's, each once.
+// writer writes kwok's objects, each once.
 type writer struct {
 	client dynamic.Interface
 
 	mu sync.Mutex
-	// written are the objects of Pods, also those that others have written. It is nil until what
-	// earlier runs have written is known.
+	// written maps Pods to their objects by kind, including objects that others have written. It is nil
+	// until the objects of earlier runs are listed.
 	written map[types.NamespacedName]map[string]target
-	// next is when that is asked for again.
+	// next is when they are listed again after a failure.
 	next time.Time
 }
 
@@ -41,8 +41,8 @@ type target struct {
 	directory Directory
 }
 
-// listWritten lists once what earlier runs have written, so that a restart writes nothing. It returns how
-// long to wait before it is tried again, and tells of a failure itself, once for all Pods.
+// listWritten lists once what earlier runs have written, so that a restart writes nothing. After a
+// failure, which it logs once for all Pods, it returns how long to wait before the next call.
 func (w *writer) listWritten(ctx context.Context) (wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,9 +56,9 @@ func (w *writer) listWritten(ctx context.Context) (wait time.Duration) {
 	for kind, resource := range resources {
 		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.ManagedByLabel + "=" + v1alpha1.ManagedByValue})
 		if err != nil {
-			w.written, w.next = nil, time.Now().Add(askAgain)
-			klog.FromContext(ctx).Error(err, "Cannot list objects of kwok: kubectl logs and kubectl exec show nothing of Pods until their kind is served, as with kwok's option --enable-crds=Logs,Exec, and may be listed, created and patched", "kind", kind)
-			return askAgain
+			w.written, w.next = nil, time.Now().Add(listRetryInterval)
+			klog.FromContext(ctx).Error(err, "Failed to list objects of kwok: kubectl logs and kubectl exec show nothing of Pods until their kind is served, as with kwok's option --enable-crds=Logs,Exec, and may be listed, created and patched", "kind", kind)
+			return listRetryInterval
 		}
 		for i := range list.Items {
 			w.noteWritten(&list.Items[i], kind)
@@ -80,7 +80,7 @@ func (w *writer) hasWritten(pod *corev1.Pod, d Directory) bool {
 	return true
 }
 
-// writeObjects writes the objects of a Pod. Where someone else has written one of that name, theirs stays.
+// writeObjects writes the objects of a Pod. It leaves alone an object of that name that somebody else owns.
 func (w *writer) writeObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if w.isWritten(o) {
@@ -90,7 +90,7 @@ func (w *writer) writeObjects(ctx context.Context, objects []*unstructured.Unstr
 			Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: v1alpha1.ManagedByValue})
 		switch {
 		case apierrors.IsConflict(err):
-			klog.FromContext(ctx).V(2).Info("Left an object of kwok to who has written it", "kind", o.GetKind(), "pod", klog.KObj(o), "err", err)
+			klog.FromContext(ctx).V(2).Info("Skipped an object of kwok: another field manager owns it", "kind", o.GetKind(), "pod", klog.KObj(o), "err", err)
 		case err != nil:
 			return fmt.Errorf("apply %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
 		}
@@ -101,7 +101,7 @@ func (w *writer) writeObjects(ctx context.Context, objects []*unstructured.Unstr
 	return nil
 }
 
-// targetOf is what an object is for.
+// targetOf returns what an object is for.
 func targetOf(o *unstructured.Unstructured) target {
 	made := target{directory: Directory(o.GetAnnotations()[v1alpha1.ContainerViewAnnotation])}
 	for _, owner := range o.GetOwnerReferences() {
@@ -117,7 +117,7 @@ func (w *writer) isWritten(o *unstructured.Unstructured) bool {
 	return w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
 }
 
-// noteWritten notes that an object is there. The caller holds the lock.
+// noteWritten records that an object exists. The caller holds the lock.
 func (w *writer) noteWritten(o *unstructured.Unstructured, kind string) {
 	key := observe.Key(o)
 	if w.written[key] == nil {
@@ -126,14 +126,14 @@ func (w *writer) noteWritten(o *unstructured.Unstructured, kind string) {
 	w.written[key][kind] = targetOf(o)
 }
 
-// podKeys are the Pods that have objects.
+// podKeys returns the Pods that have objects.
 func (w *writer) podKeys() []types.NamespacedName {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.written))
 }
 
-// forgetPod forgets the objects of a Pod that is gone.
+// forgetPod drops the objects of a Pod that is gone.
 func (w *writer) forgetPod(pod types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
