@@ -146,21 +146,18 @@ func listText(a resourcev1.DeviceAttribute) string {
 func (k *Kind) computeID() {
 	sum := sha256.New()
 	for i := range k.keys {
-		for _, text := range k.keys[i].encodedParts() {
-			sum.Write(appendText(nil, text))
+		key := &k.keys[i]
+		parts := []string{key.driver, key.devices.Joined(), "", ""}
+		for j, encoded := range []unique.Handle[string]{key.sharing.encoded, key.facts.encoded} {
+			if encoded != (unique.Handle[string]{}) {
+				parts[j+2] = encoded.Value()
+			}
+		}
+		for _, part := range parts {
+			sum.Write(appendText(nil, part))
 		}
 	}
 	k.id = hex.EncodeToString(sum.Sum(nil)[:8])
-}
-
-func (k *kindKey) encodedParts() []string {
-	texts := []string{k.driver, k.devices.Joined(), "", ""}
-	for i, kept := range []unique.Handle[string]{k.sharing.encoded, k.facts.encoded} {
-		if kept != (unique.Handle[string]{}) {
-			texts[i+2] = kept.Value()
-		}
-	}
-	return texts
 }
 
 // MarshalJSON implements json.Marshaler: the id, and what the devices are, in their

@@ -16,12 +16,19 @@ func (k *Kind) findParts() {
 		}
 	}
 	for _, devices := range drawing {
-		if at, ok := k.wholeOf(devices); ok {
-			k.addParts(at, devices)
+		whole, found := k.wholeOf(devices)
+		if found && k.wholes == nil {
+			k.wholes = slices.Repeat([]int{-1}, len(k.free))
+		}
+		for _, device := range devices {
+			if found && device != whole {
+				k.wholes[device] = whole
+			}
 		}
 	}
 }
 
+// wholeOf returns the device that others on its counter set are parts of.
 func (k *Kind) wholeOf(devices []int) (at int, ok bool) {
 	most, takes := 0.0, make([]float64, len(devices))
 	for i, device := range devices {
@@ -51,17 +58,6 @@ func (k *Kind) takenBy(device int) float64 {
 		}
 	}
 	return sum
-}
-
-func (k *Kind) addParts(whole int, devices []int) {
-	if k.wholes == nil {
-		k.wholes = slices.Repeat([]int{-1}, len(k.free))
-	}
-	for _, device := range devices {
-		if device != whole {
-			k.wholes[device] = whole
-		}
-	}
 }
 
 // Whole returns the name of the device that the device at an index is a part of, or "".

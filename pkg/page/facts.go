@@ -28,7 +28,11 @@ func (o *Options) serveDevice(w http.ResponseWriter, r *http.Request) {
 	}
 	published, err := o.Slice(r.Context(), slice)
 	if err != nil {
-		http.Error(w, "get ResourceSlice "+slice+": "+err.Error(), statusOf(err))
+		status := http.StatusBadGateway
+		if apierrors.IsNotFound(err) {
+			status = http.StatusNotFound
+		}
+		http.Error(w, "get ResourceSlice "+slice+": "+err.Error(), status)
 		return
 	}
 	for i := range published.Spec.Devices {
@@ -52,13 +56,6 @@ func (o *Options) sliceOf(driver, pool, device string) string {
 		}
 	}
 	return name
-}
-
-func statusOf(err error) int {
-	if apierrors.IsNotFound(err) {
-		return http.StatusNotFound
-	}
-	return http.StatusBadGateway
 }
 
 // serveLabels serves GET /api/labels: {"names": [...]}, the names of the labels of all fake

@@ -23,26 +23,20 @@ func (f *feed) runTimeline(ctx context.Context) {
 	f.mu.Unlock()
 	for ctx.Err() == nil {
 		began := time.Now()
-		f.rememberChanges()
+		f.mu.Lock()
+		if !f.timeline.Begun() || f.source.Changes() != f.changes {
+			now := f.takeInventory()
+			if f.items != nil { // somebody looks
+				f.updateItems(now)
+			}
+		}
+		f.mu.Unlock()
 		next := time.NewTimer(max(idleInterval, idleFactor*time.Since(began)))
 		select {
 		case <-ctx.Done():
 		case <-next.C:
 		}
 		next.Stop()
-	}
-}
-
-// rememberChanges takes an inventory if there may be something new.
-func (f *feed) rememberChanges() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.timeline.Begun() && f.source.Changes() == f.changes {
-		return
-	}
-	now := f.takeInventory()
-	if f.items != nil { // somebody looks
-		f.updateItems(now)
 	}
 }
 

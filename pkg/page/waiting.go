@@ -143,18 +143,13 @@ func (w *waiting) serveWaiting(writer http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("why") {
 		w.explainGroups(r.Context(), groups)
 	}
-	writeJSON(writer, r, w.withVerdicts(groups))
-}
-
-// withVerdicts returns the answer with all known verdicts.
-func (w *waiting) withVerdicts(groups []WaitingGroup) *waitingAnswer {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	answer := &waitingAnswer{Groups: slices.Clone(groups), Unexplained: w.unexplained}
 	for i := range answer.Groups {
 		answer.Groups[i].Why = w.verdicts[answer.Groups[i].alike]
 	}
-	return answer
+	w.mu.Unlock()
+	writeJSON(writer, r, answer)
 }
 
 // explainGroups explains why the first groups wait, if that is due.

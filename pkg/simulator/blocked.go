@@ -38,8 +38,9 @@ func (s *searcher) dropBlocked() []blocked {
 	var dropped []blocked
 	s.keepDevices(countersAndCapacity, func(d device) bool {
 		b := s.lacksCapacity(d)
-		if b == nil {
-			b = s.lacksCounters(d)
+		state := s.stateOf(d)
+		if b == nil && state != nil && state.BlockedBy != "" && !strings.HasPrefix(state.BlockedBy, "capacity ") {
+			b = &blocked{device: d, by: state.BlockedBy} // how much capacity is enough depends on the request
 		}
 		if b != nil {
 			dropped = append(dropped, *b)
@@ -47,15 +48,6 @@ func (s *searcher) dropBlocked() []blocked {
 		return b == nil
 	})
 	return dropped
-}
-
-// lacksCounters says what a device lacks that no claim has, by the inventory.
-func (s *searcher) lacksCounters(d device) *blocked {
-	state := s.stateOf(d)
-	if state == nil || state.BlockedBy == "" || strings.HasPrefix(state.BlockedBy, "capacity ") {
-		return nil // how much capacity is enough depends on the request
-	}
-	return &blocked{device: d, by: state.BlockedBy}
 }
 
 // lacksCapacity says of which capacity of a device the request wants more than is left.

@@ -135,21 +135,8 @@ func setOperators(tolerations []resourcev1.DeviceToleration) {
 	}
 }
 
-// isFullyReserved reports whether a claim is reserved for as many as can be.
-func isFullyReserved(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
-	return len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !isReservedFor(claim, pod)
-}
-
 func isReservedFor(claim *resourcev1.ResourceClaim, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(claim.Status.ReservedFor, func(c resourcev1.ResourceClaimConsumerReference) bool {
 		return c.Resource == "pods" && c.Name == pod.Name && c.UID == pod.UID
 	})
-}
-
-func reserveFor(claim *resourcev1.ResourceClaim, pod *corev1.Pod) {
-	if !isReservedFor(claim, pod) {
-		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
-			Resource: "pods", Name: pod.Name, UID: pod.UID,
-		})
-	}
 }

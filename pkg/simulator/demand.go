@@ -63,7 +63,7 @@ func (c *catalog) demandOf(pod *corev1.Pod) (*demand, error) {
 // addToDemand adds a claim to a demand.
 func (c *catalog) addToDemand(d *demand, claim *resourcev1.ResourceClaim) error {
 	switch allocation := claim.Status.Allocation; {
-	case isFullyReserved(claim, d.pod):
+	case len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize && !isReservedFor(claim, d.pod):
 		return fmt.Errorf("resourceclaim %q is reserved for %d Pods already, the most that are possible", claim.Name, len(claim.Status.ReservedFor))
 	case allocation == nil:
 		d.pending = append(d.pending, claim)

@@ -24,7 +24,11 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 		}
 		return claim, nil
 	}
-	requests := c.extendedRequests(pod)
+	var requests []resourcev1.DeviceRequest // those that the scheduler makes, with its names
+	for _, resource := range c.extendedResources(pod) {
+		requests = append(requests, containerRequests(pod, resource, c.resources.GetDeviceClass(resource).Name)...)
+	}
+	slices.SortFunc(requests, func(a, b resourcev1.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
 	if len(requests) == 0 {
 		return nil, nil
 	}
@@ -41,16 +45,6 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 	}
 	c.addOwned(pod, claim)
 	return claim, nil
-}
-
-// extendedRequests are the requests that the scheduler makes, with its names.
-func (c *catalog) extendedRequests(pod *corev1.Pod) []resourcev1.DeviceRequest {
-	var requests []resourcev1.DeviceRequest
-	for _, resource := range c.extendedResources(pod) {
-		requests = append(requests, containerRequests(pod, resource, c.resources.GetDeviceClass(resource).Name)...)
-	}
-	slices.SortFunc(requests, func(a, b resourcev1.DeviceRequest) int { return cmp.Compare(a.Name, b.Name) })
-	return requests
 }
 
 // extendedResources are those of a Pod's resources that device classes stand

@@ -74,15 +74,8 @@ func canReach(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resour
 	return structured.NodeMatches(everything, node, named, isTrue(everywhere), selector)
 }
 
-// isFree reports whether no claim has the device for itself.
-func (s *searcher) isFree(d device) bool {
-	return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
-}
-
-// toleratesDevice reports whether no taint of the device keeps the request away.
-func (a *alternative) toleratesDevice(d device) bool {
-	return !slices.ContainsFunc(d.Taints, func(taint resourcev1.DeviceTaint) bool { return !a.toleratesTaint(taint) })
-}
+// isShareable reports whether several requests may have the device.
+func (d device) isShareable() bool { return isTrue(d.AllowMultipleAllocations) }
 
 // toleratesTaint reports whether a taint of a device does not keep the request away.
 func (a *alternative) toleratesTaint(taint resourcev1.DeviceTaint) bool {

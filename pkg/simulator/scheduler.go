@@ -88,7 +88,14 @@ func NewScheduler(world *World) *Scheduler {
 	for _, claim := range s.claims {
 		addAllocated(s.allocated, claim.Status.Allocation)
 	}
-	s.nodes = newNodes(world, s.published)
+	pods := map[string]int{}
+	for _, pod := range world.Pods {
+		pods[pod.Spec.NodeName]++
+	}
+	for _, object := range world.Nodes {
+		s.nodes = append(s.nodes, &node{object: object, pods: pods[object.Name], slices: s.published.slicesFor(object.Name)})
+	}
+	slices.SortFunc(s.nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
 	return s
 }
 
@@ -112,20 +119,6 @@ func newCatalog(world *World) *catalog {
 		o.claims[objectKey(claim.Namespace, claim.Name)] = claim
 	}
 	return o
-}
-
-// newNodes returns the nodes of a world, sorted by name.
-func newNodes(world *World, published *publications) []*node {
-	pods := map[string]int{}
-	for _, pod := range world.Pods {
-		pods[pod.Spec.NodeName]++
-	}
-	var nodes []*node
-	for _, object := range world.Nodes {
-		nodes = append(nodes, &node{object: object, pods: pods[object.Name], slices: published.slicesFor(object.Name)})
-	}
-	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.object.Name, b.object.Name) })
-	return nodes
 }
 
 // Clone copies the Scheduler with all that it has given.
@@ -222,7 +215,11 @@ func (s *Scheduler) bindPod(d *demand, n *node, results []resourcev1.AllocationR
 		addAllocated(s.allocated, claim.Status.Allocation)
 	}
 	for _, claim := range d.claims {
-		reserveFor(claim, d.pod)
+		if !isReservedFor(claim, d.pod) {
+			claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+				Resource: "pods", Name: d.pod.Name, UID: d.pod.UID,
+			})
+		}
 	}
 	n.pods++
 	s.states = nil

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
 )
 
 // The steps of a search that others tell apart: what leaves too few devices beside their
@@ -99,9 +100,13 @@ func (s *searcher) filterDevices(ctx context.Context) {
 	if s.request.AllocationMode == resourcev1.DeviceAllocationModeAll {
 		s.enough = max(len(s.left), 1)
 	}
-	s.tainted = s.keepDevices("without taints", s.request.toleratesDevice)
+	s.tainted = s.keepDevices("without taints", func(d device) bool {
+		return !slices.ContainsFunc(d.Taints, func(taint resourcev1.DeviceTaint) bool { return !s.request.toleratesTaint(taint) })
+	})
 	if !isTrue(s.request.AdminAccess) {
-		s.held = s.keepDevices("free", s.isFree)
+		s.held = s.keepDevices("free", func(d device) bool {
+			return !s.allocated.AllocatedDevices.Has(structured.MakeDeviceID(d.driver, d.pool, d.Name))
+		})
 	}
 }
 
@@ -159,12 +164,7 @@ func (s *searcher) tryAllocator(ctx context.Context, before []*resourcev1.Resour
 
 // hasTooFew reports whether there are too few devices, however they are combined.
 func (s *searcher) hasTooFew() bool {
-	return len(s.left) == 0 || len(s.left) < s.enough && !s.hasShareable()
-}
-
-// hasShareable reports whether several requests may have one device.
-func (s *searcher) hasShareable() bool {
-	return slices.ContainsFunc(s.left, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
+	return len(s.left) == 0 || len(s.left) < s.enough && !slices.ContainsFunc(s.left, device.isShareable)
 }
 
 // mostAllocatable is how many devices the last request of the claims can have, at most as

@@ -144,17 +144,12 @@ func (s *Supply) describeSupply() string {
 		return fmt.Sprintf("no device is of class %s: its selector `%s` matches none of %d on the nodes that the Pod may be on", s.Class, oneLine(s.narrowestSelector().expression), s.Steps[0].Devices)
 	case all == 0:
 		return fmt.Sprintf("there is no %s, among %d of the class on %s", kind, s.OfClass, formatCount(s.Nodes, "node"))
-	case s.dropped == nil && most < wanted && !s.isShared():
+	case s.dropped == nil && most < wanted && !slices.ContainsFunc(s.matching, device.isShareable):
 		return fmt.Sprintf("no node has as many devices: node %s has the most, %d, of %s on %s", s.most.Name, most, formatPlural(all, kind), formatCount(s.Nodes, "node"))
 	case s.Error == "" && cause == "" || s.tainted == all || s.held == all:
 		return s.takenCause()
 	}
 	return cause + fmt.Sprintf("; %s on %s, %d left", formatPlural(all, kind), formatCount(s.Nodes, "node"), s.devicesLeft())
-}
-
-// isShared reports whether a request can have a device several times.
-func (s *Supply) isShared() bool {
-	return slices.ContainsFunc(s.matching, func(d device) bool { return isTrue(d.AllowMultipleAllocations) })
 }
 
 // takenCause says what keeps away how many devices: claims, taints, or what is shared.

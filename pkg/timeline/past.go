@@ -134,7 +134,10 @@ func (p *past) buildInventory() *inventory.Inventory {
 		if name.driver == "" {
 			return
 		}
-		item.Pools = append(item.Pools, pool.toInventory(name))
+		item.Pools = append(item.Pools, inventory.Pool{
+			Driver: name.driver, Name: name.pool, Generation: pool.generation,
+			Slices: pool.slices, SliceCount: pool.count, Usage: pool.usage, Kind: pool.kind, Devices: pool.list,
+		})
 		totals.addPool(name.driver, pool)
 		for i := range pool.list {
 			totals[name.driver].States[pool.list[i].State]++
@@ -149,13 +152,6 @@ func (p *past) buildInventory() *inventory.Inventory {
 		}
 	}
 	return sortedInventory(items, totals)
-}
-
-func (p *pool) toInventory(where place) inventory.Pool {
-	return inventory.Pool{
-		Driver: where.driver, Name: where.pool, Generation: p.generation,
-		Slices: p.slices, SliceCount: p.count, Usage: p.usage, Kind: p.kind, Devices: p.list,
-	}
 }
 
 func sortedInventory(items map[string]*inventory.Item, totals totals) *inventory.Inventory {

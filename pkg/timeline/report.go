@@ -62,7 +62,10 @@ func (t *Timeline) Report(now time.Time) *Report {
 	report.Begins = t.begins.UTC()
 	step := stepOf(now.Sub(t.begins))
 	report.Seconds = int(step.Seconds())
-	totals := t.totalsNow()
+	totals := totals{}
+	for _, driver := range t.drivers {
+		totals[driver.Name] = &driver
+	}
 	p := t.newPast()
 	for from := now.Truncate(step); from.Add(step).After(t.begins); from = from.Add(-step) {
 		bucket := Bucket{From: from.UTC(), Changes: map[Kind]int{}, Drivers: totals.sortedDrivers()}
@@ -88,15 +91,6 @@ func stepOf(all time.Duration) time.Duration {
 		}
 	}
 	return steps[len(steps)-1]
-}
-
-// totalsNow returns the totals of the last inventory.
-func (t *Timeline) totalsNow() totals {
-	totals := totals{}
-	for _, driver := range t.drivers {
-		totals[driver.Name] = &driver
-	}
-	return totals
 }
 
 // reportChange undoes the next change, also in the totals, and reports what it was.

@@ -56,7 +56,12 @@ func OpenDirectory(name string) (Directory, error) {
 			return "", fmt.Errorf("make the directory for the views of containers: %w: choose one that kwok-dra may write to", err)
 		}
 	}
-	return d, d.writePrograms()
+	for _, name := range standIns {
+		if err := atomicfile.Write(filepath.Join(d.programsFolder(), name), program, 0o755); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
 }
 
 //go:embed programs/program
@@ -83,15 +88,6 @@ func (d Directory) checkPrograms() error {
 		}
 		if err != nil || !bytes.Contains(content, []byte(viewVariable)) {
 			return fmt.Errorf("directory for the views of containers %s: %s is another program, and would be replaced: choose a directory of its own", d, file)
-		}
-	}
-	return nil
-}
-
-func (d Directory) writePrograms() error {
-	for _, name := range standIns {
-		if err := atomicfile.Write(filepath.Join(d.programsFolder(), name), program, 0o755); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -4,26 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/containerview"
 )
 
 // nvidiaSMI is the program that lists GPUs. A container has it where a driver mounts it.
 const nvidiaSMI = "nvidia-smi"
-
-// hasNvidiaSMI reports whether a driver mounts the program into the container.
-func hasNvidiaSMI(c *containerview.Container) bool {
-	for i := range c.Mounts {
-		if path.Base(c.Mounts[i].ContainerPath) == nvidiaSMI {
-			return true
-		}
-	}
-	return false
-}
 
 // gpu is a GPU of NVIDIA, or a partition of one.
 type gpu struct {
@@ -141,7 +133,8 @@ func longBus(address string) string {
 
 // nvidiaSMIFiles returns the files that the stand-in of the program prints, by name.
 func nvidiaSMIFiles(c *containerview.Container) map[string]string {
-	if !hasNvidiaSMI(c) {
+	isMounted := slices.ContainsFunc(c.Mounts, func(m v1alpha1.Mount) bool { return path.Base(m.ContainerPath) == nvidiaSMI })
+	if !isMounted {
 		return nil
 	}
 	gpus := gpusOf(c)

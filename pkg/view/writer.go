@@ -83,7 +83,10 @@ func (w *writer) hasWritten(pod *corev1.Pod, d Directory) bool {
 // writeObjects writes the objects of a Pod. It leaves alone an object of that name that somebody else owns.
 func (w *writer) writeObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
-		if w.isWritten(o) {
+		w.mu.Lock()
+		isWritten := w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
+		w.mu.Unlock()
+		if isWritten {
 			continue
 		}
 		_, err := w.client.Resource(resources[o.GetKind()]).Namespace(o.GetNamespace()).
@@ -108,13 +111,6 @@ func targetOf(o *unstructured.Unstructured) target {
 		made.pod = owner.UID
 	}
 	return made
-}
-
-// isWritten reports whether an object is written.
-func (w *writer) isWritten(o *unstructured.Unstructured) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.written[observe.Key(o)][o.GetKind()] == targetOf(o)
 }
 
 // noteWritten records that an object exists. The caller holds the lock.

@@ -75,18 +75,14 @@ func (g *Group) Title() string {
 	case g.Owner != "":
 		return fmt.Sprintf("%d Pods of %s", len(g.Pods), g.Owner)
 	}
-	return namePods(g.Pods)
-}
-
-// shown is how many names are shown of many.
-const shown = 3
-
-func namePods(names []string) string {
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
+	if len(g.Pods) <= maxNamed {
+		return strings.Join(g.Pods, ", ")
 	}
-	return fmt.Sprintf("%d Pods (%s, ...)", len(names), strings.Join(names[:shown], ", "))
+	return fmt.Sprintf("%d Pods (%s, ...)", len(g.Pods), strings.Join(g.Pods[:maxNamed], ", "))
 }
+
+// maxNamed bounds the Pods that a title names.
+const maxNamed = 3
 
 // On says on which nodes they are.
 func (g *Group) On() string {

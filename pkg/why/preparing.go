@@ -34,7 +34,11 @@ func (c *Cluster) explainPreparing(ctx context.Context, answer *Answer) *Answer 
 	}
 	answer.Reason = joinNonEmpty("; ", strings.Join(missing, "; "), failure)
 	if answer.Reason == "" {
-		answer.Reason = "not prepared yet: " + strings.Join(claimNames(pod), ", ")
+		var names []string
+		for _, key := range facts.ClaimKeys(pod) {
+			names = append(names, key.Name)
+		}
+		answer.Reason = "not prepared yet: " + strings.Join(names, ", ")
 	}
 	answer.Details = append(answer.Details, details...)
 	answer.Details = append(answer.Details, c.describeTries(pod)...)
@@ -55,14 +59,6 @@ func (c *Cluster) describeUnpreparable(pod *corev1.Pod) []string {
 		}
 	}
 	return missing
-}
-
-func claimNames(pod *corev1.Pod) []string {
-	var names []string
-	for _, key := range facts.ClaimKeys(pod) {
-		names = append(names, key.Name)
-	}
-	return names
 }
 
 // PrepareFailure returns the newest message of the kubelet about preparing the claims of a Pod.

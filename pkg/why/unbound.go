@@ -42,7 +42,11 @@ func (c *Cluster) explainUnbound(ctx context.Context, answer *Answer) *Answer {
 		answer.Details = c.bindingTimes(pod)
 		return answer.setState(Binding, c.allocatedAt(pod), "binding conditions of its devices are not True: "+strings.Join(conditions, ", "))
 	}
-	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), reasonOf(outlook))
+	verdict := ""
+	if missing, isMissing := errors.AsType[*simulator.Missing](outlook.Err); !isMissing || missing.Kind == "deviceclass" {
+		verdict = outlook.Verdict() // other missing objects are among the missing claims
+	}
+	reason := joinNonEmpty("; ", describeGates(pod), c.describeMissingClaims(pod, outlook.Err), verdict)
 	withoutOutlook := fmt.Sprintf("%s has not looked at it yet", pod.Spec.SchedulerName)
 	if c.Scheduler != nil {
 		withoutOutlook = "there are no nodes"
@@ -98,14 +102,6 @@ func (c *Cluster) describeMissingClaims(pod *corev1.Pod, err error) string {
 		missing = append([]string{event.Message}, missing...)
 	}
 	return strings.Join(missing, "; ")
-}
-
-// reasonOf says in one line why a Pod fits nowhere.
-func reasonOf(outlook *simulator.Outlook) string {
-	if missing, ok := errors.AsType[*simulator.Missing](outlook.Err); ok && missing.Kind != "deviceclass" {
-		return "" // it is among the claims that are not created
-	}
-	return outlook.Verdict()
 }
 
 // addDetails adds what is known beyond the reason: other requests that get no devices, and what each

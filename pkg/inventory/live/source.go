@@ -71,7 +71,14 @@ func NewSource(o Options) *inventory.Source {
 		DeleteFunc: func(cache.DeletedObject[*facts.Slice]) { s.changes.Add(1) },
 	})
 	return &inventory.Source{
-		Nodes: s.fakeNodeNames, IsNodeReady: s.isNodeReady, Slices: s.listSlices, Allocations: s.listAllocations, TaintRules: o.TaintRules.Rules,
+		Nodes: func() []string {
+			return slices.DeleteFunc(o.Caches.Nodes.Keys(), func(name string) bool { return !o.Caches.Nodes.Has(name) })
+		},
+		IsNodeReady: func(name string) bool {
+			_, notReady := s.notReady.Load(name)
+			return !notReady
+		},
+		Slices: s.listSlices, Allocations: s.listAllocations, TaintRules: o.TaintRules.Rules,
 		Changes: func() uint64 { return s.changes.Load() + o.Preparer.Changes() + o.TaintRules.Changes() },
 	}
 }
@@ -82,16 +89,6 @@ type source struct {
 	changes atomic.Uint64
 	// notReady has the names of nodes that are not ready.
 	notReady sync.Map
-}
-
-// fakeNodeNames returns the names of the fake nodes.
-func (s *source) fakeNodeNames() []string {
-	return slices.DeleteFunc(s.Caches.Nodes.Keys(), func(name string) bool { return !s.Caches.Nodes.Has(name) })
-}
-
-func (s *source) isNodeReady(name string) bool {
-	_, notReady := s.notReady.Load(name)
-	return !notReady
 }
 
 // sliceNote is what an inventory needs of a slice beside what the cache keeps of it.
