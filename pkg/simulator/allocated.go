@@ -22,8 +22,7 @@ func cloneAllocated(state structured.AllocatedState) structured.AllocatedState {
 	}
 }
 
-// addAllocated takes the devices of a claim from the others. Whoever has admin access
-// takes nothing.
+// addAllocated marks the devices of a claim as taken. Admin access takes nothing.
 func addAllocated(state structured.AllocatedState, allocation *resourcev1.AllocationResult) {
 	if allocation == nil {
 		return

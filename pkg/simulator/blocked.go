@@ -12,11 +12,11 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// countersAndCapacity is the step that drops devices of which others have taken too much.
+// countersAndCapacity is the step that drops devices of which other claims have too much.
 const countersAndCapacity = "counters and capacity" + leave
 
-// blocked is a device that no claim has for itself and that a request cannot get
-// nevertheless: other devices have taken its counters, or other claims its capacity.
+// blocked is a device that no claim has for itself and that a request cannot get, because other
+// devices have its counters or other claims its capacity.
 type blocked struct {
 	device
 
@@ -29,8 +29,8 @@ type blocked struct {
 	wanted, left resource.Quantity
 }
 
-// dropBlocked is the step after filter. It drops devices that the request could not get
-// even if it wanted one alone.
+// dropBlocked is the step after filterDevices. It drops devices that the request could not get even
+// if it wanted only one.
 func (s *searcher) dropBlocked() []blocked {
 	if isTrue(s.request.AdminAccess) {
 		return nil // it takes nothing
@@ -50,7 +50,8 @@ func (s *searcher) dropBlocked() []blocked {
 	return dropped
 }
 
-// lacksCapacity says of which capacity of a device the request wants more than is left.
+// lacksCapacity returns the capacity of a device of which the request wants more than is left, or
+// nil.
 func (s *searcher) lacksCapacity(d device) *blocked {
 	requests := map[resourcev1.QualifiedName]resource.Quantity{}
 	if s.request.Capacity != nil {
@@ -84,8 +85,8 @@ func (s *searcher) lacksCapacity(d device) *blocked {
 	return nil
 }
 
-// consumptionOf is what a request takes of a capacity: what it asks for, rounded up to what the
-// policy permits, or the default.
+// consumptionOf returns what a request takes of a capacity: what it asks for, rounded up to what
+// the policy permits, or the default.
 func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity) resource.Quantity {
 	policy := offered.RequestPolicy
 	switch {
@@ -106,7 +107,7 @@ func consumptionOf(asked *resource.Quantity, offered *resourcev1.DeviceCapacity)
 	return *asked
 }
 
-// mostOf is the most that the policy permits to take of a capacity, and that there is.
+// mostOf returns the most that a request can take of a capacity under its policy.
 func mostOf(offered *resourcev1.DeviceCapacity) resource.Quantity {
 	most := offered.Value
 	switch policy := offered.RequestPolicy; {
@@ -138,16 +139,29 @@ func roundUp(asked resource.Quantity, valid *resourcev1.CapacityRequestPolicyRan
 // stateOf returns what the inventory says of a device, by what claims have now. The inventory is
 // taken once between two Pods.
 func (s *Scheduler) stateOf(d device) *inventory.Device {
-	id := structured.MakeDeviceID(d.driver, d.pool, d.Name)
-	if s.states != nil {
-		return s.states[id]
+	if s.states == nil {
+		s.states = map[structured.DeviceID]*inventory.Device{}
+		for _, item := range sourceOf(s.published, s.claims).Take().Items {
+			for i := range item.Pools {
+				pool := &item.Pools[i]
+				for j := range pool.Devices {
+					s.states[structured.MakeDeviceID(pool.Driver, pool.Name, pool.Devices[j].Name)] = &pool.Devices[j]
+				}
+			}
+		}
 	}
-	source := &inventory.Source{
+	return s.states[structured.MakeDeviceID(d.driver, d.pool, d.Name)]
+}
+
+// sourceOf makes a source of an inventory. All its nodes count as ready: the Scheduler checks their
+// taints itself.
+func sourceOf(published *publications, claims map[string]*resourcev1.ResourceClaim) *inventory.Source {
+	return &inventory.Source{
 		Nodes:   func() []string { return nil },
 		Changes: func() uint64 { return 0 },
 		Slices: func() []inventory.Slice {
 			var all []inventory.Slice
-			for _, members := range s.published.slices {
+			for _, members := range published.slices {
 				for _, slice := range members {
 					all = append(all, inventory.SliceOf(slice))
 				}
@@ -156,7 +170,7 @@ func (s *Scheduler) stateOf(d device) *inventory.Device {
 		},
 		Allocations: func() []inventory.Allocation {
 			var all []inventory.Allocation
-			for _, claim := range s.claims {
+			for _, claim := range claims {
 				if claim.Status.Allocation == nil {
 					continue
 				}
@@ -167,16 +181,6 @@ func (s *Scheduler) stateOf(d device) *inventory.Device {
 			return all
 		},
 	}
-	s.states = map[structured.DeviceID]*inventory.Device{}
-	for _, item := range source.Take().Items {
-		for i := range item.Pools {
-			pool := &item.Pools[i]
-			for j := range pool.Devices {
-				s.states[structured.MakeDeviceID(pool.Driver, pool.Name, pool.Devices[j].Name)] = &pool.Devices[j]
-			}
-		}
-	}
-	return s.states[id]
 }
 
 // devicesDrawingWith returns the devices whose claims have what blocked devices lack: shared devices
@@ -212,7 +216,7 @@ func (p *publications) devicesDrawingWith(dropped []blocked) []device {
 	return taken
 }
 
-// blockersOf counts devices by what they lack.
+// blockersOf counts blocked devices by what they lack.
 func blockersOf(dropped []blocked) []Share {
 	counts := map[string]int{}
 	for i := range dropped {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Failing is the first request for which the scheduler fails, or nil. That keeps the Pod even
-// from nodes that have what it asks for, unless there are so many that the scheduler does not
-// look at all.
+// Failing returns the first request for which the scheduler fails, or nil. A failure keeps the Pod
+// even from nodes that have what it asks for, unless there are so many nodes that the scheduler
+// does not look at all of them.
 func (o *Outlook) Failing() *Supply {
 	for i := range o.Supplies {
 		if o.Supplies[i].Error != "" && (!o.Fits() || o.nodes <= alwaysTried) {
@@ -18,8 +18,8 @@ func (o *Outlook) Failing() *Supply {
 	return nil
 }
 
-// Binding is the request that keeps the Pod from the nodes which come the furthest: the last
-// one that any node refuses. A node that refuses an earlier one has less.
+// Binding returns the request that keeps the Pod from the nodes that come closest: the last one
+// that any node refuses. A node that refuses an earlier request has less.
 func (o *Outlook) Binding() *Supply {
 	var last *Supply
 	for i := range o.Supplies {
@@ -30,8 +30,8 @@ func (o *Outlook) Binding() *Supply {
 	return last
 }
 
-// Cause says in a few words why the request gets no devices, where the numbers alone do not:
-// they say themselves what is tainted, allocated, or not of the class.
+// Cause says in a few words why the request gets no devices, if the numbers alone do not say it:
+// they show what is tainted, allocated, or not of the class.
 func (s *Supply) Cause() string {
 	left, wanted := s.devicesLeft(), s.wantedCount()
 	switch {
@@ -53,10 +53,10 @@ func (s *Supply) Cause() string {
 	return ""
 }
 
-// devicesLeft is how many devices are left on all nodes.
+// devicesLeft returns how many devices are left on all nodes.
 func (s *Supply) devicesLeft() int { return s.Steps[len(s.Steps)-1].Devices }
 
-// wantedCount is how many devices are wanted. Of "all", there has to be at least one.
+// wantedCount returns how many devices are wanted: at least one for "all".
 func (s *Supply) wantedCount() int {
 	if wanted, err := strconv.Atoi(s.Wanted); err == nil {
 		return wanted
@@ -64,7 +64,7 @@ func (s *Supply) wantedCount() int {
 	return 1
 }
 
-// blockedCause names what there is too little of, and who has taken it.
+// blockedCause names what devices have too little of, and who has it.
 func (s *Supply) blockedCause() string {
 	first := s.Blocked[0].Name
 	var best *blocked // the device that comes the closest

@@ -11,21 +11,20 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// podClaimAnnotation is what the controller writes on a claim that it makes: the
-// name that the Pod has for it.
+// podClaimAnnotation is how the claim controller records the name that a Pod has for its claim.
 const podClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
 
-// Missing is the error for an object that a Pod needs and that there is not.
+// Missing is the error for an object that a Pod needs and that does not exist.
 type Missing struct{ Kind, Name string }
 
 // Error names the object.
 func (m *Missing) Error() string { return fmt.Sprintf("%s %q not found", m.Kind, m.Name) }
 
-// objectKey names an object with a namespace.
+// objectKey returns the key of an object with a namespace.
 func objectKey(namespace, name string) string { return namespace + "/" + name }
 
-// claimsOf finds the claims of a Pod, and makes those that are made for it. The
-// last is the one for extended resources, if there is one.
+// claimsOf returns the claims of a Pod, and makes those that the controller would make for it. The
+// claim for extended resources, if there is one, is the last.
 func (c *catalog) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	var claims []*resourcev1.ResourceClaim
 	for i := range pod.Spec.ResourceClaims {
@@ -47,7 +46,7 @@ func (c *catalog) claimsOf(pod *corev1.Pod) ([]*resourcev1.ResourceClaim, error)
 	return claims, err
 }
 
-// claimOf is nil for a claim that the controller found needless.
+// claimOf returns a claim of a Pod, or nil if the controller has found it unnecessary.
 func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name, owned, err := resourceclaim.Name(pod, podClaim)
 	switch {
@@ -70,8 +69,8 @@ func (c *catalog) claimOf(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*
 	return claim, nil
 }
 
-// makeClaim makes a claim of its template, as the controller does, under a name
-// that is the same each time.
+// makeClaim makes a claim from its template, as the controller does, under a name that is always
+// the same.
 func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
 	name := pod.Name + "-" + podClaim.Name
 	if made := c.claims[objectKey(pod.Namespace, name)]; made != nil {
@@ -91,7 +90,7 @@ func (c *catalog) makeClaim(pod *corev1.Pod, podClaim *corev1.PodResourceClaim) 
 	return claim, nil
 }
 
-// addOwned keeps a claim that is made for a Pod.
+// addOwned adds a claim that is made for a Pod.
 func (c *catalog) addOwned(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
 	if pod.UID != "" { // or the API server would refuse the claim
 		claim.OwnerReferences = []metav1.OwnerReference{{
@@ -102,7 +101,7 @@ func (c *catalog) addOwned(pod *corev1.Pod, claim *resourcev1.ResourceClaim) {
 	c.claims[objectKey(claim.Namespace, claim.Name)] = claim
 }
 
-// setDefaults fills in what the API server would.
+// setDefaults sets the defaults of the API server.
 func setDefaults(spec *resourcev1.ResourceClaimSpec) {
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]

@@ -27,13 +27,13 @@ type demand struct {
 	kind string
 }
 
-// place is where a claim with devices can be used.
+// place is where an allocated claim can be used.
 type place struct {
 	claim string
 	nodes *nodeaffinity.NodeSelector
 }
 
-// demandOf works out what a Pod asks for. The error is why it fits nowhere.
+// demandOf works out what a Pod asks for. The error says why the Pod fits nowhere.
 func (c *catalog) demandOf(pod *corev1.Pod) (*demand, error) {
 	d := &demand{pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
 	if len(pod.Spec.SchedulingGates) > 0 {
@@ -78,8 +78,8 @@ func (c *catalog) addToDemand(d *demand, claim *resourcev1.ResourceClaim) error 
 	return nil
 }
 
-// checkClasses refuses a claim with a class that does not exist, which is what the
-// scheduler checks first.
+// checkClasses returns an error for a class that does not exist, like the first check of the
+// scheduler.
 func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	for i := range claim.Spec.Devices.Requests {
 		for _, exactly := range alternativesOf(&claim.Spec.Devices.Requests[i]) {
@@ -91,6 +91,7 @@ func (c *catalog) checkClasses(claim *resourcev1.ResourceClaim) error {
 	return nil
 }
 
+// encodeKind returns a text that is equal for Pods that fit on the same nodes.
 func (d *demand) encodeKind() (string, error) {
 	var specs, places []any
 	for _, claim := range d.claims {
@@ -113,7 +114,7 @@ func (d *demand) fitsOn(node *corev1.Node) bool {
 	return d.whyUnfit(node) == "" && !d.hasClaimElsewhere(node) && d.whyUnsupported(node) == ""
 }
 
-// whyUnfit says why the node itself keeps the Pod away, or is empty.
+// whyUnfit says why the node itself keeps the Pod away, or returns "".
 func (d *demand) whyUnfit(node *corev1.Node) string {
 	if node.Spec.Unschedulable && !d.toleratesNodeTaint(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "the node is cordoned"
@@ -130,14 +131,13 @@ func (d *demand) whyUnfit(node *corev1.Node) string {
 	return ""
 }
 
-// hasClaimElsewhere reports whether a claim of the Pod has devices that the node cannot
-// use.
+// hasClaimElsewhere reports whether a claim of the Pod has devices that the node cannot use.
 func (d *demand) hasClaimElsewhere(node *corev1.Node) bool {
 	return slices.ContainsFunc(d.places, func(p place) bool { return !p.nodes.Match(node) })
 }
 
-// whyUnsupported says which of the Pod's extended resources is not from devices on a
-// node, or is empty.
+// whyUnsupported names an extended resource of the Pod that a device plugin provides on the node,
+// or returns "".
 func (d *demand) whyUnsupported(node *corev1.Node) string {
 	for _, resource := range d.extended {
 		if quantity := node.Status.Allocatable[resource]; !quantity.IsZero() {
@@ -155,7 +155,7 @@ func keepsAway(taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }
 
-// preferenceFor is the higher the more the Pod wants the node.
+// preferenceFor returns a score of a node, which is higher the more the Pod prefers the node.
 func (d *demand) preferenceFor(node *corev1.Node) int64 {
 	var score int64
 	if d.preferred != nil {
@@ -169,11 +169,11 @@ func (d *demand) preferenceFor(node *corev1.Node) int64 {
 	return score
 }
 
-// unwanted is more than the weights of all terms that a Pod can prefer.
+// unwanted exceeds the weights of all terms that a Pod can prefer.
 const unwanted = 1 << 20
 
-// alternative is a request, or one of those of which the first that is available
-// is taken.
+// alternative is a request, or one of the alternatives of a request of which the first available
+// one is taken.
 type alternative struct {
 	name string
 	resourcev1.ExactDeviceRequest
@@ -194,7 +194,7 @@ func alternativesOf(request *resourcev1.DeviceRequest) []alternative {
 	return all
 }
 
-// countRanks is how many alternatives the request with the most has.
+// countRanks returns how many alternatives the request with the most has.
 func (d *demand) countRanks() int {
 	most := 1
 	for _, claim := range d.pending {
@@ -205,7 +205,7 @@ func (d *demand) countRanks() int {
 	return most
 }
 
-// claimsUpTo are the pending claims with only the first alternatives of each request.
+// claimsUpTo returns the pending claims with only the first alternatives of each request.
 func (d *demand) claimsUpTo(rank, ranks int) []*resourcev1.ResourceClaim {
 	if rank >= ranks {
 		return d.pending

@@ -14,8 +14,8 @@ import (
 // extendedSuffix ends the name of the claim for extended resources.
 const extendedSuffix = "-extended-resources"
 
-// extendedClaim makes the claim for the extended resources of a Pod that device
-// classes stand for, or is nil.
+// extendedClaim makes the claim for the extended resources of a Pod that device classes stand for,
+// or returns nil.
 func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, error) {
 	if status := pod.Status.ExtendedResourceClaimStatus; status != nil {
 		claim := c.claims[objectKey(pod.Namespace, status.ResourceClaimName)]
@@ -47,8 +47,7 @@ func (c *catalog) extendedClaim(pod *corev1.Pod) (*resourcev1.ResourceClaim, err
 	return claim, nil
 }
 
-// extendedResources are those of a Pod's resources that device classes stand
-// for, by name.
+// extendedResources returns those resources of a Pod that device classes stand for, sorted by name.
 func (c *catalog) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	found := map[corev1.ResourceName]bool{}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -63,9 +62,9 @@ func (c *catalog) extendedResources(pod *corev1.Pod) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// containerRequests are the requests of a Pod's containers for one resource. An
-// init container that ends has the devices of those that come after it, and one
-// request is for what no init container finds there.
+// containerRequests returns the requests of the containers of a Pod for one resource. An init
+// container that ends shares devices with those that come after it, and one request covers what it
+// needs beyond theirs.
 func containerRequests(pod *corev1.Pod, resource corev1.ResourceName, class string) []resourcev1.DeviceRequest {
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	lasting := make([]int64, len(containers))
@@ -103,8 +102,8 @@ func requestedAmount(container *corev1.Container, resource corev1.ResourceName) 
 	return quantity.Value()
 }
 
-// requestsOf are the requests of a container. Where it has but a limit, the API
-// server makes it a request too.
+// requestsOf returns the resource requests of a container. Like the API server, it takes a limit
+// without a request as the request.
 func requestsOf(container *corev1.Container) corev1.ResourceList {
 	all := maps.Clone(container.Resources.Limits)
 	if all == nil {

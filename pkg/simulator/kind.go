@@ -11,8 +11,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// kind is what is known about Pods that ask for the same. Devices are only ever
-// taken, so a node on which such a Pod did not fit need not be tried again.
+// kind is what is known of Pods that ask for the same. Devices are only ever taken, so a node on
+// which such a Pod did not fit need not be tried again.
 type kind struct {
 	// open are the nodes on which such a Pod may fit, by how many alternatives of
 	// its requests are considered, less one.
@@ -27,6 +27,7 @@ type kind struct {
 	excluded *Refusal
 }
 
+// kindOf returns the kind of a demand, and makes one that is new.
 func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	if known := s.kinds[d.kind]; known != nil {
 		return known
@@ -47,7 +48,7 @@ func (s *Scheduler) kindOf(ctx context.Context, d *demand) *kind {
 	return k
 }
 
-// findFirstFitting finds the first of the open nodes that has what is asked for.
+// findFirstFitting returns the first open node that has the devices, and drops the nodes before it.
 func (s *Scheduler) findFirstFitting(ctx context.Context, open *queue, claims []*resourcev1.ResourceClaim) (*node, []resourcev1.AllocationResult, error) {
 	heap.Init(open) // Pods of other kinds were placed since, so the order has changed
 	for open.Len() > 0 {
@@ -70,8 +71,8 @@ func (s *Scheduler) findFirstFitting(ctx context.Context, open *queue, claims []
 	return nil, nil, nil
 }
 
-// mayFail reports whether the allocator may return an error for the claims on any
-// node, which is more than that they do not fit there.
+// mayFail reports whether the allocator may return an error for the claims on any node, which is
+// more than that they do not fit there.
 func (m *matcher) mayFail(ctx context.Context, published *publications, claims []*resourcev1.ResourceClaim) bool {
 	for _, claim := range claims {
 		for i := range claim.Spec.Devices.Requests {

@@ -9,7 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// limit is a constraint of a claim with which a node has too few devices for a request.
+// limit is a constraint of a claim that leaves a node too few devices for a request.
 type limit struct {
 	resourcev1.DeviceConstraint
 
@@ -17,8 +17,8 @@ type limit struct {
 	most int
 }
 
-// limitOf is the first constraint of the last claim with which alone, and not without it, there are
-// too few devices for the last request.
+// limitOf returns the first constraint of the last claim that alone leaves too few devices for its
+// last request.
 func (s *searcher) limitOf(ctx context.Context, claims []*resourcev1.ResourceClaim, index int) (*limit, error) {
 	last := claims[len(claims)-1]
 	with := func(constraints ...resourcev1.DeviceConstraint) (int, error) {
@@ -37,7 +37,7 @@ func (s *searcher) limitOf(ctx context.Context, claims []*resourcev1.ResourceCla
 	return nil, nil
 }
 
-// nameAndAttribute and attribute are what the constraint is called in the claim, and what it is about.
+// nameAndAttribute returns the field of the constraint in the claim, and its attribute.
 func (l *limit) nameAndAttribute() (name, attribute string) {
 	if l.DistinctAttribute != nil {
 		return "distinctAttribute", string(*l.DistinctAttribute)
@@ -48,8 +48,8 @@ func (l *limit) nameAndAttribute() (name, attribute string) {
 	return "constraint", ""
 }
 
-// describeLimit says what the constraint leaves, and whether devices have the attribute at all: those that
-// the request may have on all nodes.
+// describeLimit says what the constraint leaves, and how many of the devices that the request may
+// have on all nodes have the attribute at all.
 func (l *limit) describeLimit(s *Supply) string {
 	name, attribute := l.nameAndAttribute()
 	domain, key, _ := strings.Cut(attribute, "/")

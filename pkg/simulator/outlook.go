@@ -7,7 +7,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
-// Outlook is what keeps a Pod from all nodes, by what is free now.
+// Outlook is why a Pod fits on no node, by what is free now.
 type Outlook struct {
 	// Claims are the Pod's, also those that are still to be made for it.
 	Claims []*resourcev1.ResourceClaim
@@ -24,7 +24,7 @@ type Outlook struct {
 	excluded *Refusal
 }
 
-// Outlook looks for a node for a Pod, and gives it nothing.
+// Outlook looks for a node for a Pod without giving it anything.
 func (s *Scheduler) Outlook(ctx context.Context, pod *corev1.Pod) *Outlook {
 	d, err := s.demandOf(pod)
 	o := &Outlook{Claims: d.claims, Err: err}
@@ -57,8 +57,8 @@ func (o *Outlook) Fits() bool {
 	return false
 }
 
-// findExcludingNode is the first node that has what the Pod asks for but may not have the Pod, such as one
-// that is cordoned, of as many as the scheduler always looks at.
+// findExcludingNode returns the first node that has what the Pod asks for but does not admit the
+// Pod, such as a cordoned node. It tries as many nodes as the scheduler always does.
 func (s *Scheduler) findExcludingNode(ctx context.Context, d *demand) *Refusal {
 	tried := 0
 	for _, n := range s.nodes {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// device is one that a node can reach.
+// device is a device that a node can reach.
 type device struct {
 	*resourcev1.Device
 
@@ -18,8 +18,8 @@ type device struct {
 	complete bool
 }
 
-// reachableDevices are the devices that a node can reach, from the newest generation of
-// each pool.
+// reachableDevices returns the devices that a node can reach, from the newest generation of each
+// pool.
 func (n *node) reachableDevices() ([]device, error) {
 	if n.devices != nil {
 		return n.devices, nil
@@ -46,8 +46,7 @@ func (n *node) reachableDevices() ([]device, error) {
 	return all, nil
 }
 
-// newestGenerations are the newest generation of each pool, and how many slices are of
-// it.
+// newestGenerations returns the newest generation of each pool, and how many slices have it.
 func newestGenerations(of []*resourcev1.ResourceSlice) (newest, count map[poolID]int64) {
 	newest, count = map[poolID]int64{}, map[poolID]int64{}
 	for _, slice := range of {
@@ -62,6 +61,7 @@ func newestGenerations(of []*resourcev1.ResourceSlice) (newest, count map[poolID
 	return newest, count
 }
 
+// canReach reports whether a node can use a device of a slice.
 func canReach(node *corev1.Node, slice *resourcev1.ResourceSlice, device *resourcev1.Device) (bool, error) {
 	name, everywhere, selector := slice.Spec.NodeName, slice.Spec.AllNodes, slice.Spec.NodeSelector
 	if isTrue(slice.Spec.PerDeviceNodeSelection) {

@@ -56,7 +56,7 @@ type catalog struct {
 	claims    map[string]*resourcev1.ResourceClaim
 }
 
-// node is a node with how many Pods are on it.
+// node is a node with the number of Pods on it.
 type node struct {
 	object *corev1.Node
 	pods   int
@@ -65,7 +65,7 @@ type node struct {
 	devices []device
 }
 
-// Placement is where a Pod goes.
+// Placement is the node that a Pod gets, or why it gets none.
 type Placement struct {
 	Pod *corev1.Pod
 	// Node is empty if the Pod fits on none.
@@ -150,13 +150,26 @@ func (s *Scheduler) Schedule(ctx context.Context, pod *corev1.Pod) *Placement {
 		return placement
 	}
 	chosen, results, err := s.chooseNode(ctx, d)
-	switch {
-	case err != nil:
+	if err != nil {
 		placement.Reason = err.Error()
-	case chosen != nil:
-		placement.Node = chosen.object.Name
-		s.bindPod(d, chosen, results)
 	}
+	if err != nil || chosen == nil {
+		return placement
+	}
+	placement.Node = chosen.object.Name
+	for i, claim := range d.pending {
+		claim.Status.Allocation = &results[i]
+		addAllocated(s.allocated, claim.Status.Allocation)
+	}
+	for _, claim := range d.claims {
+		if !isReservedFor(claim, pod) {
+			claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+				Resource: "pods", Name: pod.Name, UID: pod.UID,
+			})
+		}
+	}
+	chosen.pods++
+	s.states = nil
 	return placement
 }
 
@@ -177,20 +190,26 @@ func (s *Scheduler) chooseNode(ctx context.Context, d *demand) (*node, []resourc
 				return nil, nil, err
 			}
 		}
-		if !k.mayFail || len(s.nodes) > alwaysTried {
-			return chosen, results, nil
+		if k.mayFail && len(s.nodes) <= alwaysTried {
+			err = s.checkAllNodes(ctx, d)
 		}
-		for _, n := range s.nodes { // a failure on any node keeps the Pod waiting, though it would fit on another
-			if !d.fitsOn(n.object) {
-				continue
-			}
-			if _, err := s.allocateOn(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
-				return chosen, results, fmt.Errorf("on node %s: %w", n.object.Name, err)
-			}
-		}
-		return chosen, results, nil
+		return chosen, results, err
 	}
 	return nil, nil, nil
+}
+
+// checkAllNodes returns an error if the scheduler fails on any node: that keeps a Pod waiting,
+// though it would fit on another node.
+func (s *Scheduler) checkAllNodes(ctx context.Context, d *demand) error {
+	for _, n := range s.nodes {
+		if !d.fitsOn(n.object) {
+			continue
+		}
+		if _, err := s.allocateOn(ctx, n, d.pending); err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+			return fmt.Errorf("on node %s: %w", n.object.Name, err)
+		}
+	}
+	return nil
 }
 
 // allocateOn asks the allocator for the devices of a node. It returns nil without an error if the
@@ -206,23 +225,6 @@ func (s *Scheduler) allocateOn(ctx context.Context, n *node, claims []*resourcev
 		return nil, err
 	}
 	return allocator.Allocate(ctx, n.object, claims)
-}
-
-// bindPod gives a Pod the devices that were allocated on a node.
-func (s *Scheduler) bindPod(d *demand, n *node, results []resourcev1.AllocationResult) {
-	for i, claim := range d.pending {
-		claim.Status.Allocation = &results[i]
-		addAllocated(s.allocated, claim.Status.Allocation)
-	}
-	for _, claim := range d.claims {
-		if !isReservedFor(claim, d.pod) {
-			claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
-				Resource: "pods", Name: d.pod.Name, UID: d.pod.UID,
-			})
-		}
-	}
-	n.pods++
-	s.states = nil
 }
 
 // classes lists device classes for the allocator.

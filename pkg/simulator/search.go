@@ -13,8 +13,8 @@ import (
 // number ends with leave.
 const inCompletePools, leave = "in complete pools", " leave"
 
-// searchAlternatives says for each alternative of a request what each step leaves of a
-// node's devices. Before are the claims that get theirs first.
+// searchAlternatives returns, for each alternative of a request, what each step leaves of the
+// devices of a node. The claims in before get their devices first.
 func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) ([]Search, error) {
 	devices, err := n.reachableDevices()
 	if err != nil {
@@ -35,6 +35,7 @@ func (s *Scheduler) searchAlternatives(ctx context.Context, n *node, before []*r
 	return searches, nil
 }
 
+// wantedText returns how many devices are wanted, or "all".
 func (a *alternative) wantedText() string {
 	if a.AllocationMode == resourcev1.DeviceAllocationModeAll {
 		return "all"
@@ -57,7 +58,7 @@ type searcher struct {
 	limit *limit
 }
 
-// filtered is what the filter of a searcher has found.
+// filtered is the result of filterDevices.
 type filtered struct {
 	// incomplete are dropped for their pools, ofClass are those of the class in others, and matching
 	// those that the selectors of the request leave. Tainted and held are dropped for that.
@@ -71,7 +72,7 @@ func (s *searcher) addStep(by string, devices int) {
 }
 
 // filterDevices drops, step by step, the devices that the request cannot have. A device for which a
-// selector fails does not match: whether the scheduler fails then, the allocator says.
+// selector fails does not match. Whether the scheduler fails then, the allocator decides.
 func (s *searcher) filterDevices(ctx context.Context) {
 	s.addStep("devices", len(s.left))
 	s.incomplete = s.keepDevices(inCompletePools, func(d device) bool { return d.complete })
@@ -110,7 +111,8 @@ func (s *searcher) filterDevices(ctx context.Context) {
 	}
 }
 
-// keepDevices is a step that counts only if it drops devices, which it returns.
+// keepDevices keeps the devices for which a predicate is true, and returns the others. It counts as
+// a step only if it drops any.
 func (s *searcher) keepDevices(by string, good func(device) bool) (dropped []device) {
 	var kept []device
 	for _, d := range s.left {
@@ -127,8 +129,8 @@ func (s *searcher) keepDevices(by string, good func(device) bool) (dropped []dev
 	return dropped
 }
 
-// tryAllocator finds out with the allocator how many devices the request can have: alone,
-// with the constraints of the claim, and beside the requests before it.
+// tryAllocator finds out how many devices the allocator gives to the request: alone, with the
+// constraints of the claim, and beside the requests before it.
 func (s *searcher) tryAllocator(ctx context.Context, before []*resourcev1.ResourceClaim, claim *resourcev1.ResourceClaim, index int) error {
 	requests := claim.Spec.Devices.Requests
 	last := requests[len(requests)-1:]
@@ -167,8 +169,8 @@ func (s *searcher) hasTooFew() bool {
 	return len(s.left) == 0 || len(s.left) < s.enough && !slices.ContainsFunc(s.left, device.isShareable)
 }
 
-// mostAllocatable is how many devices the last request of the claims can have, at most as
-// many as are wanted.
+// mostAllocatable returns how many devices the last request of the claims can have, up to the
+// number wanted.
 func (s *searcher) mostAllocatable(ctx context.Context, claims []*resourcev1.ResourceClaim, index, wanted int) (int, error) {
 	for count := min(wanted, resourcev1.AllocationResultsMaxSize); count > 0; count-- {
 		tried := slices.Clone(claims)
@@ -181,7 +183,7 @@ func (s *searcher) mostAllocatable(ctx context.Context, claims []*resourcev1.Res
 	return 0, nil
 }
 
-// withCount is a claim of which the last request asks for a number of devices, of one
+// withCount copies a claim so that its last request asks for a number of devices of one
 // alternative.
 func withCount(claim *resourcev1.ResourceClaim, index int, count int64) *resourcev1.ResourceClaim {
 	shallow := *claim
@@ -198,8 +200,8 @@ func withCount(claim *resourcev1.ResourceClaim, index int, count int64) *resourc
 	return &shallow
 }
 
-// lacksDevices reports whether a node has too few devices for any of the requests. The
-// allocator finds that out by trying all combinations, which can take long.
+// lacksDevices reports whether a node has too few devices for any of the requests. The allocator
+// would find that out by trying all combinations, which can take long.
 func (s *Scheduler) lacksDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) bool {
 	var devices []device
 	for _, claim := range claims {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 )
 
-// expressions is how many compiled ones are kept.
+// expressions is how many compiled expressions are cached.
 const expressions = 1000
 
 // matcher evaluates the selectors of requests and of their classes.
@@ -27,12 +27,12 @@ func newMatcher(of classes) *matcher {
 	}
 }
 
-// selector is one that a device must match, and its origin.
+// selector is an expression that a device must match, and its origin.
 type selector struct {
 	from, expression string
 }
 
-// fromRequest is the origin of the selectors of a request itself.
+// fromRequest is the origin of selectors that are in the request itself.
 const fromRequest = "request"
 
 // selectorsOf returns the selectors of a request, those of its class first, in the order in which
@@ -54,7 +54,7 @@ func appendSelectors(all []selector, from string, more []resourcev1.DeviceSelect
 	return all
 }
 
-// match is a device with a selector that it may match.
+// match is a device and a selector that it may match.
 type match struct {
 	device     *resourcev1.Device
 	expression string
@@ -106,7 +106,8 @@ func (m *matcher) failsForAny(ctx context.Context, published *publications, requ
 	return false
 }
 
-// failsForDevice reports whether a selector fails for a device that matches those before it.
+// failsForDevice reports whether a selector fails for a device that matches the selectors before
+// it.
 func (m *matcher) failsForDevice(ctx context.Context, driver string, device *resourcev1.Device, selectors []selector) bool {
 	for _, selector := range selectors {
 		matches, err := m.matchesSelector(ctx, driver, device, selector)

@@ -14,8 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 )
 
-// Supply is what there is for an alternative of a request on all nodes on which the Pod
-// may be.
+// Supply is what the nodes on which the Pod may be have for an alternative of a request.
 type Supply struct {
 	Claim string `json:"claim"`
 	// Request is the name, with that of the alternative if there is one.
@@ -81,7 +80,7 @@ type Nearest struct {
 	By string `json:"by"`
 }
 
-// suppliesOf are of the requests that nodes refuse, in their order.
+// suppliesOf returns the supplies of the requests that nodes refuse, in the order of the requests.
 func (s *Scheduler) suppliesOf(ctx context.Context, d *demand, refusals []Refusal) []Supply {
 	var fit []*node
 	for _, n := range s.nodes {
@@ -145,7 +144,7 @@ func (s *Scheduler) supplyOf(ctx context.Context, nodes []*node, request *altern
 	}
 }
 
-// countReaching is how many nodes reach any of the devices, and which one reaches the most.
+// countReaching returns how many nodes reach any of the devices, and which one reaches the most.
 func countReaching(nodes []*node, devices []device) (count int, most Share) {
 	wanted := map[*resourcev1.Device]bool{}
 	for _, d := range devices {
@@ -169,10 +168,10 @@ func countReaching(nodes []*node, devices []device) (count int, most Share) {
 	return count, most
 }
 
-// ofDriver is how a selector chooses a driver.
+// ofDriver matches the part of a selector that chooses a driver.
 var ofDriver = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
 
-// silentDriver is a driver that selectors name, and that has published nothing.
+// silentDriver returns a driver that selectors name and that has published nothing, or "".
 func (p *publications) silentDriver(selectors []selector) string {
 	for _, by := range selectors {
 		for _, found := range ofDriver.FindAllStringSubmatch(by.expression, -1) {
@@ -184,8 +183,8 @@ func (p *publications) silentDriver(selectors []selector) string {
 	return ""
 }
 
-// taintsOn counts the taints that keep devices away. Those of DeviceTaintRules, which are the
-// last ones of a device, name the rule.
+// taintsOn counts the taints that the request does not tolerate. Taints of DeviceTaintRules, which
+// are the last ones of a device, name the rule.
 func (p *publications) taintsOn(request *alternative, devices []device) []Share {
 	counts := map[string]int{}
 	for _, d := range devices {
@@ -204,7 +203,7 @@ func (p *publications) taintsOn(request *alternative, devices []device) []Share 
 	return sortShares(counts)
 }
 
-// countHolders counts the devices of those who have them: Pods, or claims that no Pod uses.
+// countHolders counts devices by the Pods that have them, or by the claims if no Pod uses these.
 func (c *catalog) countHolders(devices []device) []Share {
 	if len(devices) == 0 {
 		return nil
@@ -242,7 +241,7 @@ func holderOf(claim *resourcev1.ResourceClaim) string {
 	return objectKey(claim.Namespace, consumers[0].Name)
 }
 
-// sortShares puts the largest first.
+// sortShares returns shares, the largest first.
 func sortShares(counts map[string]int) []Share {
 	var all []Share
 	for name, count := range counts {
@@ -252,8 +251,8 @@ func sortShares(counts map[string]int) []Share {
 	return all
 }
 
-// keepError keeps the error only if the scheduler fails for the request on any node: it does not
-// evaluate selectors for each device.
+// keepError drops the error unless the scheduler fails for the request on some node: it does not
+// evaluate the selectors for each device.
 func (s *Supply) keepError(refusals []Refusal) {
 	for i := range refusals {
 		if r := &refusals[i]; r.index == s.index && r.Request == s.request && r.fails {
@@ -264,8 +263,8 @@ func (s *Supply) keepError(refusals []Refusal) {
 	s.Error = ""
 }
 
-// findNearest finds the node that lacks the fewest devices, among those that have any that the request
-// could have if all were free.
+// findNearest sets the node that lacks the fewest devices, among those with devices that the
+// request could have if all were free.
 func (s *Supply) findNearest(refusals []Refusal, alternative int) {
 	wanted, err := strconv.Atoi(s.Wanted)
 	if err != nil {
@@ -284,7 +283,7 @@ func (s *Supply) findNearest(refusals []Refusal, alternative int) {
 	}
 }
 
-// String says it in one line, with the numbers. Cause says what they mean.
+// String describes the supply in one line of numbers. Cause says what they mean.
 func (s *Supply) String() string {
 	text := fmt.Sprintf("claim %s, request %s wants %s of class %s: ", s.Claim, s.Request, s.Wanted, s.Class)
 	if s.OfClass == 0 {
@@ -316,7 +315,7 @@ func (s *Supply) String() string {
 	return text
 }
 
-// describeNoDevice says that no device is of the class.
+// describeNoDevice says why no device is of the class.
 func (s *Supply) describeNoDevice() string {
 	switch all := s.Steps[0].Devices; {
 	case all == 0:

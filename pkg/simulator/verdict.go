@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Verdict says in one line what keeps the Pod from all nodes: first the cause, then the numbers, and
-// the nearest node that has such devices.
+// Verdict says in one line what keeps the Pod from all nodes: first the cause, then the numbers,
+// and the nearest node that has such devices.
 func (o *Outlook) Verdict() string {
 	missing, isMissing := errors.AsType[*Missing](o.Err)
 	switch failing := o.Failing(); {
@@ -33,8 +33,8 @@ func (o *Outlook) Verdict() string {
 	return ""
 }
 
-// describeLack is the verdict where nodes lack devices. Alternatives and requests with one cause are said
-// together.
+// describeLack is the verdict if nodes lack devices. It joins alternatives and requests with the
+// same cause.
 func (o *Outlook) describeLack() string {
 	binding := o.Binding()
 	var causes []string
@@ -70,7 +70,7 @@ func (o *Outlook) describeLack() string {
 	return text
 }
 
-// withoutNodes is the verdict where no node may have the Pod, whatever its devices.
+// withoutNodes is the verdict if no node admits the Pod, whatever its devices.
 func (o *Outlook) withoutNodes() string {
 	var lines []string
 	elsewhere := ""
@@ -108,7 +108,7 @@ func (s *Supply) describeRequest(isOfMany bool) string {
 	return text
 }
 
-// describeKind is what a device is that the request may have.
+// describeKind says what kind of device the request may have.
 func (s *Supply) describeKind() string {
 	if by := s.narrowestSelector(); by.from == fromRequest {
 		return fmt.Sprintf("device of class %s that matches `%s`", s.Class, oneLine(by.expression))
@@ -116,8 +116,8 @@ func (s *Supply) describeKind() string {
 	return "device of class " + s.Class
 }
 
-// narrowestSelector is the first selector that leaves no more devices than all of them, of the class if
-// that leaves none.
+// narrowestSelector returns the first selector that leaves no more devices than all selectors do:
+// one of the class if those leave none.
 func (s *Supply) narrowestSelector() selector {
 	for _, by := range s.from {
 		at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.By == by.expression || by.from != fromRequest && step.By == by.from })
@@ -128,7 +128,7 @@ func (s *Supply) narrowestSelector() selector {
 	return selector{}
 }
 
-// describeSupply is the cause, with the numbers.
+// describeSupply says the cause, with the numbers.
 func (s *Supply) describeSupply() string {
 	all, most, wanted := len(s.matching), s.most.Devices, s.wantedCount()
 	kind, cause := s.describeKind(), s.Cause()
@@ -152,7 +152,7 @@ func (s *Supply) describeSupply() string {
 	return cause + fmt.Sprintf("; %s on %s, %d left", formatPlural(all, kind), formatCount(s.Nodes, "node"), s.devicesLeft())
 }
 
-// takenCause says what keeps away how many devices: claims, taints, or what is shared.
+// takenCause says why devices cannot be had: claims, taints, or what is shared.
 func (s *Supply) takenCause() string {
 	var parts []string
 	all := len(s.matching)
@@ -180,7 +180,7 @@ func (s *Supply) takenCause() string {
 	return fmt.Sprintf("only %d of %s can be had: %s", s.devicesLeft(), of, strings.Join(parts, ", "))
 }
 
-// formatPlural is a number of devices of a kind.
+// formatPlural formats a number of devices of a kind.
 func formatPlural(count int, kind string) string {
 	if count == 1 {
 		return "1 " + kind

@@ -36,7 +36,7 @@ type Refusal struct {
 	fails bool
 }
 
-// Search says how many devices were left for a request by each step.
+// Search says how many devices each step left for a request.
 type Search struct {
 	// Request is the name, with that of the alternative if there is one.
 	Request string `json:"request"`
@@ -50,14 +50,14 @@ type Search struct {
 	limit *limit
 }
 
-// Step is how many devices are left.
+// Step is how many devices a step leaves.
 type Step struct {
 	By      string `json:"by"`
 	Devices int    `json:"devices"`
 }
 
-// explainTimeout is how long a step of an explanation may take. What takes longer
-// has too many combinations to say anything of.
+// explainTimeout bounds a step of an explanation. If it takes longer, there are too many
+// combinations to explain.
 const explainTimeout = time.Second
 
 var errTooManyCombinations = fmt.Errorf("there are more combinations than can be tried in %s", explainTimeout)
@@ -92,7 +92,7 @@ func (s *Scheduler) Explain(ctx context.Context, pod *corev1.Pod) []Refusal {
 	return own
 }
 
-// nameClaim names the claim of the Pod that asks.
+// nameClaim sets the name of the claim, which is different for each Pod that asks.
 func (r *Refusal) nameClaim(d *demand) {
 	switch {
 	case r.Request != "":
@@ -102,6 +102,7 @@ func (r *Refusal) nameClaim(d *demand) {
 	}
 }
 
+// refuseOnNode says why a Pod does not fit on a node. The Refusal fits if it does.
 func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusal {
 	if reason := d.whyUnfit(n.object); reason != "" {
 		return Refusal{Reason: reason}
@@ -124,8 +125,8 @@ func (s *Scheduler) refuseOnNode(ctx context.Context, n *node, d *demand) Refusa
 	return Refusal{Reason: "the Pod would fit now", fits: true}
 }
 
-// refuseRequest is that of a request of a pending claim, if the node has not what
-// is asked for up to this request.
+// refuseRequest returns a Refusal if the node lacks what is asked for up to a request of a pending
+// claim.
 func (s *Scheduler) refuseRequest(ctx context.Context, n *node, d *demand, claim, request int) (Refusal, bool) {
 	pending := d.pending[claim]
 	found, err := s.hasDevices(ctx, n, append(slices.Clone(d.pending[:claim]), cutAfterRequest(pending, request)))
@@ -143,15 +144,15 @@ func (s *Scheduler) refuseRequest(ctx context.Context, n *node, d *demand, claim
 	return refusal, true
 }
 
-// cutAfterRequest is a claim with its requests up to one.
+// cutAfterRequest copies a claim with its requests up to one.
 func cutAfterRequest(claim *resourcev1.ResourceClaim, last int) *resourcev1.ResourceClaim {
 	shallow := *claim
 	shallow.Spec.Devices.Requests = slices.Clone(claim.Spec.Devices.Requests[:last+1])
 	return &shallow
 }
 
-// hasDevices reports whether the node has what is asked for. There is nothing to count
-// if too few devices are left.
+// hasDevices reports whether the node has what is asked for. It does not ask the allocator if too
+// few devices are left.
 func (s *Scheduler) hasDevices(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	if s.lacksDevices(ctx, n, claims) {
 		return false, nil
@@ -159,7 +160,7 @@ func (s *Scheduler) hasDevices(ctx context.Context, n *node, claims []*resourcev
 	return s.canAllocate(ctx, n, claims)
 }
 
-// canAllocate reports whether the allocator finds a place for what is asked for.
+// canAllocate reports whether the allocator finds devices for all that is asked for.
 func (s *Scheduler) canAllocate(ctx context.Context, n *node, claims []*resourcev1.ResourceClaim) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
@@ -173,10 +174,10 @@ func (s *Scheduler) canAllocate(ctx context.Context, n *node, claims []*resource
 // Fails reports whether the scheduler fails on the nodes, which keeps the Pod from all.
 func (r *Refusal) Fails() bool { return r.fails }
 
-// Line is the refusal with its nodes, of which some are named.
+// Line describes the refusal with its nodes, of which some are named.
 func (r *Refusal) Line() string { return nameNodes(r.Nodes) + ": " + r.String() }
 
-// String is the refusal without its nodes.
+// String describes the refusal without its nodes.
 func (r *Refusal) String() string {
 	var text strings.Builder
 	if r.Claim != "" {

@@ -59,9 +59,9 @@ func (p *publications) hasDriver(driver string) bool {
 	return false
 }
 
-// slicesFor lists the slices of all pools of which one slice is the node's, or none's in
-// particular: the allocator compares the slices of a pool. To give it all slices
-// of the cluster would be the same, but slow.
+// slicesFor returns the slices of all pools that have a slice of the node, or of no node in
+// particular: the allocator compares the slices of a pool. All slices of the cluster would give the
+// same result, but slowly.
 func (p *publications) slicesFor(node string) []*resourcev1.ResourceSlice {
 	var all []*resourcev1.ResourceSlice
 	seen := map[poolID]bool{}
@@ -76,7 +76,7 @@ func (p *publications) slicesFor(node string) []*resourcev1.ResourceSlice {
 	return all
 }
 
-// addRuleTaints adds the taints that rules give to devices of a slice.
+// addRuleTaints adds the taints of DeviceTaintRules to the devices of a slice.
 func (p *publications) addRuleTaints(slice *resourcev1.ResourceSlice, rules []*resourcev1.DeviceTaintRule) *resourcev1.ResourceSlice {
 	tainted := slice
 	for r, rule := range rules {

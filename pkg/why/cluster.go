@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/simulator"
 )
 
-// Cluster is what is known of a cluster. Answers say less where parts are nil.
+// Cluster is what is known of a cluster. Answers say less if parts are nil.
 type Cluster struct {
 	// Now is for what is due.
 	Now    time.Time
@@ -47,7 +47,7 @@ func NewCluster(claims []*resourcev1.ResourceClaim, events []*corev1.Event) *Clu
 	return c
 }
 
-// LastSeen is when an event was last seen.
+// LastSeen returns when an event was last seen.
 func LastSeen(event *corev1.Event) time.Time {
 	switch {
 	case event.Series != nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/natural"
 )
 
-// Print prints an answer: the reason, and what there is to say beyond it, each on a line of its own.
+// Print prints an answer: the reason, and then each detail on its own line.
 func (a *Answer) Print(out io.Writer, now time.Time) error {
 	text := fmt.Sprintf("Pod %s/%s", a.Namespace, a.Pod)
 	if a.Waits() {
@@ -31,7 +31,7 @@ func (a *Answer) Print(out io.Writer, now time.Time) error {
 	return err
 }
 
-// lineOf puts a text on one line: what others say may have several.
+// lineOf puts a text on one line, since texts of others may have several.
 func lineOf(before, text string) string {
 	return before + strings.Join(strings.Fields(text), " ") + "\n"
 }
@@ -47,8 +47,8 @@ func (a *Answer) describeSince(now time.Time) string {
 // causesShown is how many causes are printed, and podsShown of how many owners of each.
 const causesShown, podsShown = 10, 4
 
-// PrintGroups prints who waits and why: each cause once, those of most Pods first. One Pod alone is
-// printed with its details.
+// PrintGroups prints which Pods wait and why: each cause once, those of most Pods first. A single
+// Pod is printed with its details.
 func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	if len(groups) == 1 && len(groups[0].Pods) == 1 {
 		return groups[0].Print(out, now)
@@ -84,7 +84,7 @@ func PrintGroups(out io.Writer, groups []*Group, now time.Time) error {
 	return err
 }
 
-// cause are the groups that wait for the same.
+// cause is a set of groups that wait for the same.
 type cause struct {
 	groups []*Group
 	pods   int

@@ -21,7 +21,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/selection"
 )
 
-// Sidecar is what kwok-dra works with, as far as the cluster tells.
+// Sidecar is what kwok-dra works with, as far as the cluster shows it.
 type Sidecar struct {
 	Set *config.Set
 	// Managed are the nodes that kwok manages.
@@ -34,8 +34,8 @@ type Sidecar struct {
 	Registered func(ctx context.Context, node *corev1.Node, driver string) (bool, error)
 }
 
-// forecastPreparation says what kwok-dra would do for a Pod now, if that is not to prepare its claims, why, and what
-// else is known.
+// forecastPreparation says what kwok-dra would do for a Pod now if it would not prepare its claims,
+// why, and what else is known.
 func (c *Cluster) forecastPreparation(ctx context.Context, pod *corev1.Pod) (now, cause string, details []string) {
 	if c.Nodes == nil || c.Sidecar == nil {
 		return "", "", nil
@@ -86,7 +86,7 @@ const (
 	delaySetting = ".stage.kwok.x-k8s.io/delay"
 )
 
-// planPreparation plans as kwok-dra does.
+// planPreparation plans as kwok-dra does, and says what would keep the claims from being prepared.
 func (c *Cluster) planPreparation(ctx context.Context, v *plan.PodView) (now, cause string, details []string) {
 	next, err := plan.ForPod(ctx, v, c.Now)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Cluster) planPreparation(ctx context.Context, v *plan.PodView) (now, ca
 	return next.Failure.Error(), cause, details
 }
 
-// checkRealDrivers says of drivers that no template names whether they are registered, as far as
-// that is known. Missing is what keeps the claims from being prepared, if it is that.
+// checkRealDrivers says whether the drivers that no template names are registered, as far as that
+// is known. Missing is what keeps the claims from being prepared, or "".
 func (s *Sidecar) checkRealDrivers(ctx context.Context, v *plan.PodView) (missing string, known []string) {
 	for _, driver := range driversOf(v) {
 		if s.Set.HasDriver(driver) {
@@ -134,7 +134,7 @@ func (s *Sidecar) checkRealDrivers(ctx context.Context, v *plan.PodView) (missin
 	return missing, known
 }
 
-// podViewOf is what kwok-dra sees of a Pod.
+// podViewOf returns what kwok-dra sees of a Pod.
 func (c *Cluster) podViewOf(pod *corev1.Pod, node *corev1.Node) *plan.PodView {
 	known, live := map[string]*resourcev1.ResourceClaim{}, plan.NewLive()
 	for _, key := range facts.ClaimKeys(pod) {
@@ -168,7 +168,7 @@ func (s *Sidecar) newDriver(node *corev1.Node) *templates.Driver {
 	}, s.DriverPods(node))
 }
 
-// isOn reports whether a slice is of a node, or of a pool that it shares.
+// isOn reports whether a slice is of a node, or of a pool that the node shares.
 func (s *Sidecar) isOn(slice *resourcev1.ResourceSlice, node *corev1.Node) bool {
 	if name := slice.Spec.NodeName; name != nil {
 		return *name == node.Name
@@ -201,7 +201,7 @@ func (c *Cluster) describeUnregistered(ctx context.Context, v *plan.PodView) []s
 	return lines
 }
 
-// driversOf are those of the devices of a Pod.
+// driversOf returns the drivers of the devices of a Pod.
 func driversOf(v *plan.PodView) []string {
 	var drivers []string
 	for _, claim := range v.Claims.Known {
@@ -224,7 +224,7 @@ func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.Nod
 	return &node.Status.Conditions[i]
 }
 
-// describeUnpublished says for each template of a driver why it publishes nothing on a node.
+// describeUnpublished says, for each template of a driver, why it publishes nothing on a node.
 func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *corev1.Node) []string {
 	var lines []string
 	for _, t := range s.Set.Templates {
@@ -240,8 +240,8 @@ func (s *Sidecar) describeUnpublished(ctx context.Context, driver string, node *
 	return lines
 }
 
-// describeSilence says why a driver has published nothing: that no template names it, or which nodes its
-// templates come the closest to.
+// describeSilence says why a driver has published nothing: no template names it, or its templates
+// select no node.
 func (s *Sidecar) describeSilence(driver string, nodes map[string]*corev1.Node) []string {
 	if s == nil {
 		return nil
@@ -276,7 +276,7 @@ func (s *Sidecar) describeTemplateWait(ctx context.Context, t *devices.Template,
 	return lines
 }
 
-// describeDriverPods says that a template has no driver Pod on a node that is Ready.
+// describeDriverPods says that a template has no Ready driver Pod on a node, or returns nil.
 func (s *Sidecar) describeDriverPods(t *devices.Template, selector devices.PodSelector, node *corev1.Node) []string {
 	on, _ := s.DriverPods(node)(t)
 	var names []string

@@ -136,7 +136,8 @@ func (c *Cluster) addDetails(a *Answer, outlook *simulator.Outlook) {
 	})
 }
 
-// bindingConditions are those that are not True of devices that a Pod is being bound with.
+// bindingConditions returns the binding conditions that are not True, of devices with which a Pod
+// is being bound.
 func (c *Cluster) bindingConditions(pod *corev1.Pod) []string {
 	var pending []string
 	for claim, result := range c.toBeBound(pod) {
@@ -176,7 +177,7 @@ func (c *Cluster) toBeBound(pod *corev1.Pod) iter.Seq2[*resourcev1.ResourceClaim
 	}
 }
 
-// allocatedAt is when the devices that a Pod is being bound with were allocated.
+// allocatedAt returns when the devices with which a Pod is being bound were allocated.
 func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
 	var at metav1.Time
 	for claim := range c.toBeBound(pod) {
@@ -187,7 +188,7 @@ func (c *Cluster) allocatedAt(pod *corev1.Pod) metav1.Time {
 	return at
 }
 
-// bindingTimes say when the conditions are due, and how long the scheduler waits.
+// bindingTimes says when the conditions are due, and how long the scheduler waits.
 func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 	at := c.allocatedAt(pod)
 	if at.IsZero() {
@@ -205,7 +206,7 @@ func (c *Cluster) bindingTimes(pod *corev1.Pod) []string {
 		formatTime(at.Add(bindingTimeout)), bindingTimeout))
 }
 
-// describeSetter says who sets the binding conditions of a driver's devices, and when.
+// describeSetter says who sets the binding conditions of the devices of a driver, and when.
 func (s *Sidecar) describeSetter(driver string, allocated time.Time) string {
 	if s == nil || !s.Set.HasDriver(driver) {
 		return fmt.Sprintf("driver %s has to set them: no template names it", driver)
