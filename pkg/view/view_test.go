@@ -226,7 +226,7 @@ func TestDriversNotKnown(t *testing.T) {
 		require.ElementsMatch(t, lists, w.took())
 		require.Empty(t, w.env("uid-of-p"))
 		known.Store(true)
-		time.Sleep(askDrivers)
+		time.Sleep(driversPollInterval)
 		require.Equal(t, applies, w.took())
 	})
 }
@@ -311,12 +311,12 @@ func TestNotServed(t *testing.T) {
 		w.start(w.directory)
 		require.Len(t, w.took(), 1)
 		require.NotEmpty(t, w.env("uid-of-s"))
-		time.Sleep(askAgain)
+		time.Sleep(listRetryInterval)
 		require.Len(t, w.took(), 1)
 		w.mu.Lock()
 		served = true
 		w.mu.Unlock()
-		time.Sleep(askAgain)
+		time.Sleep(listRetryInterval)
 		require.Len(t, w.took(), 2+2*4)
 	})
 }
@@ -353,7 +353,7 @@ func TestDriversMended(t *testing.T) {
 		w.start(w.directory)
 		require.ElementsMatch(t, lists, w.took())
 		mended.Store(true)
-		time.Sleep(planAgain)
+		time.Sleep(planRetryInterval)
 		require.Equal(t, applies, w.took())
 	})
 }

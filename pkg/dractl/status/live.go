@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/taintrules"
 )
 
@@ -24,8 +25,12 @@ import (
 type live struct {
 	// slices is nil if none are shown.
 	slices, claims, pods, events cache.SharedIndexInformer
-	// nodes are those that the user selects. It is nil where all are shown.
-	nodes cache.SharedIndexInformer
+	// nodes are those that selector selects by their labels, or all. It is nil where devices have
+	// no states.
+	nodes    cache.SharedIndexInformer
+	selector string
+	// unseenNodes says why nodes cannot be read, or is nil.
+	unseenNodes atomic.Pointer[string]
 	// rules is nil where devices have no states.
 	rules   *taintrules.Watcher
 	changes atomic.Uint64
@@ -34,39 +39,43 @@ type live struct {
 
 // liveCluster watches what there is, and which nodes have the labels of a selector.
 func liveCluster(client kubernetes.Interface, selector string) *live {
-	l := liveWorld(client, "")
-	if selector != "" {
-		l.nodes = coreinformers.NewFilteredNodeInformer(client, 0, cache.Indexers{}, func(options *metav1.ListOptions) { options.LabelSelector = selector })
-		_ = l.nodes.SetTransform(nameOnly)
-	}
+	l := liveWorld(client, "", func(options *metav1.ListOptions) { options.LabelSelector = selector })
+	l.selector = selector
 	return l
 }
 
-// nameOnly saves memory, and updates of the status of a Node change nothing then.
-func nameOnly(object any) (any, error) {
-	if node, ok := object.(*corev1.Node); ok {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}, nil
+// keepNameAndReadiness saves memory.
+func keepNameAndReadiness(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
 	}
-	return object, nil
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}
+	if !inventory.IsNodeReady(node) {
+		kept.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	}
+	return kept, nil
 }
 
 // liveNode watches what is on a node.
 func liveNode(client kubernetes.Interface, node string) *live {
-	return liveWorld(client, "spec.nodeName="+node)
+	return liveWorld(client, "spec.nodeName="+node, selected("metadata.name="+node))
 }
 
-func liveWorld(client kubernetes.Interface, on string) *live {
+func liveWorld(client kubernetes.Interface, on string, selectNodes func(*metav1.ListOptions)) *live {
 	all := cache.Indexers{}
 	l := &live{
 		slices: resourceinformers.NewFilteredResourceSliceInformer(client, 0, all, selected(on)),
 		claims: resourceinformers.NewResourceClaimInformer(client, "", 0, all),
 		pods:   coreinformers.NewFilteredPodInformer(client, "", 0, all, selected(on)),
 		events: coreinformers.NewFilteredEventInformer(client, "", 0, all, selected("reason="+failedPrepare)),
+		nodes:  coreinformers.NewFilteredNodeInformer(client, 0, all, selectNodes),
 		rules:  taintrules.NewWatcher(client),
 	}
 	for _, informer := range l.informers() {
 		_ = informer.SetTransform(withoutManagers)
 	}
+	_ = l.nodes.SetTransform(keepNameAndReadiness)
 	return l
 }
 
@@ -109,10 +118,19 @@ func (l *live) start(ctx context.Context, fail context.CancelCauseFunc) {
 	for _, informer := range l.informers() {
 		// These fail only once an informer runs.
 		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { changed() }, UpdateFunc: func(_, _ any) { changed() }, DeleteFunc: func(any) { changed() },
+			AddFunc: func(any) { changed() }, DeleteFunc: func(any) { changed() },
+			UpdateFunc: func(old, now any) {
+				if informer != l.nodes || inventory.IsNodeReady(old.(*corev1.Node)) != inventory.IsNodeReady(now.(*corev1.Node)) {
+					changed()
+				}
+			},
 		})
 		_ = informer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
-			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			switch {
+			case informer == l.nodes && l.selector == "" && apierrors.IsForbidden(err):
+				l.unseenNodes.Store(new(describeUnseenNodes(err)))
+				changed()
+			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 				fail(fmt.Errorf("watch %s: %w", r.TypeDescription(), err))
 			}
 		})
@@ -138,7 +156,8 @@ func (l *live) wait() { l.running.Wait() }
 
 func (l *live) synced() bool {
 	for _, informer := range l.informers() {
-		if !informer.HasSynced() {
+		isUnseen := informer == l.nodes && l.unseenNodes.Load() != nil
+		if !informer.HasSynced() && !isUnseen {
 			return false
 		}
 	}
@@ -150,10 +169,11 @@ func (l *live) world() *world {
 		slices: listed[*resourcev1.ResourceSlice](l.slices), claims: listed[*resourcev1.ResourceClaim](l.claims),
 		pods: listed[*corev1.Pod](l.pods), failures: listed[*corev1.Event](l.events),
 	}
-	if l.nodes != nil {
-		w.selectNodes(listed[*corev1.Node](l.nodes))
-	}
+	w.addNodes(listed[*corev1.Node](l.nodes), l.selector != "")
 	w.rules, w.unseen = l.rules.Rules()
+	if unseen := l.unseenNodes.Load(); unseen != nil && !l.nodes.HasSynced() {
+		w.addUnseen(*unseen)
+	}
 	return w
 }
 

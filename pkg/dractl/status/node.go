@@ -37,6 +37,9 @@ type Device struct {
 
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Capacity   map[string]string `json:"capacity,omitempty"`
+
+	// notReadyNode is the node of the device if that is not ready.
+	notReadyNode string
 }
 
 // Blocker is a device that keeps another one from claims, with the claims that have it.
@@ -69,7 +72,7 @@ func (w *world) devices(node string) []Device {
 		}
 		for i := range item.Pools {
 			pool := &item.Pools[i]
-			devices = append(devices, showPool(pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
+			devices = append(devices, showPool(item, pool, taken.Kinds[pool.Kind], identities, func(name string) *resourcev1.Device {
 				return found[id(pool.Driver, pool.Name, pool.Generation, name)]
 			})...)
 		}
@@ -87,13 +90,15 @@ func (w *world) devices(node string) []Device {
 }
 
 // showPool describes the devices of a pool.
-func showPool(pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
+func showPool(item *inventory.Item, pool *inventory.Pool, kind *inventory.Kind, identities inventory.Identities, find func(name string) *resourcev1.Device) []Device {
 	var devices []Device
 	for i := range pool.Devices {
 		shown := deviceOf(pool.Driver, pool.Name, &pool.Devices[i])
 		shown.Whole = kind.Whole(i)
 		shown.describe(identities.Describe(shown.Driver, find(shown.Name)))
-		if shown.State == inventory.Blocked {
+		if item.NotReady {
+			shown.notReadyNode = item.Node
+		} else if shown.State == inventory.Blocked {
 			shown.Blockers = blockersOf(shown.Name, pool, find)
 		}
 		devices = append(devices, shown)
@@ -183,7 +188,9 @@ func (d *Device) cells(attributes []string) []string {
 // reason says why the device cannot be used, if so.
 func (d *Device) reason() string {
 	reasons := reasonsOf(d.Claims, d.Taints)
-	if d.BlockedBy != "" {
+	if d.notReadyNode != "" {
+		reasons = append(reasons, describeNotReady(d.notReadyNode))
+	} else if d.BlockedBy != "" {
 		text := "no " + d.BlockedBy + " left"
 		var names []string
 		for _, blocker := range d.Blockers {

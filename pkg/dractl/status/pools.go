@@ -51,9 +51,7 @@ func (p *Pool) complete() bool { return p.Slices == p.SliceCount }
 
 // healthy reports whether the scheduler can allocate all devices of the pool that
 // are free, and those that it has allocated can be used.
-func (p *Pool) healthy() bool {
-	return p.complete() && p.States[inventory.Tainted] == 0 && p.States[inventory.Failing] == 0
-}
+func (p *Pool) healthy() bool { return len(p.Problems) == 0 }
 
 // overview is what the filter chooses of a world, with columns for some attributes. The totals
 // are also of pools without problems.
@@ -72,7 +70,7 @@ func (w *world) overview(ctx context.Context, chosen *filter, attributes ...stri
 	for _, item := range taken.Items {
 		for i := range item.Pools {
 			if pool := &item.Pools[i]; f.chooses(item.Node, pool.Driver) {
-				o.Pools = append(o.Pools, summed(item.Node, pool))
+				o.Pools = append(o.Pools, summed(item, pool))
 				o.Pools[len(o.Pools)-1].Attributes = products.describe(pool).values(pool.Driver, attributes)
 				products.add(item.Node, pool)
 			}
@@ -95,10 +93,13 @@ func (p *Pool) hasState(states stateFlag) bool {
 	return len(states) == 0 || slices.ContainsFunc(states, func(s inventory.State) bool { return s != inventory.Gone && p.States[s] > 0 })
 }
 
-func summed(node string, pool *inventory.Pool) Pool {
+func summed(item *inventory.Item, pool *inventory.Pool) Pool {
 	sum := Pool{
-		Node: node, Driver: pool.Driver, Name: pool.Name,
+		Node: item.Node, Driver: pool.Driver, Name: pool.Name,
 		Generation: pool.Generation, Slices: pool.Slices, SliceCount: pool.SliceCount, Usage: pool.Usage,
+	}
+	if item.NotReady {
+		sum.Problems = append(sum.Problems, describeNotReady(item.Node))
 	}
 	if !sum.complete() {
 		sum.Problems = append(sum.Problems, fmt.Sprintf("incomplete: %d of %d slices", sum.Slices, sum.SliceCount))
@@ -122,6 +123,8 @@ func summed(node string, pool *inventory.Pool) Pool {
 	}
 	return sum
 }
+
+func describeNotReady(node string) string { return "node " + node + " is not Ready" }
 
 // someOf names the first of many devices.
 func someOf(names []string) string {

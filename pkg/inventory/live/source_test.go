@@ -104,6 +104,32 @@ func TestSlices(t *testing.T) {
 	})
 }
 
+// TestNodeReadiness follows the readiness of nodes, and forgets that of a node that has gone.
+func TestNodeReadiness(t *testing.T) {
+	inBubble(t, []runtime.Object{fakeNode("n"), sliceOf("n", resourcev1.Device{Name: "gpu"})}, func(t *testing.T, server *apitest.Server, source *inventory.Source) {
+		state := func() inventory.State {
+			synctest.Wait()
+			item := source.Take().Items[0]
+			require.Equal(t, item.NotReady, !source.IsNodeReady("n"))
+			return item.Pools[0].Devices[0].State
+		}
+		setReady := func(status corev1.ConditionStatus) {
+			apitest.Edit(server, "", "n", func(node *corev1.Node) {
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+			})
+		}
+		require.Equal(t, inventory.Free, state())
+		setReady(corev1.ConditionUnknown)
+		require.Equal(t, inventory.Blocked, state())
+		setReady(corev1.ConditionTrue)
+		require.Equal(t, inventory.Free, state())
+		setReady(corev1.ConditionFalse)
+		require.Equal(t, inventory.Blocked, state())
+		server.Remove(fakeNode("n"))
+		require.Equal(t, inventory.Free, state())
+	})
+}
+
 // TestChanges: what changes an inventory is counted, so that it need not be taken to find out.
 func TestChanges(t *testing.T) {
 	inBubble(t, []runtime.Object{fakeNode("n"), sliceOf("n", resourcev1.Device{Name: "gpu"})}, func(t *testing.T, server *apitest.Server, source *inventory.Source) {

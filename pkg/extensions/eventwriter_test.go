@@ -21,10 +21,10 @@ import (
 
 // explained is a cluster of a node with so many devices, and a Pod that wants two.
 type explained struct {
-	*explainer
+	*eventWriter
 
 	pods []*corev1.Pod
-	// mu guards what the explainer reads while it runs.
+	// mu guards what the eventWriter reads while it runs.
 	mu      sync.Mutex
 	devices int
 	reads   atomic.Int32
@@ -32,7 +32,7 @@ type explained struct {
 	leads   bool
 }
 
-// change changes what the explainer finds.
+// change changes what the eventWriter finds.
 func (e *explained) change(how func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -45,17 +45,17 @@ func newExplained(after time.Duration) *explained {
 	pod.Namespace, pod.Name, pod.UID, pod.CreationTimestamp = "default", "p", "p", metav1.Now()
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("c")}}
 	e.pods = []*corev1.Pod{pod}
-	e.explainer = &explainer{
+	e.eventWriter = &eventWriter{
 		after: after, recorder: e.events,
-		leads: func() (leads bool) {
+		isLeader: func() (leads bool) {
 			e.change(func() { leads = e.leads })
 			return leads
 		},
-		unscheduled: func(context.Context) (pods []*corev1.Pod, err error) {
+		listUnscheduled: func(context.Context) (pods []*corev1.Pod, err error) {
 			e.change(func() { pods = e.pods })
 			return pods, nil
 		},
-		whole: func(context.Context) (whole *why.Cluster, err error) {
+		readCluster: func(context.Context) (whole *why.Cluster, err error) {
 			e.reads.Add(1)
 			e.change(func() { whole = e.cluster() })
 			return whole, nil
@@ -99,28 +99,28 @@ func TestExplainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExplained(time.Minute)
 		ctx, stop := context.WithCancel(t.Context())
-		go e.run(ctx)
+		go e.runUntilDone(ctx)
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pass(time.Minute - time.Second)
 		require.Empty(t, e.said())
 		require.Zero(t, e.reads.Load(), "no Pod has waited for long")
-		pass(explainEvery)
+		pass(explainInterval)
 		require.Equal(t, lacksOne, e.said())
 		require.EqualValues(t, 1, e.reads.Load())
 
-		pass(explainAgain)
+		pass(explainAgainInterval)
 		require.Empty(t, e.said(), "it is the same")
 		e.change(func() { e.devices = 2 })
-		pass(explainAgain)
+		pass(explainAgainInterval)
 		require.Equal(t, "Warning WaitingForNode node n has what it asks for now", e.said())
-		require.EqualValues(t, 3, e.reads.Load(), "once in explainAgain")
+		require.EqualValues(t, 3, e.reads.Load(), "once in explainAgainInterval")
 
 		e.change(func() { e.leads, e.devices = false, 1 })
-		pass(explainAgain)
+		pass(explainAgainInterval)
 		require.Empty(t, e.said(), "another replica leads")
 		e.change(func() { e.leads, e.pods = true, nil })
-		pass(explainAgain)
-		require.Empty(t, e.told, "the Pod is forgotten")
+		pass(explainAgainInterval)
+		require.Empty(t, e.lastEvents, "the Pod is forgotten")
 		require.EqualValues(t, 3, e.reads.Load())
 		stop()
 		synctest.Wait()
@@ -131,10 +131,10 @@ func TestExplainer(t *testing.T) {
 func TestExplainerFails(t *testing.T) {
 	t.Parallel()
 	e := newExplained(0)
-	whole := e.whole
-	e.whole = func(context.Context) (*why.Cluster, error) { return nil, errors.New("list nodes: forbidden") }
-	require.EqualError(t, e.explain(t.Context()), "list nodes: forbidden")
-	e.whole = whole
-	require.NoError(t, e.explain(t.Context()))
+	readCluster := e.readCluster
+	e.readCluster = func(context.Context) (*why.Cluster, error) { return nil, errors.New("list nodes: forbidden") }
+	require.EqualError(t, e.explainWaitingPods(t.Context()), "list nodes: forbidden")
+	e.readCluster = readCluster
+	require.NoError(t, e.explainWaitingPods(t.Context()))
 	require.Equal(t, lacksOne, e.said())
 }
