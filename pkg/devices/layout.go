@@ -68,7 +68,7 @@ func (p *Pool) Slices(layout Layout) ([]Slice, error) {
 func (p *Pool) parts() (parts [][]resourcev1.Device, explicit int) {
 	slice := map[string]int{}
 	for _, t := range p.Templates {
-		for _, names := range t.split {
+		for _, names := range t.content.split {
 			for _, name := range names {
 				slice[name] = explicit
 			}
