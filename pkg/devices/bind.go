@@ -82,8 +82,8 @@ func (t *Template) DriverPodData() (any, error) {
 	return t.driverPods.data()
 }
 
-// sampleData adds a sample driver Pod, for a template that has driver Pods.
-func (t *Template) sampleData(others map[string]any) map[string]any {
+// sampleDataFor adds a sample driver Pod, for a template that has driver Pods.
+func sampleDataFor(t *Template, others map[string]any) map[string]any {
 	if t.driverPods == nil {
 		return others
 	}
@@ -93,7 +93,7 @@ func (t *Template) sampleData(others map[string]any) map[string]any {
 }
 
 // wantsPod reports whether a selected Pod has the environment that driverPod.env asks for.
-func (t *Template) wantsPod(pod *DriverPod, data func() (any, error)) bool {
+func wantsPod(t *Template, pod *DriverPod, data func() (any, error)) bool {
 	if len(t.DriverPod.Env) == 0 || pod.Missing != "" {
 		return true
 	}
@@ -112,17 +112,17 @@ func (t *Template) wantsPod(pod *DriverPod, data func() (any, error)) bool {
 
 // RunsIn reports whether the plugin of a driver of the template runs in a selected Pod.
 func (t *Template) RunsIn(pod *DriverPod) bool {
-	return pod.Connected && t.wantsPod(pod, pod.dataForTemplates)
+	return pod.Connected && wantsPod(t, pod, pod.dataForTemplates)
 }
 
 // DriverOf is the name of the driver that runs in a selected Pod. It is false where the template
 // does not want the Pod, or cannot be rendered for it.
 func (t *Template) DriverOf(pod *DriverPod) (driver string, ok bool) {
 	data := sync.OnceValues(pod.dataForTemplates)
-	if !t.wantsPod(pod, data) {
+	if !wantsPod(t, pod, data) {
 		return "", false
 	}
-	bound, err := t.bindTo(pod, data)
+	bound, err := bindTo(t, pod, data)
 	if err != nil {
 		return "", false
 	}
@@ -131,7 +131,7 @@ func (t *Template) DriverOf(pod *DriverPod) (driver string, ok bool) {
 
 // bindTo copies the template for one driver Pod: the copy has the name and the number of devices
 // that the Pod gives, and is rendered with the Pod.
-func (t *Template) bindTo(pod *DriverPod, data func() (any, error)) (*Template, error) {
+func bindTo(t *Template, pod *DriverPod, data func() (any, error)) (*Template, error) {
 	if pod.Missing != "" {
 		return nil, fmt.Errorf("template %s: pod %s/%s has no container %q: correct driverPod.container", t.Name, pod.Namespace, pod.Name, pod.Missing)
 	}
@@ -249,10 +249,10 @@ func (b *Bound) addTemplate(t *Template, pods Pods) {
 	drivers := map[string]bool{}
 	for _, pod := range slices.SortedFunc(slices.Values(on), comparePreference) {
 		data := sync.OnceValues(pod.dataForTemplates)
-		if !t.wantsPod(pod, data) {
+		if !wantsPod(t, pod, data) {
 			continue
 		}
-		bound, err := t.bindTo(pod, data)
+		bound, err := bindTo(t, pod, data)
 		if err == nil && pod.Connected && !drivers[bound.Driver] {
 			err = b.addToTotal(bound, pod)
 		}

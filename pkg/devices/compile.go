@@ -24,7 +24,7 @@ import (
 )
 
 // PartCheck checks the part of a validated spec that an extension uses.
-type PartCheck func(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) field.ErrorList
+type PartCheck func(spec *v1alpha1.ResourcePoolTemplateSpec) field.ErrorList
 
 var partChecks []PartCheck
 
@@ -55,7 +55,7 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		errs = checkSize(t.ResourcePoolTemplateSpec, path)
 	}
 	if len(errs) == 0 {
-		errs = t.expand(path)
+		errs = expandDevices(t, path)
 	} else {
 		// The devices are not known. One of each group is enough to check its values.
 		for i := range t.Devices {
@@ -65,13 +65,13 @@ func Compile(source *v1alpha1.ResourcePoolTemplate) (*Template, field.ErrorList)
 		}
 	}
 	var problems field.ErrorList
-	more = append(more, t.checkTexts()...)
-	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, t.sampleData(sampleAllocated), path.Child("claimStatus"))
+	more = append(more, checkTexts(t)...)
+	t.ClaimStatus, problems = newClaimStatus(source.Spec.ClaimStatus, sampleDataFor(t, sampleAllocated), path.Child("claimStatus"))
 	more = append(more, problems...)
 	for _, check := range partChecks {
-		more = append(more, check(&source.Spec, path)...)
+		more = append(more, check(&source.Spec)...)
 	}
-	more = append(more, t.compileSelectors(path)...)
+	more = append(more, compileSelectors(t, path)...)
 	if source.Spec.Parameters != nil {
 		t.Parameters, problems = parameters.Compile(source.Spec.Parameters, path.Child("parameters"))
 		more = append(more, problems...)
@@ -89,18 +89,18 @@ func StandsAlone(path string) bool {
 	return independentParts.MatchString(path)
 }
 
-func (t *Template) compileSelectors(spec *field.Path) (errs field.ErrorList) {
+func compileSelectors(t *Template, path *field.Path) (errs field.ErrorList) {
 	if selector := t.ResourcePoolTemplateSpec.PublishWhen; selector != nil {
-		t.PublishWhen, errs = lifecycle.CompileForNode(selector, spec.Child("publishWhen"))
+		t.PublishWhen, errs = lifecycle.CompileForNode(selector, path.Child("publishWhen"))
 	}
 	if selector := t.ResourcePoolTemplateSpec.RetireWhen; selector != nil {
-		compiled, problems := lifecycle.CompileForNode(selector, spec.Child("retireWhen"))
+		compiled, problems := lifecycle.CompileForNode(selector, path.Child("retireWhen"))
 		t.RetireWhen, errs = compiled, append(errs, problems...)
 	}
 	if t.NodeSelector != nil {
 		nodes, err := nodeaffinity.NewNodeSelector(t.NodeSelector)
 		if err != nil {
-			errs = append(errs, field.Invalid(spec.Child("nodeSelector"), field.OmitValueType{}, err.Error()))
+			errs = append(errs, field.Invalid(path.Child("nodeSelector"), field.OmitValueType{}, err.Error()))
 		}
 		t.nodes = nodes
 	}
@@ -109,14 +109,14 @@ func (t *Template) compileSelectors(spec *field.Path) (errs field.ErrorList) {
 
 // checkTexts compiles and checks the texts of the pools. Partitions have texts of their device, so
 // it returns one error for each path.
-func (t *Template) checkTexts() (errs field.ErrorList) {
+func checkTexts(t *Template) (errs field.ErrorList) {
 	if t.SharedWith != nil {
-		errs = t.refuseNodeInSharedPool()
+		errs = refuseNodeInSharedPool(t)
 	}
-	data := t.sampleData(map[string]any{"Node": SampleNode})
+	data := sampleDataFor(t, map[string]any{"Node": SampleNode})
 	problems := t.content.poolName.Check(data)
 	if t.NamesDriver() {
-		problems = append(problems, t.driverPods.driver.Check(t.sampleData(map[string]any{}))...)
+		problems = append(problems, t.driverPods.driver.Check(sampleDataFor(t, map[string]any{}))...)
 	}
 	for i := range t.content.labels {
 		problems = append(problems, t.content.labels[i].Check(data)...)
@@ -125,7 +125,7 @@ func (t *Template) checkTexts() (errs field.ErrorList) {
 		problems = append(problems, g.checkValues(data)...)
 	}
 	if len(problems) == 0 {
-		return append(errs, t.checkPoolName()...)
+		return append(errs, checkPoolName(t)...)
 	}
 	paths := sets.Set[string]{}
 	return append(errs, slices.DeleteFunc(problems, func(err *field.Error) bool {
@@ -134,7 +134,7 @@ func (t *Template) checkTexts() (errs field.ErrorList) {
 	})...)
 }
 
-func (t *Template) refuseNodeInSharedPool() (errs field.ErrorList) {
+func refuseNodeInSharedPool(t *Template) (errs field.ErrorList) {
 	const why = "is of a pool that nodes share"
 	for i := range t.content.labels {
 		errs = append(errs, refuseNode(&t.content.labels[i].Text, why)...)
@@ -152,7 +152,7 @@ var readsPodName = regexp.MustCompile(`\.DriverPod\.(?:name|uid)\b`)
 
 // checkPoolName refuses a name that is the same on every node. The scheduler would take the nodes'
 // pools for one that is never complete.
-func (t *Template) checkPoolName() field.ErrorList {
+func checkPoolName(t *Template) field.ErrorList {
 	name := &t.content.poolName
 	if t.SharedWith != nil || name.Reads("Node") || readsPodName.MatchString(name.Source) || selectsOneNode(t.NodeSelector) {
 		return nil

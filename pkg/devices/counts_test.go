@@ -23,7 +23,7 @@ func bindWith(t *testing.T, template *Template, count string) (*Template, error)
 	pod := plugin("p", "d")
 	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "GPUS", Value: count})
 	driver := NewDriverPod(pod, "")
-	return template.bindTo(driver, driver.dataForTemplates)
+	return bindTo(template, driver, driver.dataForTemplates)
 }
 
 // TestCountFrom: each Pod gets the devices that it asks for, whatever others have.

@@ -107,11 +107,18 @@ func tagOf(image string) string {
 // Pod.
 func (p *DriverPod) observeStatus(pod *corev1.Pod, container string) {
 	state := stateOf(pod, container)
-	runs, deleted := pod.Status.Phase == corev1.PodRunning, deletedAt(pod)
+	runs := pod.Status.Phase == corev1.PodRunning
+	var deleted time.Time // when the kubelet told the process to end: the Pod's own timestamp is when its grace period is over
+	if pod.DeletionTimestamp != nil {
+		deleted = pod.DeletionTimestamp.UTC()
+		if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+			deleted = deleted.Add(-time.Duration(*seconds) * time.Second)
+		}
+	}
 	p.Connected = runs && state.running && deleted.IsZero() && p.Missing == ""
 	p.Registered = runs && state.started && deleted.IsZero()
 	notReady := readyCondition(pod, corev1.ConditionFalse)
-	p.Ready = p.Connected && (readyCondition(pod, corev1.ConditionTrue) != nil || notReady != nil && state.runsBefore(notReady.LastTransitionTime.Time))
+	p.Ready = p.Connected && (readyCondition(pod, corev1.ConditionTrue) != nil || notReady != nil && !state.since.IsZero() && state.since.Before(notReady.LastTransitionTime.Time))
 	if p.Connected || !state.started {
 		return
 	}
@@ -141,9 +148,6 @@ type containerState struct {
 	since, ended time.Time
 }
 
-// runsBefore reports whether the container has been running since before a time.
-func (s containerState) runsBefore(t time.Time) bool { return !s.since.IsZero() && s.since.Before(t) }
-
 // stateOf reads the state of a container. One that the status does not have runs as long as the Pod
 // does.
 func stateOf(pod *corev1.Pod, container string) containerState {
@@ -161,19 +165,6 @@ func stateOf(pod *corev1.Pod, container string) containerState {
 		}
 	}
 	return containerState{}
-}
-
-// deletedAt returns when a Pod was deleted, or zero. That is when the kubelet tells the process to
-// end; the Pod's own timestamp is when its grace period is over.
-func deletedAt(pod *corev1.Pod) time.Time {
-	if pod.DeletionTimestamp == nil {
-		return time.Time{}
-	}
-	var grace time.Duration
-	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
-	return pod.DeletionTimestamp.UTC().Add(-grace)
 }
 
 // Same reports whether two versions of a Pod differ in nothing but their resource versions.

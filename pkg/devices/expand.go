@@ -24,12 +24,17 @@ type expansion struct {
 	errs    field.ErrorList
 }
 
-// expand fills in the template's devices, their order, and what they consume.
-func (t *Template) expand(path *field.Path) field.ErrorList {
+// expandDevices fills in the template's devices, their order, and what they consume.
+func expandDevices(t *Template, path *field.Path) field.ErrorList {
 	t.content.byName = map[string]*device{}
 	e := &expansion{template: t, poolContent: &t.content, deviceNames: nameRegistry{}, setNames: nameRegistry{}, members: map[string][]string{}}
 	for i := range t.SharedCounters {
-		e.addCounterSets(&t.SharedCounters[i], path.Child("sharedCounters").Index(i))
+		set, at := &t.SharedCounters[i], path.Child("sharedCounters").Index(i).Child("name")
+		names, errs := expandNames(set.Name, set.Count, at)
+		e.addErrors(append(errs, e.setNames.addNames(names, at)...)...)
+		for _, name := range names {
+			e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
+		}
 	}
 	for i := range t.Devices {
 		e.addDevices(&t.Devices[i], path.Child("devices").Index(i))
@@ -44,14 +49,6 @@ func (t *Template) expand(path *field.Path) field.ErrorList {
 
 func (e *expansion) addErrors(errs ...*field.Error) {
 	e.errs = append(e.errs, errs...)
-}
-
-func (e *expansion) addCounterSets(set *v1alpha1.CounterSetTemplate, path *field.Path) {
-	names, errs := expandNames(set.Name, set.Count, path.Child("name"))
-	e.addErrors(append(errs, e.setNames.addNames(names, path.Child("name"))...)...)
-	for _, name := range names {
-		e.counterSets = append(e.counterSets, resourcev1.CounterSet{Name: name, Counters: set.Counters})
-	}
 }
 
 // addDevices adds a group of devices and the groups of their partitions.
@@ -193,7 +190,10 @@ func (e *expansion) splitDevices(path *field.Path) {
 		var members []string
 		at := path.Index(i).Child("devices")
 		for j, name := range slice.Devices {
-			names := e.devicesNamed(name)
+			names, isGroup := e.members[name]
+			if !isGroup && e.hasDevice(name) {
+				names = []string{name}
+			}
 			if len(names) == 0 {
 				e.addErrors(field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
 			}
@@ -216,14 +216,6 @@ func (e *expansion) splitDevices(path *field.Path) {
 	if len(missing) > 0 {
 		e.addErrors(field.Required(path, "every device must be in a slice, and "+gotemplate.ListSome(missing)+" is in none; add it, or leave slices out"))
 	}
-}
-
-// devicesNamed returns the devices that a name in slices stands for.
-func (e *expansion) devicesNamed(name string) []string {
-	if names, isGroup := e.members[name]; isGroup || e.byName[name] == nil {
-		return names
-	}
-	return []string{name}
 }
 
 // checkSliceSize refuses a slice of more devices than the API server accepts. Rendering may find

@@ -60,7 +60,7 @@ func (t *Template) NewSharedPool() (*Pool, error) {
 
 // findTemplate returns the template of the pool that a device is from, or nil.
 func (p *Pool) findTemplate(device string) *Template {
-	i := slices.IndexFunc(p.Templates, func(t *Template) bool { return t.hasDevice(device) })
+	i := slices.IndexFunc(p.Templates, func(t *Template) bool { return t.content.hasDevice(device) })
 	if i < 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (p *Pool) checkClashes(t *Template) error {
 		return p.clashError(first, t, "have the devices "+gotemplate.ListSome(names), "rename one")
 	}
 	for _, other := range p.Templates {
-		switch i := slices.IndexFunc(t.content.counterSets, func(set resourcev1.CounterSet) bool { return other.hasCounterSet(set.Name) }); {
+		switch i := slices.IndexFunc(t.content.counterSets, func(set resourcev1.CounterSet) bool { return other.content.hasCounterSet(set.Name) }); {
 		case i >= 0:
 			return p.clashError(other, t, "have the counter set "+t.content.counterSets[i].Name, "rename one")
 		case !apiequality.Semantic.DeepEqual(other.PartitionTypeAttribute, t.PartitionTypeAttribute):
@@ -126,6 +126,6 @@ func (p *Pool) Labels(of *Slice) map[string]string {
 // Holds reports whether a slice of the pool has devices or counter sets of a template.
 func (p *Pool) Holds(of *Slice, t *Template) bool {
 	return len(p.Templates) == 1 ||
-		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return t.hasDevice(d.Name) }) ||
-		slices.ContainsFunc(of.CounterSets, func(set resourcev1.CounterSet) bool { return t.hasCounterSet(set.Name) })
+		slices.ContainsFunc(of.Devices, func(d resourcev1.Device) bool { return t.content.hasDevice(d.Name) }) ||
+		slices.ContainsFunc(of.CounterSets, func(set resourcev1.CounterSet) bool { return t.content.hasCounterSet(set.Name) })
 }

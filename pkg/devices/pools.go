@@ -182,6 +182,22 @@ func (p *Pool) render(node *lifecycle.Object) error {
 	return nil
 }
 
+// newRenderer makes a renderer of the template for a Node, or for none.
+func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
+	texts := 1 + len(t.content.labels)
+	for _, g := range t.content.groups {
+		texts += len(g.devices) * len(g.values)
+	}
+	renderer := &gotemplate.Renderer{Texts: texts, Shared: []gotemplate.Shared{{Name: "Node"}}}
+	if node != nil {
+		renderer.Shared[0].Get = node.Decoded
+	}
+	if t.driverPods != nil && t.driverPods.data != nil {
+		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.driverPods.data})
+	}
+	return renderer
+}
+
 // render makes the device for the Node of the renderer. Devices of all Nodes share maps in which
 // nothing is rendered.
 func (d *device) render(renderer *gotemplate.Renderer) (resourcev1.Device, error) {

@@ -82,26 +82,10 @@ func (t *Template) Size() int {
 	return len(t.content.devices)
 }
 
-func (t *Template) hasDevice(name string) bool {
-	return t.content.byName[name] != nil
+func (c *poolContent) hasDevice(name string) bool {
+	return c.byName[name] != nil
 }
 
-func (t *Template) hasCounterSet(name string) bool {
-	return slices.ContainsFunc(t.content.counterSets, func(own resourcev1.CounterSet) bool { return own.Name == name })
-}
-
-// newRenderer makes a renderer of the template for a Node, or for none.
-func (t *Template) newRenderer(node *lifecycle.Object) *gotemplate.Renderer {
-	texts := 1 + len(t.content.labels)
-	for _, g := range t.content.groups {
-		texts += len(g.devices) * len(g.values)
-	}
-	renderer := &gotemplate.Renderer{Texts: texts, Shared: []gotemplate.Shared{{Name: "Node"}}}
-	if node != nil {
-		renderer.Shared[0].Get = node.Decoded
-	}
-	if t.driverPods != nil && t.driverPods.data != nil {
-		renderer.Shared = append(renderer.Shared, gotemplate.Shared{Name: "DriverPod", Get: t.driverPods.data})
-	}
-	return renderer
+func (c *poolContent) hasCounterSet(name string) bool {
+	return slices.ContainsFunc(c.counterSets, func(own resourcev1.CounterSet) bool { return own.Name == name })
 }

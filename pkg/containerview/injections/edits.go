@@ -69,7 +69,7 @@ func sampleData(names ...string) map[string]any {
 }
 
 // checkContainerEdits checks the templates in validated containerEdits.
-func checkContainerEdits(spec *v1alpha1.ResourcePoolTemplateSpec, path *field.Path) (errs field.ErrorList) {
+func checkContainerEdits(spec *v1alpha1.ResourcePoolTemplateSpec) (errs field.ErrorList) {
 	edits := editsOf(spec)
 	for _, part := range []struct {
 		editsPart

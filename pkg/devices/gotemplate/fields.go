@@ -75,7 +75,12 @@ func (c *fieldChecker) checkBranch(branch *parse.BranchNode, dot knownType, vari
 	inner, inside := maps.Clone(variables), dot
 	value := c.checkPipeline(branch.Pipe, dot, inner)
 	if branch.NodeType == parse.NodeRange {
-		value = value.typeOfElement()
+		typ := typeInJSON(value.typ)
+		if typ != nil && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map) {
+			value = knownType{typ: typ.Elem(), name: value.name + "[]"}
+		} else {
+			value = knownType{}
+		}
 	}
 	if branch.NodeType != parse.NodeIf {
 		inside = value
@@ -176,15 +181,6 @@ func (t knownType) describeMissing(name string, fields []string) string {
 		fields[i] = t.name + "." + fields[i]
 	}
 	return fmt.Sprintf("%s; there is %s", problem, ListSome(fields))
-}
-
-// typeOfElement returns the type of what range sets dot to.
-func (t knownType) typeOfElement() knownType {
-	typ := typeInJSON(t.typ)
-	if typ == nil || typ.Kind() != reflect.Slice && typ.Kind() != reflect.Map {
-		return knownType{}
-	}
-	return knownType{typ: typ.Elem(), name: t.name + "[]"}
 }
 
 var ownEncodings = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
