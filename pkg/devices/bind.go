@@ -194,17 +194,17 @@ func ListPods(templates []*Template, list func(PodSelector) ([]corev1.Pod, error
 
 // Bound are the templates of a node. Those with driverPod are bound to the driver Pods there.
 type Bound struct {
-	// Templates are those without driverPod, and the others once for each driver to which
-	// the kubelet has a connection.
+	// Templates are those without driverPod, and the others once for each driver to which the
+	// kubelet has a connection.
 	Templates []*Template
-	// Down are the drivers that have Pods, and to which the kubelet has lost the connection.
+	// Down are the drivers that have Pods, but to which the kubelet has lost the connection.
 	Down map[string]Down
 	// Absent are the templates without a connection, and Unknown those whose Pods are not
 	// known. Failed are those that cannot be rendered for a Pod, with the error.
 	Absent, Unknown []*Template
 	Failed          map[*Template]error
 
-	// total is what those with driverPod make: each Pod may have them make more.
+	// total counts what those with driverPod make, which each Pod may increase.
 	total Total
 }
 
@@ -212,13 +212,12 @@ type Bound struct {
 type Down struct {
 	// Template is bound to the newest Pod.
 	Template *Template
-	// Since is when the last connection was lost, or zero where that is not known.
+	// Since is when the last connection was lost, or zero if that is unknown.
 	Since time.Time
 }
 
-// Bind binds the templates that select a node to the driver Pods there. Several Pods may
-// run one driver: the newest that is Ready counts, or else the newest. Where pods is nil,
-// no node has any.
+// Bind binds the templates that select a node to the driver Pods there. If several Pods run one
+// driver, the newest that is Ready counts, or else the newest. A nil pods means that no node has any.
 func Bind(templates []*Template, node *corev1.Node, pods Pods) Bound {
 	bound := Bound{Down: map[string]Down{}, Failed: map[*Template]error{}}
 	for _, t := range templates {
@@ -298,7 +297,7 @@ func (b *Bound) addDown(t *Template, pod *DriverPod) {
 // Registered reports whether the plugin is still registered with the kubelet.
 func (d Down) Registered() bool { return d.Template != nil && d.Template.driverPods.pod.Registered }
 
-// comparePreference is negative where the first of two Pods of one driver counts.
+// comparePreference is negative if the first of two Pods of one driver counts.
 func comparePreference(a, b *DriverPod) int {
 	if a.Ready != b.Ready {
 		if a.Ready {

@@ -43,7 +43,7 @@ func expandDevices(t *Template, path *field.Path) field.ErrorList {
 		return e.errs
 	}
 	e.checkCounters(path.Child("devices"))
-	e.splitDevices(path.Child("slices"))
+	e.assignSlices(path.Child("slices"))
 	return e.errs
 }
 
@@ -175,9 +175,9 @@ func checkConsumption(sets map[string]map[string]resourcev1.Counter, devices []*
 	return nil
 }
 
-// splitDevices resolves which device is in which slice, for a template that has slices. Each device
+// assignSlices resolves which device is in which slice, for a template that has slices. Each device
 // must be in exactly one.
-func (e *expansion) splitDevices(path *field.Path) {
+func (e *expansion) assignSlices(path *field.Path) {
 	if len(e.template.Slices) == 0 {
 		return
 	}
