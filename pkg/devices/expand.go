@@ -181,7 +181,7 @@ func (e *expansion) assignSlices(path *field.Path) {
 	if len(e.template.Slices) == 0 {
 		return
 	}
-	placed := nameRegistry{}
+	assigned := nameRegistry{}
 	named := 0
 	for i, slice := range e.template.Slices {
 		if named > 2*len(e.devices) {
@@ -197,19 +197,23 @@ func (e *expansion) assignSlices(path *field.Path) {
 			if len(names) == 0 {
 				e.addErrors(field.Invalid(at.Index(j), name, "there is no device or group of that name in the template"))
 			}
-			e.addErrors(placed.addNames(names, at.Index(j))...)
+			e.addErrors(assigned.addNames(names, at.Index(j))...)
 			members = append(members, names...)
 		}
 		named += len(members)
 		e.addErrors(e.checkSliceSize(members, at)...)
 		e.split = append(e.split, members)
 	}
-	if len(e.errs) > 0 {
-		return
+	if len(e.errs) == 0 {
+		e.checkAllAssigned(assigned, path)
 	}
+}
+
+// checkAllAssigned refuses devices that are in no slice.
+func (e *expansion) checkAllAssigned(assigned nameRegistry, path *field.Path) {
 	var missing []string
 	for _, device := range e.devices {
-		if placed[device.Name] == nil {
+		if assigned[device.Name] == nil {
 			missing = append(missing, device.Name)
 		}
 	}

@@ -59,7 +59,10 @@ func (g *group) addAttributes(attributes map[resourcev1.QualifiedName]v1alpha1.A
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		g.addValue(attributes[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveAttribute(attributes[name], text)
-			setEntry(&device.Attributes, name, resolved)
+			if device.Attributes == nil {
+				device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+			}
+			device.Attributes[name] = resolved
 			return err
 		})
 	}
@@ -70,7 +73,10 @@ func (g *group) addCapacity(capacity map[resourcev1.QualifiedName]v1alpha1.Capac
 		g.addValue(capacity[name].Value, path.Key(string(name)), func(device *resourcev1.Device, text string) error {
 			resolved, err := validation.ResolveCapacity(capacity[name], text)
 			device.Capacity = maps.Clone(device.Capacity) // the devices share it, and few have rendered capacity
-			setEntry(&device.Capacity, name, resolved)
+			if device.Capacity == nil {
+				device.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}
+			}
+			device.Capacity[name] = resolved
 			return err
 		})
 	}
@@ -150,11 +156,4 @@ func (g *group) dataOf(device int) map[string]any {
 		data["Placement"] = int(g.placements[partition])
 	}
 	return data
-}
-
-func setEntry[V any](values *map[resourcev1.QualifiedName]V, name resourcev1.QualifiedName, value V) {
-	if *values == nil {
-		*values = map[resourcev1.QualifiedName]V{}
-	}
-	(*values)[name] = value
 }

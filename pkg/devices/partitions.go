@@ -68,14 +68,17 @@ func deriveUUIDs(own map[resourcev1.QualifiedName]v1alpha1.Attribute, uuid v1alp
 		if err != nil {
 			return err
 		}
+		if device.Attributes == nil {
+			device.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+		}
 		if !hasParent {
-			setEntry(&device.Attributes, v1alpha1.AttributeParentUUID, parent)
+			device.Attributes[v1alpha1.AttributeParentUUID] = parent
 		}
 		if hasOwn {
 			return nil
 		}
 		derived, err := gotemplate.UUID(text, device.Name)
-		setEntry(&device.Attributes, v1alpha1.AttributeUUID, resourcev1.DeviceAttribute{StringValue: &derived})
+		device.Attributes[v1alpha1.AttributeUUID] = resourcev1.DeviceAttribute{StringValue: &derived}
 		return err
 	}}
 }

@@ -53,9 +53,11 @@ func (p *Pool) CounterSets() []resourcev1.CounterSet {
 
 // NewSharedPool makes the pool of a template that nodes share.
 func (t *Template) NewSharedPool() (*Pool, error) {
-	pool := newPool(t, t.SharedPool())
-	pool.Templates = []*Template{t}
-	return &pool, pool.render(nil)
+	pools, err := mergeTemplates([]*Template{t}, map[*Template]string{t: t.SharedPool()})
+	if err != nil {
+		return nil, err
+	}
+	return &pools[0], pools[0].render(nil)
 }
 
 // findTemplate returns the template of the pool that a device is from, or nil.

@@ -136,21 +136,16 @@ func mergeTemplates(templates []*Template, poolNames map[*Template]string) ([]Po
 		i := slices.IndexFunc(pools, func(p Pool) bool { return p.Name == poolNames[t] })
 		if i < 0 {
 			i = len(pools)
-			pools = append(pools, newPool(t, poolNames[t]))
+			pools = append(pools, Pool{
+				Driver: t.Driver, Name: poolNames[t], SharedWith: t.SharedWith,
+				PartitionTypeAttribute: t.PartitionTypeAttribute, SkipNodeOperations: t.SkipNodeOperations,
+			})
 		} else if err := pools[i].checkClashes(t); err != nil {
 			return nil, err
 		}
 		pools[i].Templates = append(pools[i].Templates, t)
 	}
 	return pools, nil
-}
-
-// newPool makes a pool without templates.
-func newPool(t *Template, name string) Pool {
-	return Pool{
-		Driver: t.Driver, Name: name, SharedWith: t.SharedWith,
-		PartitionTypeAttribute: t.PartitionTypeAttribute, SkipNodeOperations: t.SkipNodeOperations,
-	}
 }
 
 // cannotRender is the format of a template's error.

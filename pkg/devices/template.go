@@ -61,7 +61,10 @@ type labelValue struct {
 // Uses reports whether used finds what it looks for in the template's pools, in fields that are
 // not rendered.
 func (t *Template) Uses(used func(pool *Pool) bool) bool {
-	pool := newPool(t, t.SharedPool())
+	pool := Pool{
+		Driver: t.Driver, Name: t.SharedPool(), SharedWith: t.SharedWith,
+		PartitionTypeAttribute: t.PartitionTypeAttribute, SkipNodeOperations: t.SkipNodeOperations,
+	}
 	for _, d := range t.content.devices {
 		pool.Devices = append(pool.Devices, d.Device)
 	}

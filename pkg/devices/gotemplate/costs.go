@@ -2,6 +2,7 @@ package gotemplate
 
 import (
 	"math"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -140,4 +141,36 @@ func costOfFormat(arguments []argument) float64 {
 		}
 	}
 	return total
+}
+
+// weightOf returns about how many bytes a value takes. It is infinite above valueBudget.
+func weightOf(value reflect.Value) float64 {
+	left := subtractWeight(valueBudget, value, maxDepth)
+	if left < 0 {
+		return math.Inf(1)
+	}
+	return float64(valueBudget - left)
+}
+
+// subtractWeight takes the weight of a value off what is left, and stops below zero.
+func subtractWeight(left int, value reflect.Value, depth int) int {
+	left -= elementCost
+	if left < 0 || depth == 0 {
+		return -1
+	}
+	switch value.Kind() {
+	case reflect.String:
+		return left - value.Len()
+	case reflect.Interface, reflect.Pointer:
+		return subtractWeight(left+elementCost, value.Elem(), depth)
+	case reflect.Slice, reflect.Array:
+		for i := 0; i < value.Len() && left >= 0; i++ {
+			left = subtractWeight(left, value.Index(i), depth-1)
+		}
+	case reflect.Map:
+		for entries := value.MapRange(); left >= 0 && entries.Next(); {
+			left = subtractWeight(subtractWeight(left, entries.Key(), depth-1), entries.Value(), depth-1)
+		}
+	}
+	return left
 }

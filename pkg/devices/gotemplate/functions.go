@@ -85,9 +85,13 @@ var implementations = func() template.FuncMap {
 
 // chargedFunctions returns the functions of the names, which pay from the budget.
 func (b *budget) chargedFunctions(names []string) template.FuncMap {
-	charged := template.FuncMap{chargeRange: b.payRange, chargeRound: b.payRound}
+	charged := template.FuncMap{}
 	for _, name := range names {
 		switch function, ok := implementations[name]; {
+		case name == chargeRange:
+			charged[name] = b.payRange
+		case name == chargeRound:
+			charged[name] = func(steps int) (string, error) { return "", b.pay(stepCost * float64(steps)) }
 		case functionCosts[name] != nil:
 			charged[name] = b.chargeCalls(function, functionCosts[name])
 		case ok:

@@ -15,7 +15,7 @@ import (
 // program is a parsed template whose loops call chargeRange and chargeRound.
 type program struct {
 	tree *parse.Tree
-	// functions are the names of those that it calls.
+	// functions are the names of those that it calls, chargeRange and chargeRound among them.
 	functions []string
 }
 
@@ -40,14 +40,15 @@ func parseProgram(name, source string) (*program, error) {
 			unsupported = errNamed
 		case *parse.IdentifierNode:
 			unsupported = cmp.Or(unsupported, checkFunction(n.Ident))
-			if !slices.Contains(p.functions, n.Ident) {
-				p.functions = append(p.functions, n.Ident)
-			}
+			p.functions = append(p.functions, n.Ident)
 		case *parse.RangeNode:
 			n.Pipe.Cmds = append(n.Pipe.Cmds, callChargeRange)
 			n.List.Nodes = slices.Insert(n.List.Nodes, 0, callChargeRound(1+countComparisons(n.List)))
+			p.functions = append(p.functions, chargeRange, chargeRound)
 		}
 	})
+	slices.Sort(p.functions)
+	p.functions = slices.Compact(p.functions)
 	return p, unsupported
 }
 
