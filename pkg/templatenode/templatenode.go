@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	_ "github.com/kwok-dra/kwok-dra/pkg/containerview/injections" // it checks containerEdits
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"

@@ -143,13 +143,13 @@ func costOfFormat(arguments []argument) float64 {
 	return total
 }
 
-// weightOf returns about how many bytes a value takes. It is infinite above valueBudget.
+// weightOf returns about how many bytes a value takes. It is infinite above textBudget.
 func weightOf(value reflect.Value) float64 {
-	left := subtractWeight(valueBudget, value, maxDepth)
+	left := subtractWeight(textBudget, value, maxDepth)
 	if left < 0 {
 		return math.Inf(1)
 	}
-	return float64(valueBudget - left)
+	return float64(textBudget - left)
 }
 
 // subtractWeight takes the weight of a value off what is left, and stops below zero.

@@ -44,7 +44,7 @@ func hostile() []any {
 // allocates many times as much as it pays for. So what a rendering takes is limited.
 // It is not parallel: nothing else may allocate meanwhile.
 func TestFunctionsPayForWhatTheyMake(t *testing.T) {
-	const perByte, slack, calls = mostAllocated / valueBudget, 256 << 10, 60
+	const perByte, slack, calls = mostAllocated / textBudget, 256 << 10, 60
 	values := hostile()
 	random := rand.New(rand.NewPCG(1, 2))
 	called := 0
@@ -56,13 +56,13 @@ func TestFunctionsPayForWhatTheyMake(t *testing.T) {
 		}
 		for range calls {
 			given := argumentsFor(random, values, function.Type())
-			b.allTexts, b.text = rendererBudget, valueBudget
+			b.allTexts, b.text = rendererBudget, textBudget
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			returned := callSafely(function, given)
 			runtime.ReadMemStats(&after)
 			called += returned
-			paid := min(valueBudget, valueBudget-b.text)
+			paid := min(textBudget, textBudget-b.text)
 			if allocated := after.TotalAlloc - before.TotalAlloc; !raceDetector && float64(allocated) > perByte*paid+slack {
 				t.Errorf("%s%s allocates %d bytes and pays for %.0f", name, beginnings(given), allocated, paid)
 			}

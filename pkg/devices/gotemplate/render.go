@@ -16,8 +16,8 @@ import (
 // Costs do not depend on a clock: what is refused is the same on a busy machine, and in all
 // replicas.
 const (
-	// valueBudget is for one text. It lets an annotation of the largest size be read as JSON.
-	valueBudget = 2 << 20
+	// textBudget is for one text. It lets an annotation of the largest size be read as JSON.
+	textBudget = 2 << 20
 	// rendererBudget and budgetPerText are for all texts of a renderer, of which all budgetPerText
 	// are at most maxPerTexts.
 	rendererBudget, budgetPerText = 64 << 20, 256 << 10
@@ -82,7 +82,7 @@ func (r *Renderer) Render(text *Text, data map[string]any) (string, error) {
 		executable, _ = executable.AddParseTree(p.tree.Name, p.tree)
 		r.templates[p] = executable
 	}
-	r.budget.text = valueBudget
+	r.budget.text = textBudget
 	r.budget.output.Reset()
 	if err := executable.Execute(&r.budget, data); err != nil {
 		return "", err

@@ -266,7 +266,7 @@ func TestWeight(t *testing.T) {
 	itself := map[string]any{}
 	itself["self"] = itself
 	require.True(t, math.IsInf(weightOf(reflect.ValueOf(itself)), 1))
-	require.True(t, math.IsInf(weightOf(reflect.ValueOf(strings.Repeat("x", valueBudget))), 1))
+	require.True(t, math.IsInf(weightOf(reflect.ValueOf(strings.Repeat("x", textBudget))), 1))
 	require.InDelta(t, 3*elementCost+1, weightOf(reflect.ValueOf([]any{"x", 1})), 0)
 	require.InDelta(t, elementCost, weightOf(reflect.ValueOf(nil)), 0)
 }
