@@ -155,7 +155,8 @@ func TestReadTemplates(t *testing.T) {
 func TestReadTemplatesRefuses(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "templates.yaml")
-	document := templates[:strings.Index(templates, "---")] + "  containerEdits: {perDevice: {env: ['A={{ .Device.nme }}']}}\n"
+	first, _, _ := strings.Cut(templates, "---")
+	document := first + "  containerEdits: {perDevice: {env: ['A={{ .Device.nme }}']}}\n"
 	require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
 	_, err := templatenode.ReadTemplates(t.Context(), path)
 	require.ErrorContains(t, err, "spec.containerEdits.perDevice.env[0]")
