@@ -1,5 +1,5 @@
 //go:build !race
 
-package devices
+package gotemplate
 
 const raceDetector = false

@@ -1,4 +1,4 @@
-package devices
+package gotemplate
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -43,31 +44,31 @@ func hostile() []any {
 // allocates many times as much as it pays for. So what a rendering takes is limited.
 // It is not parallel: nothing else may allocate meanwhile.
 func TestFunctionsPayForWhatTheyMake(t *testing.T) {
-	const perByte, slack, calls = mostAllocated / valueBudget, 256 << 10, 60
+	const perByte, slack, calls = mostAllocated / textBudget, 256 << 10, 60
 	values := hostile()
 	random := rand.New(rand.NewPCG(1, 2))
 	called := 0
-	for _, name := range supported {
+	for _, name := range functionNames {
 		b := &budget{}
-		function := reflect.ValueOf(functionsWithin(b, supported)[name])
+		function := reflect.ValueOf(b.chargedFunctions(functionNames)[name])
 		if !function.IsValid() {
 			continue // Go's own that pay nothing, and make nothing
 		}
 		for range calls {
 			given := argumentsFor(random, values, function.Type())
-			b.all, b.value = renderBudget, valueBudget
+			b.allTexts, b.text = rendererBudget, textBudget
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			returned := callSafely(function, given)
 			runtime.ReadMemStats(&after)
 			called += returned
-			paid := min(valueBudget, valueBudget-b.value)
+			paid := min(textBudget, textBudget-b.text)
 			if allocated := after.TotalAlloc - before.TotalAlloc; !raceDetector && float64(allocated) > perByte*paid+slack {
 				t.Errorf("%s%s allocates %d bytes and pays for %.0f", name, beginnings(given), allocated, paid)
 			}
 		}
 	}
-	require.Greater(t, called, len(supported)*calls/4, "most calls are valid")
+	require.Greater(t, called, len(functionNames)*calls/4, "most calls are valid")
 }
 
 // argumentsFor are values that the parameters of a function take.
@@ -111,4 +112,27 @@ func beginnings(given []reflect.Value) (text string) {
 		text += fmt.Sprintf(" %.20q", fmt.Sprint(value))
 	}
 	return text
+}
+
+func TestUUID(t *testing.T) {
+	t.Parallel()
+	got := uuidOf(t, "node", 0)
+	require.Equal(t, "06e71278-8ad8-502c-8e1a-3bb1d6ae858e", got, "a release must not change what is published")
+	parsed, err := uuid.Parse(got)
+	require.NoError(t, err)
+	require.Equal(t, uuid.Version(5), parsed.Version())
+	require.Equal(t, got, uuidOf(t, "node", 0))
+	require.Equal(t, got, uuidOf(t, "node", int64(0)))
+	distinct := map[string]bool{got: true}
+	for _, arguments := range [][]any{{}, {"node"}, {"node", 1}, {"node0"}, {"node", "", 0}, {"no", "de", 0}} {
+		distinct[uuidOf(t, arguments...)] = true
+	}
+	require.Len(t, distinct, 7)
+}
+
+func uuidOf(t *testing.T, arguments ...any) string {
+	t.Helper()
+	made, err := UUID(arguments...)
+	require.NoError(t, err)
+	return made
 }

@@ -1,16 +1,18 @@
-package devices
+package gotemplate
 
 import (
 	"math"
 	"os"
 	"reflect"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/Masterminds/sprig/v3"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
@@ -109,28 +111,29 @@ func TestLimits(t *testing.T) {
 }
 
 // renderOf renders one value.
-func renderOf(source string, data any) (string, error) {
-	p, err := newProgram("value", source)
-	if err != nil {
-		return "", err
+func renderOf(source string, data map[string]any) (string, error) {
+	text := &Text{Path: field.NewPath("value"), Source: source}
+	if errs := text.Parse(); len(errs) > 0 {
+		return "", errs.ToAggregate()
 	}
-	return newRendering(1).value(p, data)
+	return (&Renderer{Texts: 1}).Render(text, data)
 }
 
 // TestLimitsOfAllValues has many values that each take little, and much together.
 func TestLimitsOfAllValues(t *testing.T) {
 	t.Parallel()
-	p, err := newProgram("value", `{{ repeat 1000000 "x" | len }}`)
-	require.NoError(t, err)
-	r := newRendering(1000)
-	values := 0
-	for ; err == nil && values < 1000; values++ {
-		_, err = r.value(p, nil)
+	text := &Text{Source: `{{ repeat 1000000 "x" | len }}`}
+	require.Empty(t, text.Parse())
+	renderer := Renderer{Texts: 1000}
+	rendered := 0
+	var err error
+	for ; err == nil && rendered < 1000; rendered++ {
+		_, err = renderer.Render(text, nil)
 	}
 	require.ErrorIs(t, err, errTooMuch)
-	require.Greater(t, values, 20)
-	_, err = newRendering(1000).value(p, nil)
-	require.NoError(t, err, "the next rendering has a budget of its own")
+	require.Greater(t, rendered, 20)
+	_, err = (&Renderer{Texts: 1000}).Render(text, nil)
+	require.NoError(t, err, "the next renderer has a budget of its own")
 }
 
 // TestLimitsOfComparisons has rounds of a loop pay for the comparisons in it, which pay
@@ -140,7 +143,7 @@ func TestLimitsOfComparisons(t *testing.T) {
 	loop := `{{ range until 9000 }}` + strings.Repeat(`{{ if %s . 1 }}{{ end }}`, 9) + `{{ end }}`
 	_, err := renderOf(strings.ReplaceAll(loop, "%s", "and"), nil)
 	require.NoError(t, err)
-	for name := range compare {
+	for name := range comparisons {
 		_, err := renderOf(strings.ReplaceAll(loop, "%s", name), nil)
 		require.ErrorIs(t, err, errTooMuch, name)
 	}
@@ -167,9 +170,9 @@ func TestUnsupported(t *testing.T) {
 		`{{ if true }}{{template "value" .}}{{ end }}`:           "define, block and template are not supported",
 		`x{{end}}y{{define "z"}}w`:                               "unexpected {{end}}",
 	} {
-		_, errs := Compile(source(t, "t", oneGPU("a: "+strconv.Quote(text))))
+		errs := (&Text{Path: field.NewPath("spec", "poolName"), Source: text}).Check(nil)
 		require.ErrorContains(t, errs.ToAggregate(), want, text)
-		require.Equal(t, "spec.devices[0].attributes[a]", errs[0].Field, text)
+		require.Equal(t, "spec.poolName", errs[0].Field, text)
 		require.Equal(t, text, errs[0].BadValue, text)
 	}
 }
@@ -178,10 +181,10 @@ func TestUnsupported(t *testing.T) {
 // yields something with methods, which nothing would pay for.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
-	within := functionsWithin(&budget{}, supported)
+	charged := (&budget{}).chargedFunctions(functionNames)
 	of := strings.Fields("and eq ge gt index le len lt ne not or")
-	for _, name := range supported {
-		function, ok := within[name]
+	for _, name := range functionNames {
+		function, ok := charged[name]
 		if !ok {
 			require.Contains(t, of, name)
 			continue
@@ -191,8 +194,8 @@ func TestFunctions(t *testing.T) {
 		require.NotContains(t, []reflect.Kind{reflect.Func, reflect.Pointer, reflect.Struct, reflect.Chan}, kind.Kind(), name)
 	}
 	for name := range sprig.TxtFuncMap() {
-		if isUnstable.Has(name) || changesValues.Has(name) {
-			require.NotContains(t, functions, name)
+		if unstableFunctions.Has(name) || mutatingFunctions.Has(name) {
+			require.NotContains(t, functionCosts, name)
 		}
 	}
 }
@@ -200,9 +203,9 @@ func TestFunctions(t *testing.T) {
 // TestFunctionsAreDocumented, all of them.
 func TestFunctionsAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/reference/templates.md")
+	page, err := os.ReadFile("../../../docs/reference/templates.md")
 	require.NoError(t, err)
-	for _, name := range supported {
+	for _, name := range functionNames {
 		require.Contains(t, string(page), "`"+name+"`")
 	}
 }
@@ -210,8 +213,8 @@ func TestFunctionsAreDocumented(t *testing.T) {
 // TestRendersAsKwok has whatever templates may say yield the same as in kwok.
 func TestRendersAsKwok(t *testing.T) {
 	t.Parallel()
-	given := map[string]any{"Node": sample, "List": []any{"a", "b", "c"}}
-	data, err := asData(given)
+	given := map[string]any{"Node": sampleNode, "List": []any{"a", "b", "c"}}
+	data, err := EncodeValues(given)
 	require.NoError(t, err)
 	for _, source := range []string{
 		`{{- range $i, $e := .List }}{{ if eq $i 1 }}{{ continue }}{{ end }} {{ $i }}={{ $e -}} {{ else }}none{{ end }}!`,
@@ -242,14 +245,14 @@ func TestRendersAsKwok(t *testing.T) {
 // TestLimitsLeaveRoom has what large templates for many devices take.
 func TestLimitsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	data, err := asData(map[string]any{"Node": sample})
+	data, err := EncodeValues(map[string]any{"Node": sampleNode})
 	require.NoError(t, err)
-	p, err := newProgram("value", `{{ range until 10 }}{{ uuid . $.Index }}{{ end }}{{ if eq .Index 3 }}{{ toJson .Node }}{{ end }}`)
-	require.NoError(t, err)
-	r := newRendering(2000)
+	text := &Text{Source: `{{ range until 10 }}{{ uuid . $.Index }}{{ end }}{{ if eq .Index 3 }}{{ toJson .Node }}{{ end }}`}
+	require.Empty(t, text.Parse())
+	renderer := Renderer{Texts: 2000}
 	for i := range 2000 {
 		data["Index"] = i
-		_, err := r.value(p, data)
+		_, err := renderer.Render(text, data)
 		require.NoError(t, err)
 	}
 	one, err := renderOf(`{{ range until 2000 }}{{ . }}{{ end }}{{ toJson (until 2000) | len }}{{ repeat 50000 "x" }}`, nil)
@@ -262,17 +265,37 @@ func TestWeight(t *testing.T) {
 	t.Parallel()
 	itself := map[string]any{}
 	itself["self"] = itself
-	require.True(t, math.IsInf(weight(reflect.ValueOf(itself)), 1))
-	require.True(t, math.IsInf(weight(reflect.ValueOf(strings.Repeat("x", valueBudget))), 1))
-	require.InDelta(t, 3*elementCost+1, weight(reflect.ValueOf([]any{"x", 1})), 0)
-	require.InDelta(t, elementCost, weight(reflect.ValueOf(nil)), 0)
+	require.True(t, math.IsInf(weightOf(reflect.ValueOf(itself)), 1))
+	require.True(t, math.IsInf(weightOf(reflect.ValueOf(strings.Repeat("x", textBudget))), 1))
+	require.InDelta(t, 3*elementCost+1, weightOf(reflect.ValueOf([]any{"x", 1})), 0)
+	require.InDelta(t, elementCost, weightOf(reflect.ValueOf(nil)), 0)
 }
 
-// TestRefuseEndless has a template refused as it is read, where it never ends on
-// any node.
+// TestRefuseEndless has a template refused when it is checked, if it never ends with any data.
 func TestRefuseEndless(t *testing.T) {
 	t.Parallel()
-	endless := oneGPU(`a: "{{ range 9223372036854775807 }}{{ end }}"`)
-	_, errs := Compile(source(t, "endless", endless))
-	require.ErrorContains(t, errs.ToAggregate(), "takes too much time or memory")
+	endless := &Text{Source: `{{ range 9223372036854775807 }}{{ end }}`}
+	require.ErrorContains(t, endless.Check(nil).ToAggregate(), "takes too much time or memory")
+}
+
+// sampleNode is what templates see in tests.
+var sampleNode = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	Name: "sample", UID: "uid", Labels: map[string]string{"kubernetes.io/hostname": "sample"}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+}}
+
+// FuzzText: whatever a template says, it is refused, fails or renders, the same each time.
+func FuzzText(f *testing.F) {
+	for _, seed := range tooMuch {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		text := &Text{Path: field.NewPath("value"), Source: source}
+		if len(text.Check(map[string]any{"Index": 0})) > 0 {
+			return
+		}
+		once, err := (&Renderer{Texts: 1}).Render(text, map[string]any{"Index": 0})
+		again, errAgain := (&Renderer{Texts: 1}).Render(text, map[string]any{"Index": 0})
+		require.Equal(t, once, again)
+		require.Equal(t, err == nil, errAgain == nil)
+	})
 }

@@ -1,4 +1,4 @@
-package devices
+package gotemplate
 
 import (
 	"encoding/json"
@@ -20,19 +20,19 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 )
 
-// functions are all that templates may call, with what a call costs. It is nil for
-// those that pay nothing. None changes its arguments, and none yields anything but text,
-// numbers, bools, lists and maps.
-var functions = func() map[string]cost {
-	all := map[string]cost{}
-	for names, cost := range map[string]cost{
+// functionCosts has the functions that templates may call, with what a call costs, or nil for those
+// that cost nothing. None changes its arguments, and all return text, numbers, bools, lists and
+// maps.
+var functionCosts = func() map[string]callCost {
+	all := map[string]callCost{}
+	for names, cost := range map[string]callCost{
 		// Of Go templates.
 		`and eq ge gt index le len lt ne not or`: nil,
-		// They yield a part of their arguments, or next to nothing, and read nothing long.
+		// They return a part of their arguments, or little, and read nothing long.
 		`coalesce default dig empty fail first get hasKey kindIs kindOf last mustFirst mustLast ternary typeIs typeOf`: nil,
 		// They read all but a list that comes first.
 		`mustSlice slice typeIsLike`: costOfRest,
-		// They read their arguments, and yield as much.
+		// They read their arguments, and return as much.
 		`Quote abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base
 		biggest camelcase cat ceil clean compact concat contains deepEqual dict dir div divf ext float64 floor has
 		hasPrefix hasSuffix html initial initials int int64 isAbs js kebabcase keys list lower max maxf min minf mod
@@ -41,18 +41,18 @@ var functions = func() map[string]cost {
 		reverse sha1sum sha256sum sha512sum snakecase sortAlpha squote sub subf substr swapcase title
 		toDecimal toJson toPrettyJson toRawJson toString toStrings trim trimPrefix trimSuffix trunc tuple untitle
 		upper urlJoin urlParse urlquery uuid values wrap`: costOfReading,
-		// They make elements of a text.
+		// They make a text into elements.
 		`fromJson mustFromJson`: costOfJSON, `split splitList splitn`: costOfSplitting,
-		// They may do something with each argument for each byte of others.
+		// They may process each argument for each byte of others.
 		`mustWithout replace trimAll trimall without wrapWith`: costOfCrossing,
-		// They yield as many elements as their arguments say.
+		// Their arguments say how many elements they return.
 		`seq until untilStep`: costOfCounting,
-		// They do as often as the first argument says, or for its length, what they do with the others.
+		// They process the other arguments as often as the first one says, or for its length.
 		`join repeat`: costOfRepeating, `indent nindent`: costOfIndenting,
 		`mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
 		regexFind regexFindAll regexMatch regexReplaceAll regexReplaceAllLiteral regexSplit`: costOfMatching,
 		`printf`: costOfFormat, `YAML`: costOfYAML, `semverCompare`: costOfVersions,
-		// They do something with each pair of their arguments or elements.
+		// They process each pair of their arguments or elements.
 		`mulf mustUniq uniq`: costOfPairs,
 	} {
 		for name := range strings.FieldsSeq(names) {
@@ -62,16 +62,15 @@ var functions = func() map[string]cost {
 	return all
 }()
 
-// compare are Go's functions that read their arguments. Nothing has them pay, so rounds
-// of loops pay for them.
-var compare = sets.New("eq", "ge", "gt", "le", "lt", "ne")
+// comparisons are Go's functions that read their arguments. Go templates call them without
+// chargedFunctions, so rounds of loops pay for them.
+var comparisons = sets.New("eq", "ge", "gt", "le", "lt", "ne")
 
-// supported are the names of the functions.
-var supported = slices.Sorted(maps.Keys(functions))
+var functionNames = slices.Sorted(maps.Keys(functionCosts))
 
-// each and round are functions that loops call, with what they loop over and in each round.
-// No template can call them.
-const each, round = "_each", "_round"
+// Loops call chargeRange with what they loop over, and chargeRound in each round. Templates may not
+// call them.
+const chargeRange, chargeRound = "_each", "_round"
 
 // implementations are sprig's functions, Go's and our own.
 var implementations = func() template.FuncMap {
@@ -79,39 +78,43 @@ var implementations = func() template.FuncMap {
 	maps.Copy(all, map[string]any{
 		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
-		"Quote": quoted, "YAML": asYAML, "uuid": UUID, "keys": sortedKeys, "values": sortedValues,
+		"Quote": quoteJSON, "YAML": formatYAML, "uuid": UUID, "keys": sortedKeys, "values": sortedValues,
 	})
 	return all
 }()
 
-// functionsWithin are the functions of those names, held to a budget.
-func functionsWithin(b *budget, names []string) template.FuncMap {
-	within := template.FuncMap{each: b.each, round: b.round}
+// chargedFunctions returns the functions of the names, which pay from the budget.
+func (b *budget) chargedFunctions(names []string) template.FuncMap {
+	charged := template.FuncMap{}
 	for _, name := range names {
 		switch function, ok := implementations[name]; {
-		case functions[name] != nil:
-			within[name] = b.bound(function, functions[name])
+		case name == chargeRange:
+			charged[name] = b.payRange
+		case name == chargeRound:
+			charged[name] = func(steps int) (string, error) { return "", b.pay(stepCost * float64(steps)) }
+		case functionCosts[name] != nil:
+			charged[name] = b.chargeCalls(function, functionCosts[name])
 		case ok:
-			within[name] = function
+			charged[name] = function
 		}
 	}
-	return within
+	return charged
 }
 
-// bound is a function that pays for each call, and refuses one that it cannot pay.
-func (b *budget) bound(function any, cost cost) any {
+// chargeCalls wraps a function: a call that the budget cannot pay is not made.
+func (b *budget) chargeCalls(function any, cost callCost) any {
 	f := reflect.ValueOf(function)
-	kind, call := f.Type(), f.Call
-	if kind.IsVariadic() {
+	signature, call := f.Type(), f.Call
+	if signature.IsVariadic() {
 		call = f.CallSlice
 	}
-	out := []reflect.Type{kind.Out(0), reflect.TypeFor[error]()}
-	return reflect.MakeFunc(reflect.FuncOf(slices.Collect(kind.Ins()), out, kind.IsVariadic()), func(given []reflect.Value) []reflect.Value {
+	out := []reflect.Type{signature.Out(0), reflect.TypeFor[error]()}
+	return reflect.MakeFunc(reflect.FuncOf(slices.Collect(signature.Ins()), out, signature.IsVariadic()), func(given []reflect.Value) []reflect.Value {
 		results := []reflect.Value{reflect.Zero(out[0]), reflect.Zero(out[1])}
-		err := b.pay(stepCost + cost(argumentsOf(given, kind.IsVariadic())))
+		err := b.pay(stepCost + cost(flattenArguments(given, signature.IsVariadic())))
 		if err == nil {
 			copy(results, call(given))
-			err = b.pay(weight(results[0]))
+			err = b.pay(weightOf(results[0]))
 		}
 		if err != nil {
 			results[1] = reflect.ValueOf(err)
@@ -120,7 +123,9 @@ func (b *budget) bound(function any, cost cost) any {
 	}).Interface()
 }
 
-func argumentsOf(given []reflect.Value, variadic bool) []argument {
+// flattenArguments lists the arguments of a call, variadic ones each, without interfaces around
+// them.
+func flattenArguments(given []reflect.Value, variadic bool) []argument {
 	var arguments []argument
 	if variadic {
 		last := len(given) - 1
@@ -142,36 +147,36 @@ func argumentsOf(given []reflect.Value, variadic bool) []argument {
 // argument is an argument of a call.
 type argument struct{ reflect.Value }
 
-// number is the value of an integer, without its sign.
-func (a argument) number() float64 {
+// magnitude returns the absolute value of an integer, or 0.
+func (a argument) magnitude() float64 {
 	if !a.CanInt() {
 		return 0
 	}
 	return math.Abs(float64(a.Int()))
 }
 
-// text is a string, or empty.
-func (a argument) text() string {
+// stringValue returns a string, or "" for other values.
+func (a argument) stringValue() string {
 	if a.Kind() != reflect.String {
 		return ""
 	}
 	return a.String()
 }
 
-// errUnstable refuses functions whose results differ from call to call: every
-// reconciliation would find every slice changed and write it again.
+// errUnstable refuses functions whose results differ from call to call: every reconciliation would
+// rewrite every slice.
 var errUnstable = errors.New("uses a function whose result differs from call to call; use uuid or values of .Node instead")
 
-// isUnstable and changesValues are functions of kwok that templates may not call.
+// unstableFunctions and mutatingFunctions are functions of kwok that templates may not call.
 var (
-	isUnstable = sets.New(strings.Fields(`Now StartTime ago bcrypt date dateInZone date_in_zone encryptAES env expandenv genCA genCAWithKey
+	unstableFunctions = sets.New(strings.Fields(`Now StartTime ago bcrypt date dateInZone date_in_zone encryptAES env expandenv genCA genCAWithKey
 genPrivateKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey getHostByName htmlDate
 htmlDateInZone htpasswd now randAlpha randAlphaNum randAscii randBytes randInt randNumeric shuffle uuidv4`)...)
-	changesValues = sets.New(strings.Fields(`merge mergeOverwrite mustMerge mustMergeOverwrite set unset`)...)
+	mutatingFunctions = sets.New(strings.Fields(`merge mergeOverwrite mustMerge mustMergeOverwrite set unset`)...)
 )
 
-// quoted stands in for kwok's Quote.
-func quoted(value any) string {
+// quoteJSON stands in for kwok's Quote.
+func quoteJSON(value any) string {
 	encoded, err := json.Marshal(value)
 	switch {
 	case err != nil:
@@ -182,8 +187,8 @@ func quoted(value any) string {
 	return strconv.Quote(string(encoded))
 }
 
-// asYAML stands in for kwok's YAML.
-func asYAML(value any, indent ...int) (string, error) {
+// formatYAML stands in for kwok's YAML.
+func formatYAML(value any, indent ...int) (string, error) {
 	encoded, err := yaml.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encode YAML: %w", err)
@@ -204,7 +209,7 @@ func sortedKeys(objects ...map[string]any) []string {
 	return keys
 }
 
-// sortedValues stands in for sprig's values: in the order of the keys.
+// sortedValues stands in for sprig's values, and lists them in the order of their keys.
 func sortedValues(object map[string]any) []any {
 	var values []any
 	for _, key := range sortedKeys(object) {
@@ -213,12 +218,12 @@ func sortedValues(object map[string]any) []any {
 	return values
 }
 
-// uuidSpace is the namespace of the UUIDs that templates make.
+// uuidSpace is the namespace of UUIDs of templates.
 var uuidSpace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte(v1alpha1.GroupName))
 
-// UUID is the function uuid of templates. It makes a UUID (version 5) of its arguments: the same
-// arguments always give the same UUID. A field that the Node lacks is refused,
-// or all nodes that lack it would share a UUID.
+// UUID is the function uuid of templates. It makes a UUID (version 5) of its arguments; equal
+// arguments give equal UUIDs. It refuses a field that the Node lacks: all Nodes without the field
+// would share a UUID.
 func UUID(arguments ...any) (string, error) {
 	parts := make([]string, len(arguments))
 	for i, argument := range arguments {

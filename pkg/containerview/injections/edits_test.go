@@ -1,29 +1,53 @@
-package devices
+package injections
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
+	"github.com/kwok-dra/kwok-dra/pkg/api/defaults"
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
+	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 )
 
-// editsOf compiles a template with containerEdits, in YAML's flow style.
-func editsOf(t testing.TB, containerEdits string) ContainerEdits {
+// compileEdits compiles a template with containerEdits, in YAML's flow style.
+func compileEdits(t *testing.T, edits string) (*devices.Template, field.ErrorList) {
 	t.Helper()
-	return compile(t, "t", "driver: d\ndevices: [{name: gpu, count: 4}]\ncontainerEdits: "+containerEdits+"\n").ContainerEdits
+	template := &v1alpha1.ResourcePoolTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t"}}
+	require.NoError(t, yaml.UnmarshalStrict([]byte("driver: d\ndevices: [{name: gpu, count: 4}]\ncontainerEdits: "+edits+"\n"), &template.Spec))
+	defaults.SetResourcePoolTemplate(template)
+	return devices.Compile(template)
 }
 
-// someContainer has the device of someAllocated.
-func someContainer() *Container {
-	a := someAllocated()
-	a.Result.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse("10Gi")}
-	return &Container{
-		Node: a.Node, Claim: AllocatedClaim{Object: a.Claim, AdminAccess: true}, Pod: a.Pods[0], Config: a.Config,
-		Device: a.Device, Result: a.Result, Request: "gpu", Devices: []AllocatedDevice{{a.Device, a.Result}},
+func validEdits(t *testing.T, edits string) containerEdits {
+	t.Helper()
+	template, errs := compileEdits(t, edits)
+	require.Empty(t, errs)
+	return editsOf(template.ResourcePoolTemplateSpec)
+}
+
+// someContainer has a device of some claim.
+func someContainer() *container {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-of-n"}}
+	device := &resourcev1.Device{Name: "gpu-1", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: new("H100")}}}
+	result := &resourcev1.DeviceRequestAllocationResult{
+		Request: "gpu", Driver: "d", Pool: "n", Device: "gpu-1",
+		ConsumedCapacity: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse("10Gi")},
+	}
+	return &container{
+		Node:  lifecycle.NodeObject(node),
+		Claim: claimData{Object: devices.Object{Name: "c", Namespace: "default", UID: "uid-of-c"}, AdminAccess: true},
+		Pod:   devices.Object{Name: "p", Namespace: "default", UID: "uid-of-p"}, Config: []runtime.RawExtension{{Raw: []byte(`{"sharing": "MPS"}`)}},
+		Device: device, Result: result, Request: "gpu", Devices: []deviceData{{device, result}},
 	}
 }
 
@@ -59,10 +83,10 @@ func TestRenderEdits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			edits := editsOf(t, "{perDevice: "+test.edits+"}")
-			require.Nil(t, edits.PerClaim)
+			edits := validEdits(t, "{perDevice: "+test.edits+"}")
+			require.Nil(t, edits.perClaim.source)
 			for range 2 { // the source does not change
-				made, err := edits.PerDevice.Render(someContainer())
+				made, err := edits.perDevice.render(someContainer())
 				require.NoError(t, err)
 				require.Equal(t, &test.want, made)
 			}
@@ -73,11 +97,11 @@ func TestRenderEdits(t *testing.T) {
 // TestRenderEditsOfAll: what is made for a claim or a request sees all of its devices.
 func TestRenderEditsOfAll(t *testing.T) {
 	t.Parallel()
-	edits := editsOf(t, `{perClaim: {env: ['ALL={{ range .Devices }}{{ .Device.attributes.model.string }}={{ .Result.device }} {{ end }}']}, perRequest: {env: ['OF={{ .Request }} {{ len .Devices }}']}}`)
-	made, err := edits.PerClaim.Render(someContainer())
+	edits := validEdits(t, `{perClaim: {env: ['ALL={{ range .Devices }}{{ .Device.attributes.model.string }}={{ .Result.device }} {{ end }}']}, perRequest: {env: ['OF={{ .Request }} {{ len .Devices }}']}}`)
+	made, err := edits.perClaim.render(someContainer())
 	require.NoError(t, err)
 	require.Equal(t, []string{"ALL=H100=gpu-1 "}, made.Env)
-	made, err = edits.PerRequest.Render(someContainer())
+	made, err = edits.perRequest.render(someContainer())
 	require.NoError(t, err)
 	require.Equal(t, []string{"OF=gpu 1"}, made.Env)
 }
@@ -96,7 +120,7 @@ func TestRenderEditsFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := editsOf(t, "{perDevice: "+test.edits+"}").PerDevice.Render(someContainer())
+			_, err := validEdits(t, "{perDevice: "+test.edits+"}").perDevice.render(someContainer())
 			require.ErrorContains(t, err, test.want)
 		})
 	}
@@ -113,16 +137,15 @@ func TestEditsRefused(t *testing.T) {
 		"request for a device": {`{perDevice: {env: ['A={{ .Request }}']}}`, `there is no .Request here`},
 		"field of a claim":     {`{perDevice: {env: ['A={{ .Claim.admin }}']}}`, `there is no .Claim.admin here`},
 		"field of a device":    {`{perClaim: {env: ['A={{ range .Devices }}{{ .Device.nme }}{{ end }}']}}`, `there is no`},
-		"too much":             {`{perClaim: {env: ['A={{ repeat 70000 "x" }}']}}`, errTooMuch.Error()},
+		"too much":             {`{perClaim: {env: ['A={{ repeat 70000 "x" }}']}}`, "takes too much time or memory"},
 		"no variable":          {`{perClaim: {env: [A]}}`, `spec.containerEdits.perClaim.env[0]: Invalid value: "A": must be NAME=value`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			template := source(t, "t", "driver: d\ndevices: [{name: gpu}]\ncontainerEdits: "+test.edits+"\n")
-			_, errs := Compile(template)
+			_, errs := compileEdits(t, test.edits)
 			require.Len(t, errs, 1)
 			require.ErrorContains(t, errs[0], test.want)
-			require.True(t, StandsAlone(errs[0].Field))
+			require.True(t, devices.StandsAlone(errs[0].Field))
 		})
 	}
 }

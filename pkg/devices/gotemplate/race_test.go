@@ -1,6 +1,6 @@
 //go:build race
 
-package devices
+package gotemplate
 
 // raceDetector tells that pools of memory drop what they are given, by chance, so that
 // more is allocated than otherwise.
