@@ -14,6 +14,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
+	"github.com/kwok-dra/kwok-dra/pkg/strict"
 	"github.com/kwok-dra/kwok-dra/pkg/suggest"
 )
 
@@ -98,47 +99,43 @@ func didYouMean(word string, known []string) string {
 // customResource is the source of documents that are objects of their own.
 const customResource = "custom resource"
 
-// decodeObject reads an object of any kind.
-func decodeObject(source *unstructured.Unstructured) (*Documents, error) {
-	kind := adaptedKind(source.GetKind())
+// decodeObject decodes a custom resource of any kind that is read.
+func decodeObject(object *unstructured.Unstructured) (*Documents, error) {
+	carrier := &corev1.ObjectReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}
+	kind := adaptedKind(object.GetKind())
 	if kind == nil {
-		return decodeOwn(source)
+		documents := &Documents{carrier: carrier}
+		encoded, _ := json.Marshal(object.Object) // an object of the API server is valid JSON
+		document, problems := strict.Parse(encoded)
+		if len(problems) > 0 {
+			return documents, &Refusal{Source: customResource, Object: nameObject(object.Object), Problems: problems}
+		}
+		return documents, documents.addObject(customResource, document)
 	}
-	origin := devices.Origin{Document: kind.Name + " " + source.GetName(), Created: source.GetCreationTimestamp().Time, Carrier: referTo(source)}
-	adapted, err := kind.Adapt(source)
+	origin := devices.Origin{Document: kind.Name + " " + object.GetName(), Created: object.GetCreationTimestamp().Time, Carrier: carrier}
+	adapted, err := kind.Adapt(object)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin.Document, err)
 	}
-	return adopt(origin, adapted, kind.PartOf)
+	return compileAdapted(origin, adapted, kind.PartOf)
 }
 
-// decodeOwn reads an object of kwok-dra's own kinds.
-func decodeOwn(source *unstructured.Unstructured) (*Documents, error) {
-	encoded, _ := json.Marshal(source.Object) // it has been JSON before
-	documents := &Documents{carrier: referTo(source)}
-	return documents, documents.add(customResource, encoded)
-}
-
-func referTo(source *unstructured.Unstructured) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: source.GetAPIVersion(), Kind: source.GetKind(), Name: source.GetName(), UID: source.GetUID()}
-}
-
-// adopt makes documents of what an adapter has made.
-func adopt(origin devices.Origin, adapted *Adapted, partOf func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
+// compileAdapted makes documents of what an adapter has made.
+func compileAdapted(origin devices.Origin, adapted *Adapted, partOf func(*v1alpha1.ResourcePoolTemplate) string) (*Documents, error) {
 	documents := &Documents{}
 	if len(adapted.Changes) > 0 {
 		documents.changes = v1alpha1.EventMessage(errors.New("not taken as it is written: " + strings.Join(adapted.Changes, "; ")))
 	}
 	for i := range adapted.Templates {
 		template := &adapted.Templates[i]
-		compiled, errs := documents.compile(template)
+		compiled, errs := documents.compileTemplate(template)
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("%s: %s: %w", origin.Document, template.Name, errs.ToAggregate())
 		}
 		compiled.Origin = origin
 		compiled.Origin.Part = partOf(template)
-		at := placeOf(origin.Document, v1alpha1.ResourcePoolTemplateKind, template.Name)
-		documents.templates = append(documents.templates, sourced[*devices.Template]{at, compiled})
+		at := location{origin.Document, fmt.Sprintf("%s %q", v1alpha1.ResourcePoolTemplateKind, template.Name)}
+		documents.templates = append(documents.templates, located[*devices.Template]{at, compiled})
 	}
 	for _, class := range adapted.Classes {
 		documents.classes = append(documents.classes, Class{DeviceClass: class, For: origin.Carrier})
