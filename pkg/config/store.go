@@ -117,47 +117,45 @@ func (s *Store) carrierNamed(name string) *carrier {
 	return s.carriers[i]
 }
 
-// syncCarrier observes the sources that a carrier has now, and brings the Set in force up to date. It
-// calls list under the lock, so that the sources observed last are the newest.
-func (s *Store) syncCarrier(logger klog.Logger, c *carrier, list func() []*source) {
+// syncCarrier observes the sources that a carrier has now, decides what is in force, and calls
+// onChange if that is a new Set. It calls list under the lock, so that the sources observed last
+// are the newest.
+func (s *Store) syncCarrier(logger klog.Logger, observed *carrier, list func() []*source) {
 	s.mu.Lock()
-	isNewSet := c.observeSources(list()) && s.updateSet(logger)
+	before := s.current.Load()
+	if observed.observeSources(list()) {
+		var sources []*source
+		hasAllCarriers := true
+		for _, c := range s.carriers {
+			hasAllCarriers = hasAllCarriers && c.sources != nil
+			sources = append(sources, c.sources...)
+		}
+		d := decideVersions(sources)
+		s.pending = nil
+		switch {
+		case !hasAllCarriers:
+			clear(d.chosen) // nothing comes into force, so another carrier may still win
+		case d.pending != nil:
+			s.pending = d.pending
+			clear(d.chosen)
+		case before == nil || !slices.Equal(d.set.documents, before.documents) || len(d.set.Unsettled) != len(before.Unsettled):
+			d.set.isNamedByPod = s.isNamedByPod
+			s.current.Store(d.set)
+		}
+		for _, c := range s.carriers {
+			for _, one := range c.sources {
+				c.recordDecision(logger, one, d.chosen[one], d.refused[one])
+			}
+		}
+	}
+	hasNewSet := s.current.Load() != before
 	s.mu.Unlock()
-	if isNewSet {
+	if hasNewSet {
 		for _, f := range s.onChange {
 			f()
 		}
 	}
-	c.setKnown()
-}
-
-// updateSet decides what is in force, and reports whether that is a new Set.
-func (s *Store) updateSet(logger klog.Logger) (isNewSet bool) {
-	var sources []*source
-	hasAllCarriers := true
-	for _, c := range s.carriers {
-		hasAllCarriers = hasAllCarriers && c.sources != nil
-		sources = append(sources, c.sources...)
-	}
-	d := decideVersions(sources)
-	if s.pending = d.pending; !hasAllCarriers {
-		s.pending = nil
-	}
-	current := s.current.Load()
-	switch {
-	case !hasAllCarriers || d.pending != nil:
-		clear(d.chosen) // nothing comes into force, so another carrier may still win
-	case current == nil || !slices.Equal(d.set.documents, current.documents) || len(d.set.Unsettled) != len(current.Unsettled):
-		d.set.isNamedByPod = s.isNamedByPod
-		s.current.Store(d.set)
-		isNewSet = true
-	}
-	for _, c := range s.carriers {
-		for _, one := range c.sources {
-			c.recordDecision(logger, one, d.chosen[one], d.refused[one])
-		}
-	}
-	return isNewSet
+	observed.setKnown()
 }
 
 // Acceptance says whether the newest version of a custom resource is in force.
