@@ -7,6 +7,7 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/status"
 )
 
 // The kinds of Karpenter.
@@ -26,6 +27,7 @@ func init() {
 			Adapt: NodeOverlay, PartOf: poolOf,
 		},
 	)
+	status.RegisterKind(DRAConfigKind, planDRAConfigStatus)
 }
 
 // poolOf is the pool of a DRAConfig that a template is made of.
