@@ -2,6 +2,7 @@ package strict
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -30,7 +31,7 @@ func describeExpected(value any, typ reflect.Type, err error) string {
 	case typ == timeType:
 		return "must be a time, for example 2026-01-02T15:04:05Z"
 	case reflect.PointerTo(typ).Implements(unmarshaler):
-		return err.Error()
+		return err.Error() + guessMeant(err)
 	}
 	switch typ.Kind() {
 	case reflect.String:
@@ -49,6 +50,31 @@ func describeExpected(value any, typ reflect.Type, err error) string {
 		return expectedObject(value, typ)
 	}
 	return "is not valid here"
+}
+
+// misspelledError is the error of a type that decodes itself, for a word that does not exist.
+type misspelledError interface {
+	error
+	Misspelled() (word string, known []string)
+}
+
+// numericVersionError is the error of a type that decodes itself, for a version that is a number.
+type numericVersionError interface {
+	error
+	NumericVersion() string
+}
+
+// guessMeant ends the error of a type that decodes itself with what the writer probably meant.
+func guessMeant(err error) string {
+	if misspelled, ok := errors.AsType[misspelledError](err); ok {
+		return suggest.DidYouMean(misspelled.Misspelled())
+	}
+	if numeric, ok := errors.AsType[numericVersionError](err); ok {
+		if version := suggest.Version(numeric.NumericVersion()); version != "" {
+			return fmt.Sprintf("; use %q", version)
+		}
+	}
+	return ""
 }
 
 func expectedDuration(value any) string {
