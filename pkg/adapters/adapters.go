@@ -63,8 +63,8 @@ func newAdapter() adapter {
 	return adapter{names: map[string]*field.Path{}, renamed: map[string]string{}}
 }
 
-// parse parses a text of one document.
-func parse(text string) (strict.Document, strict.Problems) {
+// parseDocument parses a text of one document.
+func parseDocument(text string) (strict.Document, strict.Problems) {
 	var found strict.Document
 	for _, one := range strict.Split([]byte(text)) {
 		document, problems := strict.Parse(one.Data)
@@ -88,9 +88,9 @@ func (a *adapter) decodeSpec(source *unstructured.Unstructured, into any) {
 	a.misfits = slices.Concat(problems, document.Decode(into, field.NewPath("spec")))
 }
 
-// refuse notes what is wrong with fields. Of a field only the first problem is
+// addProblems notes what is wrong with fields. Of a field only the first problem is
 // kept: others mostly follow from it.
-func (a *adapter) refuse(errs ...*field.Error) {
+func (a *adapter) addProblems(errs ...*field.Error) {
 	for _, p := range strict.Of(errs) {
 		p.Path = cmp.Or(a.renamed[p.Path], p.Path)
 		if !a.misfits.Hides(p.Path) && !a.problems.Hides(p.Path) {
@@ -99,19 +99,19 @@ func (a *adapter) refuse(errs ...*field.Error) {
 	}
 }
 
-// forbid refuses fields that are given.
-func (a *adapter) forbid(given map[string]bool, path *field.Path, why string) {
+// forbidFields refuses fields that are given.
+func (a *adapter) forbidFields(given map[string]bool, path *field.Path, why string) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] {
-			a.refuse(field.Forbidden(path.Child(name), why))
+			a.addProblems(field.Forbidden(path.Child(name), why))
 		}
 	}
 }
 
-// require refuses a field that is not given, and reports whether it is.
-func (a *adapter) require(given bool, path *field.Path, what string) bool {
+// requireField refuses a field that is not given, and reports whether it is.
+func (a *adapter) requireField(given bool, path *field.Path, what string) bool {
 	if !given {
-		a.refuse(field.Required(path, what))
+		a.addProblems(field.Required(path, what))
 	}
 	return given
 }
@@ -121,25 +121,25 @@ func (a *adapter) takeName(name string, path *field.Path) bool {
 	if other, ok := a.names[name]; ok {
 		duplicate := field.Duplicate(path, name)
 		duplicate.Detail = fmt.Sprintf("%s is that already; rename one", other)
-		a.refuse(duplicate)
+		a.addProblems(duplicate)
 		return false
 	}
 	a.names[name] = path
 	return true
 }
 
-// change notes what is published in another form than it was written.
-func (a *adapter) change(format string, args ...any) {
+// noteChange notes what is published in another form than it was written.
+func (a *adapter) noteChange(format string, args ...any) {
 	if sentence := fmt.Sprintf(format, args...); !slices.Contains(a.changes, sentence) {
 		a.changes = append(a.changes, sentence)
 	}
 }
 
-// finish validates the drafts, and makes templates of them.
-func (a *adapter) finish() (*config.Adapted, error) {
+// validateDrafts validates the drafts, and makes templates of them.
+func (a *adapter) validateDrafts() (*config.Adapted, error) {
 	adapted := &config.Adapted{Changes: a.changes}
 	for _, d := range a.drafts {
-		a.check(d)
+		a.validateDraft(d)
 		adapted.Templates = append(adapted.Templates, d.template)
 	}
 	if problems := slices.Concat(a.misfits, a.problems); len(problems) > 0 {
@@ -155,17 +155,17 @@ func (a *adapter) finish() (*config.Adapted, error) {
 // devicePath finds the paths of devices in the text of an error.
 var devicePath = regexp.MustCompile(`\bspec\.devices\[\d+\][\w.\[\]]*`)
 
-// check validates a draft as the configuration does, and names fields of the
+// validateDraft validates a draft as the configuration does, and names fields of the
 // document. Of an incomplete one only what stands for itself is told.
-func (a *adapter) check(d *draft) {
+func (a *adapter) validateDraft(d *draft) {
 	defaults.SetResourcePoolTemplate(&d.template)
 	_, errs := devices.Compile(&d.template)
 	for _, err := range errs {
 		if d.incomplete && !devices.StandsAlone(err.Field) {
 			continue
 		}
-		err.Field, err.Detail = d.originOf(err.Field), devicePath.ReplaceAllStringFunc(err.Detail, d.originOf)
-		a.refuse(err)
+		err.Field, err.Detail = d.originalPath(err.Field), devicePath.ReplaceAllStringFunc(err.Detail, d.originalPath)
+		a.addProblems(err)
 	}
 }
 
@@ -203,19 +203,19 @@ func newDraft(name, driver string, priority int32) *draft {
 	}
 }
 
-// from notes which field of the document a field of the template is from.
-func (d *draft) from(field, origin *field.Path) {
+// setOrigin notes which field of the document a field of the template is from.
+func (d *draft) setOrigin(field, origin *field.Path) {
 	d.origins[field.String()] = origin.String()
 }
 
-// add adds a device.
-func (d *draft) add(device v1alpha1.DeviceTemplate, origin *field.Path) {
-	d.from(field.NewPath("spec", "devices").Index(len(d.template.Spec.Devices)), origin)
+// addDevice adds a device.
+func (d *draft) addDevice(device v1alpha1.DeviceTemplate, origin *field.Path) {
+	d.setOrigin(field.NewPath("spec", "devices").Index(len(d.template.Spec.Devices)), origin)
 	d.template.Spec.Devices = append(d.template.Spec.Devices, device)
 }
 
-// originOf is the path of a field in the document.
-func (d *draft) originOf(path string) string {
+// originalPath is the path of a field in the document.
+func (d *draft) originalPath(path string) string {
 	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
 		if origin, ok := d.origins[path[:end]]; ok {
 			return origin + path[end:]

@@ -86,7 +86,7 @@ type configMap struct {
 // The selectors' label kwok.x-k8s.io/node: fake is taken to mean every fake
 // node: KWOK marks them with an annotation of that name, and Karpenter with both.
 func ConfigMap(data string) (*config.Adapted, error) {
-	document, problems := parse(data)
+	document, problems := parseDocument(data)
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -96,12 +96,12 @@ func ConfigMap(data string) (*config.Adapted, error) {
 	var given configMapDocument
 	c := &configMap{adapter: newAdapter()}
 	c.misfits = document.Decode(&given, nil)
-	c.require(given.Driver != "", field.NewPath("driver"), exampleDriver)
+	c.requireField(given.Driver != "", field.NewPath("driver"), exampleDriver)
 	c.driver = c.driverName(given.Driver, "driver")
 	for i := range given.Mappings {
 		c.addMapping(&given.Mappings[i], field.NewPath("mappings").Index(i))
 	}
-	adapted, err := c.finish()
+	adapted, err := c.validateDrafts()
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func ConfigMap(data string) (*config.Adapted, error) {
 
 func (c *configMap) addMapping(given *mapping, path *field.Path) {
 	name := path.Child("name")
-	if !c.require(given.Name != "", name, "the name of the mapping, for example h100-nodes") || !c.takeName(given.Name, name) {
+	if !c.requireField(given.Name != "", name, "the name of the mapping, for example h100-nodes") || !c.takeName(given.Name, name) {
 		return
 	}
 	d := newDraft(templateName(configMapName, given.Name), c.driver, configMapPriority)
@@ -136,12 +136,12 @@ func (c *configMap) addDevice(d *draft, given *mappedDevice, path *field.Path) {
 	names := c.attributeNames(maps.Keys(given.Attributes), path.Child("attributes"))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		at, value := path.Child("attributes").Key(string(name)), given.Attributes[name]
-		if c.require(value != nil, at, "the value of the attribute, a text") {
+		if c.requireField(value != nil, at, "the value of the attribute, a text") {
 			attribute := v1alpha1.Attribute{Type: v1alpha1.AttributeString, Value: string(*value)}
 			device.Attributes[names[name]] = c.literalAttribute(attribute, at)
 		}
 	}
-	d.add(device, path)
+	d.addDevice(device, path)
 }
 
 // deviceClass is the class of all devices of a driver. Its name is in lower case.

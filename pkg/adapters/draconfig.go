@@ -52,13 +52,13 @@ func DRAConfig(source *unstructured.Unstructured) (*config.Adapted, error) {
 	var spec draConfigSpec
 	c.decodeSpec(source, &spec)
 	path := field.NewPath("spec")
-	c.require(spec.Driver != "", path.Child("driver"), exampleDriver)
-	c.require(len(spec.Pools) > 0, path.Child("pools"), "give at least one pool")
+	c.requireField(spec.Driver != "", path.Child("driver"), exampleDriver)
+	c.requireField(len(spec.Pools) > 0, path.Child("pools"), "give at least one pool")
 	c.driver = spec.Driver
 	for i := range spec.Pools {
 		c.addPool(&spec.Pools[i], path.Child("pools").Index(i))
 	}
-	return c.finish()
+	return c.validateDrafts()
 }
 
 func (c *draConfig) addPool(given *draPool, path *field.Path) {
@@ -78,7 +78,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 		"test.karpenter.sh/driver":     c.driver,
 	}
 	c.addTerms(d, given.NodeSelectorTerms, path.Child("nodeSelectorTerms"))
-	c.require(len(given.ResourceSlices) > 0, path.Child("resourceSlices"), "give at least one slice with devices")
+	c.requireField(len(given.ResourceSlices) > 0, path.Child("resourceSlices"), "give at least one slice with devices")
 	for i := range given.ResourceSlices {
 		c.addSlice(d, given.ResourceSlices[i].Devices, path.Child("resourceSlices").Index(i))
 	}
@@ -89,11 +89,11 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 
 // takeName refuses pools without a name, and with one that is no label or taken.
 func (c *draConfig) takeName(name string, path *field.Path) bool {
-	if !c.require(name != "", path, "the name of the pool, for example h100-pool") {
+	if !c.requireField(name != "", path, "the name of the pool, for example h100-pool") {
 		return false
 	}
 	if errs := validation.ValidateLabel(name, path); len(errs) > 0 {
-		c.refuse(errs...)
+		c.addProblems(errs...)
 		return false
 	}
 	return c.adapter.takeName(name, path)
@@ -101,29 +101,29 @@ func (c *draConfig) takeName(name string, path *field.Path) bool {
 
 // addTerms adds the terms that select nodes.
 func (c *draConfig) addTerms(d *draft, given []corev1.NodeSelectorTerm, path *field.Path) {
-	c.require(len(given) > 0, path, "give at least one term with matchExpressions or matchFields")
+	c.requireField(len(given) > 0, path, "give at least one term with matchExpressions or matchFields")
 	for i, term := range given {
 		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
-			c.change("%s is left out, since a term with nothing in it selects no node", path.Index(i))
+			c.noteChange("%s is left out, since a term with nothing in it selects no node", path.Index(i))
 			continue
 		}
 		if d.template.Spec.NodeSelector == nil {
 			d.template.Spec.NodeSelector = &corev1.NodeSelector{}
 		}
 		selector := d.template.Spec.NodeSelector
-		d.from(terms.Index(len(selector.NodeSelectorTerms)), path.Index(i))
+		d.setOrigin(terms.Index(len(selector.NodeSelectorTerms)), path.Index(i))
 		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
 	}
 }
 
 func (c *draConfig) addSlice(d *draft, given []v1alpha1.DeviceTemplate, path *field.Path) {
-	if !c.require(len(given) > 0, path.Child("devices"), "give at least one device") {
+	if !c.requireField(len(given) > 0, path.Child("devices"), "give at least one device") {
 		d.incomplete = true
 		return
 	}
 	for i := range given {
 		if given[i].ConsumesCounters != nil {
-			c.refuse(field.Forbidden(path.Child("devices").Index(i).Child("consumesCounters"), "a DRAConfig has no sharedCounters that could be consumed; a ResourcePoolTemplate does"))
+			c.addProblems(field.Forbidden(path.Child("devices").Index(i).Child("consumesCounters"), "a DRAConfig has no sharedCounters that could be consumed; a ResourcePoolTemplate does"))
 		}
 	}
 	c.adapter.addSlice(d, given, path)

@@ -21,15 +21,15 @@ var (
 // fake is what all nodes are that kwok-dra acts for.
 var fake = labels.Set{"kwok.x-k8s.io/node": "fake"}
 
-// require adds a requirement for the labels of nodes, and returns where it is.
-func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *field.Path) (at *field.Path) {
+// requireNodeLabel adds a requirement for the labels of nodes, and returns where it is.
+func (d *draft) requireNodeLabel(requirement corev1.NodeSelectorRequirement, origin *field.Path) (at *field.Path) {
 	spec := &d.template.Spec
 	if spec.NodeSelector == nil {
 		spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
 	}
 	term := &spec.NodeSelector.NodeSelectorTerms[0]
 	at = expressions.Index(len(term.MatchExpressions))
-	d.from(at, origin)
+	d.setOrigin(at, origin)
 	term.MatchExpressions = append(term.MatchExpressions, requirement)
 	return at
 }
@@ -39,20 +39,20 @@ func (d *draft) require(requirement corev1.NodeSelectorRequirement, origin *fiel
 // acts for: KWOK itself has it as an annotation, and so do nodes that have no
 // such label.
 func (a *adapter) requireLabels(d *draft, selector *metav1.LabelSelector, path *field.Path) {
-	a.require(len(selector.MatchLabels)+len(selector.MatchExpressions) > 0, path,
+	a.requireField(len(selector.MatchLabels)+len(selector.MatchExpressions) > 0, path,
 		"matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node")
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		expression := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{selector.MatchLabels[key]}}
 		origin := path.Child("matchLabels").Key(key)
 		if at := d.requireLabel(expression, origin); at != nil {
-			d.from(at.Child("key"), origin)
-			d.from(at.Child("values").Index(0), origin)
+			d.setOrigin(at.Child("key"), origin)
+			d.setOrigin(at.Child("values").Index(0), origin)
 		}
 	}
 	for i, expression := range selector.MatchExpressions {
 		origin := path.Child("matchExpressions").Index(i)
 		if !slices.Contains(labelOperators, expression.Operator) {
-			a.refuse(field.NotSupported(origin.Child("operator"), expression.Operator, labelOperators))
+			a.addProblems(field.NotSupported(origin.Child("operator"), expression.Operator, labelOperators))
 		}
 		d.requireLabel(expression, origin)
 	}
@@ -69,7 +69,7 @@ func (d *draft) requireLabel(expression metav1.LabelSelectorRequirement, origin 
 	if fake.Has(expression.Key) && err == nil && alone.Matches(fake) {
 		return nil
 	}
-	return d.require(corev1.NodeSelectorRequirement{
+	return d.requireNodeLabel(corev1.NodeSelectorRequirement{
 		Key: expression.Key, Operator: corev1.NodeSelectorOperator(expression.Operator), Values: expression.Values,
 	}, origin)
 }
@@ -83,22 +83,22 @@ const (
 // requireOverlaid adds a requirement of a NodeOverlay.
 func (a *adapter) requireOverlaid(d *draft, requirement corev1.NodeSelectorRequirement, origin *field.Path) {
 	if requirement.Operator != atLeast && requirement.Operator != atMost {
-		d.require(requirement, origin)
+		d.requireNodeLabel(requirement, origin)
 		return
 	}
 	values := origin.Child("values")
 	if len(requirement.Values) != 1 {
-		a.refuse(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
+		a.addProblems(field.Required(values, "exactly one with the operator "+string(requirement.Operator)))
 		return
 	}
 	number, err := strconv.ParseInt(requirement.Values[0], 10, 64)
 	if err != nil || number < 0 || number == math.MaxInt64 {
-		a.refuse(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
+		a.addProblems(field.Invalid(values.Index(0), requirement.Values[0], "must be an integer of 0 or more with the operator "+string(requirement.Operator)))
 		return
 	}
 	operator, bound := corev1.NodeSelectorOpGt, number-1
 	if requirement.Operator == atMost {
 		operator, bound = corev1.NodeSelectorOpLt, number+1
 	}
-	d.require(corev1.NodeSelectorRequirement{Key: requirement.Key, Operator: operator, Values: []string{strconv.FormatInt(bound, 10)}}, origin)
+	d.requireNodeLabel(corev1.NodeSelectorRequirement{Key: requirement.Key, Operator: operator, Values: []string{strconv.FormatInt(bound, 10)}}, origin)
 }
