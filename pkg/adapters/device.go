@@ -14,7 +14,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/api/validation"
 )
 
-// addSlice adds the devices of a ResourceSlice, and has them published in one.
+// addSlice adds the devices of a ResourceSlice, which are published in one slice.
 func (a *adapter) addSlice(d *draft, added []v1alpha1.DeviceTemplate, path *field.Path) {
 	var slice v1alpha1.SliceTemplate
 	at := field.NewPath("spec", "slices").Index(len(d.template.Spec.Slices))
@@ -29,9 +29,9 @@ func (a *adapter) addSlice(d *draft, added []v1alpha1.DeviceTemplate, path *fiel
 	d.template.Spec.Slices = append(d.template.Spec.Slices, slice)
 }
 
-// checkDevice refuses what a Device of resource.k8s.io/v1 does not have, and what a
-// node's own does not, and has all texts stand for themselves. It refuses "{{"
-// where that can be no part of a valid value.
+// checkDevice refuses fields that a Device of resource.k8s.io/v1 does not have, and fields for
+// devices that nodes share. It escapes "{{" in attributes, and refuses it in values that cannot
+// have it.
 func (a *adapter) checkDevice(device *v1alpha1.DeviceTemplate, path *field.Path) {
 	a.forbidFields(map[string]bool{
 		"count": device.Count != nil, "counters": device.Counters != nil, "slots": device.Slots != nil, "partitions": device.Partitions != nil,
@@ -54,14 +54,14 @@ func (a *adapter) checkDevice(device *v1alpha1.DeviceTemplate, path *field.Path)
 	}
 }
 
-// checkName refuses a name that would be a template.
+// checkName refuses a name that looks like a template.
 func (a *adapter) checkName(name string, path *field.Path) {
 	if v1alpha1.IsTemplate(name) {
 		a.addProblems(validation.ValidateLabel(name, path)...)
 	}
 }
 
-// literalAttribute has the text of an attribute stand for itself.
+// literalAttribute escapes the text of an attribute, so that it stands for itself.
 func (a *adapter) literalAttribute(attribute v1alpha1.Attribute, path *field.Path) v1alpha1.Attribute {
 	if !v1alpha1.IsTemplate(attribute.Value) {
 		return attribute
@@ -73,13 +73,13 @@ func (a *adapter) literalAttribute(attribute v1alpha1.Attribute, path *field.Pat
 	return attribute
 }
 
-// escapeTemplate is a text as a value that may be a Go template: it stands for itself.
+// escapeTemplate returns the Go template that yields the text.
 func escapeTemplate(text string) string {
 	return strings.ReplaceAll(text, "{{", `{{"{{"}}`)
 }
 
-// driverName is the name of a driver as the API server accepts it. It has no "/",
-// which names of extended resources have.
+// driverName returns the name of a driver in a form that the API server accepts: without "/", which
+// names of extended resources have.
 func (a *adapter) driverName(given, path string) string {
 	name := strings.ReplaceAll(given, "/", ".")
 	if name != given {
@@ -90,8 +90,8 @@ func (a *adapter) driverName(given, path string) string {
 
 type attributeName = resourcev1.QualifiedName
 
-// attributeNames maps the names of attributes to those that the API server
-// accepts: a C identifier has no "-". Two that become one are refused.
+// attributeNames maps the names of attributes to names that the API server accepts: C identifiers,
+// which have no "-". It refuses two attributes that would get the same name.
 func (a *adapter) attributeNames(all iter.Seq[attributeName], path *field.Path) map[attributeName]attributeName {
 	published, taken := map[attributeName]attributeName{}, map[string]string{}
 	for _, given := range slices.Sorted(all) {

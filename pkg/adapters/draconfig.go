@@ -13,7 +13,7 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 )
 
-// poolLabel is the label of slices that names their pool of the DRAConfig.
+// poolLabel is the label of slices that names their pool in the DRAConfig.
 const poolLabel = "test.karpenter.sh/pool"
 
 type draConfigSpec struct {
@@ -21,7 +21,7 @@ type draConfigSpec struct {
 	Pools  []draPool `json:"pools"`
 }
 
-// draPool says what slices the nodes have that it selects.
+// draPool has the slices of the nodes that it selects.
 type draPool struct {
 	Name              string                    `json:"name"`
 	NodeSelectorTerms []corev1.NodeSelectorTerm `json:"nodeSelectorTerms"`
@@ -38,15 +38,13 @@ type draConfig struct {
 	name, driver string
 }
 
-// DRAConfig adapts a DRAConfig of Karpenter. Each of its pools becomes a
-// template, with a slice for each entry of resourceSlices. All that match a node
-// form one pool of that node, <driver>/<node>: to the scheduler they are one, so
-// they have one generation and one number of slices.
+// DRAConfig adapts a DRAConfig of Karpenter. Each of its pools becomes a template, with a slice for
+// each entry of resourceSlices. All pools that select a node form one pool of that node,
+// <driver>/<node>: the scheduler sees one pool, with one generation and one number of slices.
 //
-// A term of nodeSelectorTerms with nothing in it selects no node, as in
-// Kubernetes; it is left out, and a pool without other terms too. Two devices of
-// one name in a pool are refused. In two pools they may be, unless both select a
-// node.
+// As in Kubernetes, an empty term of nodeSelectorTerms selects no node. It is left out, and so is a
+// pool without other terms. Two devices in a pool must not have the same name. Two pools may have
+// devices of the same name, unless both pools select a node.
 func DRAConfig(source *unstructured.Unstructured) (*config.Adapted, error) {
 	c := &draConfig{adapter: newAdapter(), name: source.GetName()}
 	var spec draConfigSpec
@@ -87,7 +85,7 @@ func (c *draConfig) addPool(given *draPool, path *field.Path) {
 	}
 }
 
-// takeName refuses pools without a name, and with one that is no label or taken.
+// takeName refuses pools without a name, with a name that is not a label, and with the name of another pool.
 func (c *draConfig) takeName(name string, path *field.Path) bool {
 	if !c.requireField(name != "", path, "the name of the pool, for example h100-pool") {
 		return false

@@ -33,15 +33,14 @@ type nodeOverlay struct {
 	spec overlaySpec
 }
 
-// NodeOverlay adapts a NodeOverlay of Karpenter. The slices of each driver become
-// a template for the nodes that meet the requirements; the overlay's weight is
-// in its priority. One without slices gives no templates.
+// NodeOverlay adapts a NodeOverlay of Karpenter. The slices of each driver become a template for the
+// nodes that meet the requirements; its priority includes the overlay's weight. A NodeOverlay
+// without slices has no templates.
 //
-// Slices are whole ResourceSlices, in spec.resourceSlices or else in the
-// annotation v1alpha1.ResourceSlicesAnnotation. Attributes may be plain strings, integers
-// and bools too, and a "/" in a driver's name becomes "." and a "-" in an
-// attribute's "_". What is each node's own, the pool, the name of the slice and
-// that of the node, is made up for it.
+// Slices are whole ResourceSlices, in spec.resourceSlices or else in the annotation
+// v1alpha1.ResourceSlicesAnnotation. Attributes may also be plain strings, integers and bools. A "/"
+// in the name of a driver becomes ".", and a "-" in the name of an attribute "_". The pool and the
+// names of the slice and the node are replaced by each node's own.
 func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	o := &nodeOverlay{adapter: newAdapter(), name: source.GetName()}
 	path := field.NewPath("spec")
@@ -72,8 +71,8 @@ func NodeOverlay(source *unstructured.Unstructured) (*config.Adapted, error) {
 	return adapted, nil
 }
 
-// leaveToLayout has templates with counter sets divided into slices when they are
-// published: where the API server wants counter sets depends on its version.
+// leaveToLayout leaves it to publishing to divide templates with counter sets into slices, since the
+// place of counter sets depends on the API server's version.
 func leaveToLayout(templates []v1alpha1.ResourcePoolTemplate) {
 	for i := range templates {
 		if spec := &templates[i].Spec; len(spec.SharedCounters) > 0 {
@@ -82,7 +81,7 @@ func leaveToLayout(templates []v1alpha1.ResourcePoolTemplate) {
 	}
 }
 
-// decodeAnnotation are the slices in the annotation.
+// decodeAnnotation decodes the slices in the annotation.
 func (o *nodeOverlay) decodeAnnotation(text string, path *field.Path) []overlaySlice {
 	document, problems := parseDocument(text)
 	for _, p := range problems {
@@ -116,7 +115,7 @@ type overlaySliceSpec struct {
 	SkipNodeOperations     []resourcev1.SkipNodeOperation `json:"skipNodeOperations"`
 }
 
-// overlayDevice is a device that may say again of which driver it is.
+// overlayDevice is a device that may repeat its driver.
 type overlayDevice struct {
 	v1alpha1.DeviceTemplate `json:",inline"`
 	Driver                  *string `json:"driver"`
@@ -153,7 +152,7 @@ func (o *nodeOverlay) checkKind(slice *overlaySlice, path *field.Path) {
 	}
 }
 
-// checkNodes refuses slices of several nodes, and leaves out what is made up for each.
+// checkNodes refuses slices of several nodes, and notes fields that are replaced by each node's own.
 func (o *nodeOverlay) checkNodes(spec *overlaySliceSpec, path *field.Path) {
 	o.forbidFields(map[string]bool{
 		"nodeSelector":           spec.NodeSelector != nil,
@@ -168,7 +167,7 @@ func (o *nodeOverlay) checkNodes(spec *overlaySliceSpec, path *field.Path) {
 	}
 }
 
-// adaptDevice checks a device's driver, and names the attributes as they are published.
+// adaptDevice checks the driver of a device, and gives its attributes the names to publish.
 func (o *nodeOverlay) adaptDevice(given *overlayDevice, driver string, path *field.Path) v1alpha1.DeviceTemplate {
 	if given.Driver != nil && *given.Driver != driver {
 		o.addProblems(field.Invalid(path.Child("driver"), *given.Driver, fmt.Sprintf("must be the driver of the slice, %q, or left out", driver)))
@@ -181,8 +180,8 @@ func (o *nodeOverlay) adaptDevice(given *overlayDevice, driver string, path *fie
 	return device
 }
 
-// draftFor finds or makes the draft for a slice's driver. What all slices of a
-// pool have in common must be the same in all of them.
+// draftFor finds or makes the draft for a slice's driver. Fields of the pool must be the same in all
+// of its slices.
 func (o *nodeOverlay) draftFor(spec *overlaySliceSpec, path *field.Path) *draft {
 	driver := o.driverName(spec.Driver, path.Child("driver").String())
 	for _, d := range o.drafts {

@@ -14,14 +14,14 @@ import (
 
 var (
 	terms = field.NewPath("spec", "nodeSelector", "nodeSelectorTerms")
-	// expressions are those of the one term where the document knows no terms.
+	// expressions is the path of the only term, for documents without terms.
 	expressions = terms.Index(0).Child("matchExpressions")
 )
 
-// fake is what all nodes are that kwok-dra acts for.
-var fake = labels.Set{"kwok.x-k8s.io/node": "fake"}
+// fakeNodeLabels are the labels that every node of kwok-dra is taken to have.
+var fakeNodeLabels = labels.Set{"kwok.x-k8s.io/node": "fake"}
 
-// requireNodeLabel adds a requirement for the labels of nodes, and returns where it is.
+// requireNodeLabel adds a requirement for the labels of nodes, and returns its path.
 func (d *draft) requireNodeLabel(requirement corev1.NodeSelectorRequirement, origin *field.Path) (at *field.Path) {
 	spec := &d.template.Spec
 	if spec.NodeSelector == nil {
@@ -34,10 +34,9 @@ func (d *draft) requireNodeLabel(requirement corev1.NodeSelectorRequirement, ori
 	return at
 }
 
-// requireLabels adds the requirements of a label selector. A requirement of the
-// label kwok.x-k8s.io/node that "fake" meets is met by every node that kwok-dra
-// acts for: KWOK itself has it as an annotation, and so do nodes that have no
-// such label.
+// requireLabels adds the requirements of a label selector. Every node that kwok-dra acts for meets a
+// requirement of the label kwok.x-k8s.io/node that the value "fake" meets, even without the label:
+// KWOK itself marks nodes with an annotation of that name.
 func (a *adapter) requireLabels(d *draft, selector *metav1.LabelSelector, path *field.Path) {
 	a.requireField(len(selector.MatchLabels)+len(selector.MatchExpressions) > 0, path,
 		"matchLabels, matchExpressions or both; matchLabels: {kwok.x-k8s.io/node: fake} selects every fake node")
@@ -62,11 +61,11 @@ var labelOperators = []metav1.LabelSelectorOperator{
 	metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
 }
 
-// requireLabel adds a requirement of a label selector, and returns where it is, or
-// nil where every fake node meets it.
+// requireLabel adds a requirement of a label selector, and returns its path, or nil if every fake
+// node meets it.
 func (d *draft) requireLabel(expression metav1.LabelSelectorRequirement, origin *field.Path) (at *field.Path) {
 	alone, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression}})
-	if fake.Has(expression.Key) && err == nil && alone.Matches(fake) {
+	if fakeNodeLabels.Has(expression.Key) && err == nil && alone.Matches(fakeNodeLabels) {
 		return nil
 	}
 	return d.requireNodeLabel(corev1.NodeSelectorRequirement{
@@ -74,7 +73,7 @@ func (d *draft) requireLabel(expression metav1.LabelSelectorRequirement, origin 
 	}, origin)
 }
 
-// Karpenter has two operators more than Kubernetes has for nodes.
+// Karpenter has two more operators for nodes than Kubernetes.
 const (
 	atLeast corev1.NodeSelectorOperator = "Gte"
 	atMost  corev1.NodeSelectorOperator = "Lte"
