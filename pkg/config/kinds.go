@@ -24,18 +24,18 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	// Adapt turns an object into templates. It is nil for kwok-dra's own kinds.
 	Adapt func(object *unstructured.Unstructured) (*Adapted, error)
-	// PartOf names the part of the object that a template is made of. It is empty where that is the whole.
+	// PartOf names the part of the object that a template is made of, or returns "" for the whole.
 	PartOf func(template *v1alpha1.ResourcePoolTemplate) string
 }
 
-// Adapted is what a document in someone else's format becomes.
+// Adapted is what an adapter makes of a document in another program's format.
 type Adapted struct {
-	// Templates are defaulted and valid, in the order of their names, which is that
-	// of their devices where they form one pool.
+	// Templates are defaulted and valid, in the order of their names. Templates that form one
+	// pool have their devices in this order.
 	Templates []v1alpha1.ResourcePoolTemplate
 	// Classes are the DeviceClasses that the document's Pods need.
 	Classes []resourcev1.DeviceClass
-	// Changes says, a sentence each, what was published in another form than it was
+	// Changes has a sentence for each value that is published in another form than it was
 	// written, or left out.
 	Changes []string
 }
@@ -47,20 +47,20 @@ var ownKinds = []Kind{
 
 var ownKindNames = []string{v1alpha1.ResourcePoolTemplateKind, v1alpha1.KwokDRAConfigurationKind}
 
-// OwnKinds are ResourcePoolTemplate and KwokDRAConfiguration.
+// OwnKinds returns ResourcePoolTemplate and KwokDRAConfiguration.
 func OwnKinds() []Kind {
 	return slices.Clone(ownKinds)
 }
 
-// adaptedKinds are the kinds of others that this program can read.
+// adaptedKinds are the kinds of other programs that this one reads.
 var adaptedKinds []Kind
 
-// RegisterAdaptedKinds makes kinds of others known to this program. Call it in an init function.
+// RegisterAdaptedKinds has this program read kinds of others. Call it in an init function.
 func RegisterAdaptedKinds(kinds ...Kind) {
 	adaptedKinds = append(adaptedKinds, kinds...)
 }
 
-// adaptedKind finds a kind of others, or returns nil.
+// adaptedKind finds a registered kind, or returns nil.
 func adaptedKind(name string) *Kind {
 	if i := slices.IndexFunc(adaptedKinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
 		return &adaptedKinds[i]
@@ -68,7 +68,7 @@ func adaptedKind(name string) *Kind {
 	return nil
 }
 
-// AdaptedKinds finds kinds of others by their names.
+// AdaptedKinds finds registered kinds by their names.
 func AdaptedKinds(names ...string) ([]Kind, error) {
 	var known []string
 	for _, kind := range adaptedKinds {
@@ -88,7 +88,7 @@ func AdaptedKinds(names ...string) ([]Kind, error) {
 	return found, nil
 }
 
-// didYouMean proposes the known word that a word is most like.
+// didYouMean proposes the known word that is nearest, for the end of an error.
 func didYouMean(word string, known []string) string {
 	if nearest := suggest.Nearest(word, known); nearest != "" {
 		return "; did you mean " + nearest + "?"
