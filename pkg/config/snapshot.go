@@ -11,6 +11,7 @@ import (
 // or nil and the custom resources, and why documents are refused.
 func Snapshot(configMap *corev1.ConfigMap, objects []*unstructured.Unstructured) (*Set, []error) {
 	own, custom := newCarrier(""), newCarrier(ObjectsCarrier)
+	own.sources = []*source{} // so the ConfigMap is new: nothing of a refused one can be in force yet
 	if configMap != nil {
 		own.observeSources([]*source{(&ConfigMap{decode: decodeTexts}).sourceOf(configMap)})
 	}
