@@ -215,7 +215,7 @@ func TestKeeperAsksAgain(t *testing.T) {
 		events := w.events()
 		require.Len(t, events, 1)
 		require.Contains(t, events[0], "Warning FieldsDropped the API server drops extendedResourceName gpu.example.com/device of DeviceClass gpu.example.com")
-		time.Sleep(10 * askAgain)
+		time.Sleep(10 * droppedFieldRetryInterval)
 		synctest.Wait()
 		require.InDelta(t, 11, len(w.takeWrites()), 2)
 		w.Mu.Lock()
@@ -354,10 +354,10 @@ func TestNothingIsRememberedOfClassesThatAreGone(t *testing.T) {
 			synctest.Wait()
 		}
 		w.configure("# nothing\n")
-		time.Sleep(2 * lastRound)
+		time.Sleep(2 * maxRewriteDelay)
 		synctest.Wait()
-		require.Empty(t, w.keeper.told)
-		require.Empty(t, w.keeper.asked)
+		require.Empty(t, w.keeper.reported)
+		require.Empty(t, w.keeper.droppedAt)
 		require.Empty(t, w.keeper.retired)
 	})
 }

@@ -236,7 +236,7 @@ func TestConfigMapBesideCustomResources(t *testing.T) {
 // see takes the ConfigMap that there is, or nil.
 func (c *ConfigMap) see(t *testing.T, configMap *corev1.ConfigMap) {
 	t.Helper()
-	c.store.sync(klog.FromContext(quiet(t)), c.carrier, func() []version { return []version{c.versionOf(configMap)} })
+	c.store.syncCarrier(klog.FromContext(quiet(t)), c.carrier, func() []*source { return []*source{c.sourceOf(configMap)} })
 }
 
 // TestConfigMapThatContradictsTheFiles is refused, with an event.

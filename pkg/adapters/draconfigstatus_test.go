@@ -1,4 +1,4 @@
-package status
+package adapters
 
 import (
 	"errors"
@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/fake"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/kwok-dra/kwok-dra/pkg/adapters"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice"
+	"github.com/kwok-dra/kwok-dra/pkg/status"
 )
 
-// draConfig is a DRAConfig of which the managers have written the fields.
-func draConfig(status draConfigStatus, fields map[string]string) *unstructured.Unstructured {
+// draConfigShowing is a DRAConfig of which the managers have written the fields.
+func draConfigShowing(status draConfigStatus, fields map[string]string) *unstructured.Unstructured {
 	shown, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		panic(err)
@@ -43,7 +43,7 @@ func draConfig(status draConfigStatus, fields map[string]string) *unstructured.U
 // draWorld is a Writer at work on an API server that keeps the status of one
 // DRAConfig with two templates.
 type draWorld struct {
-	*Writer
+	*status.Writer
 	t       *testing.T
 	object  config.Acceptance
 	applies int
@@ -52,10 +52,10 @@ type draWorld struct {
 
 func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 	t.Helper()
-	w := &draWorld{t: t, object: config.Acceptance{Generation: 1, Templates: []string{"a.p", "a.q"}, Source: draConfig(draConfigStatus{}, fields)}}
-	kinds, err := config.AdaptedKinds(adapters.DRAConfigKind, adapters.NodeOverlayKind)
+	w := &draWorld{t: t, object: config.Acceptance{Generation: 1, Templates: []string{"a.p", "a.q"}, Source: draConfigShowing(draConfigStatus{}, fields)}}
+	kinds, err := config.AdaptedKinds(DRAConfigKind, NodeOverlayKind)
 	require.NoError(t, err)
-	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	client.PrependReactor("patch", "draconfigs", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		require.Equal(t, "status", patch.GetSubresource())
@@ -70,8 +70,8 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 		w.object.Source.Object["status"] = applied.Object["status"]
 		return true, &applied, nil
 	})
-	w.Writer = New(client, nil, func(kind string) map[string]config.Acceptance {
-		require.Equal(t, adapters.DRAConfigKind, kind, "a NodeOverlay has no status of ours")
+	w.Writer = status.New(client, nil, func(kind string) map[string]config.Acceptance {
+		require.Equal(t, DRAConfigKind, kind, "a NodeOverlay has no status of ours")
 		return map[string]config.Acceptance{"a": w.object}
 	}, func() bool { return true }, kinds...)
 	runtest.UntilEnd(t.Context(), t, w.Run)
@@ -81,7 +81,7 @@ func newDRAWorld(t *testing.T, fields map[string]string) *draWorld {
 func (w *draWorld) settle() draConfigStatus {
 	w.t.Helper()
 	w.Changed()
-	time.Sleep(10 * interval)
+	time.Sleep(10 * time.Second)
 	synctest.Wait()
 	var status draConfigStatus
 	shown, _, err := unstructured.NestedMap(w.object.Source.Object, "status")
@@ -90,14 +90,14 @@ func (w *draWorld) settle() draConfigStatus {
 	return status
 }
 
-func pools(p, q resourceslice.Outcome) map[string]resourceslice.Outcome {
+func outcomesOfPools(p, q resourceslice.Outcome) map[string]resourceslice.Outcome {
 	return map[string]resourceslice.Outcome{"a.p": p, "a.q": q, "other": {Slices: 100}}
 }
 
 func TestDRAConfig(t *testing.T) {
 	t.Parallel()
 	clash := resourceslice.Outcome{Problem: errors.New("both have the device gpu-0")}
-	both := pools(resourceslice.Outcome{Slices: 1, Devices: 8}, resourceslice.Outcome{Slices: 2, Devices: 8})
+	both := outcomesOfPools(resourceslice.Outcome{Slices: 1, Devices: 8}, resourceslice.Outcome{Slices: 2, Devices: 8})
 	for name, test := range map[string]struct {
 		nodes                 map[string]map[string]resourceslice.Outcome
 		err                   error
@@ -106,12 +106,12 @@ func TestDRAConfig(t *testing.T) {
 		ready, validated      metav1.ConditionStatus
 		reason, message       string
 	}{
-		"no node yet":      {nil, nil, true, nil, nil, "True", "True", reasonNoNode, "no fake node is selected"},
-		"published":        {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, new(int32(2)), new(int32(4)), "True", "True", reasonPublished, "published on 2 nodes"},
-		"waiting":          {map[string]map[string]resourceslice.Outcome{"node n": pools(resourceslice.Outcome{}, resourceslice.Outcome{})}, nil, true, new(int32(1)), new(int32(0)), "True", "True", reasonWaiting, "publishWhen does not match yet on 1 node that it selects"},
-		"clashing":         {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": pools(clash, clash)}, nil, true, new(int32(2)), new(int32(3)), "False", "True", reasonFailing, "node m: both have the device gpu-0"},
-		"refused":          {nil, errors.New("bad"), false, nil, nil, "False", "False", reasonNoVersion, "no version has been accepted"},
-		"old one in force": {map[string]map[string]resourceslice.Outcome{"node n": both}, errors.New("bad"), true, new(int32(1)), new(int32(3)), "False", "False", reasonInvalid, "the newest version is refused, and the last good one is in force"},
+		"no node yet":      {nil, nil, true, nil, nil, "True", "True", "NoNode", "no fake node is selected"},
+		"published":        {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": {"a.q": {Slices: 1}}}, nil, true, new(int32(2)), new(int32(4)), "True", "True", "Published", "published on 2 nodes"},
+		"waiting":          {map[string]map[string]resourceslice.Outcome{"node n": outcomesOfPools(resourceslice.Outcome{}, resourceslice.Outcome{})}, nil, true, new(int32(1)), new(int32(0)), "True", "True", "Waiting", "publishWhen does not match yet on 1 node that it selects"},
+		"clashing":         {map[string]map[string]resourceslice.Outcome{"node n": both, "node m": outcomesOfPools(clash, clash)}, nil, true, new(int32(2)), new(int32(3)), "False", "True", "Failing", "node m: both have the device gpu-0"},
+		"refused":          {nil, errors.New("bad"), false, nil, nil, "False", "False", "NotAccepted", "no version has been accepted"},
+		"old one in force": {map[string]map[string]resourceslice.Outcome{"node n": both}, errors.New("bad"), true, new(int32(1)), new(int32(3)), "False", "False", "Invalid", "the newest version is refused, and the last good one is in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,16 +123,16 @@ func TestDRAConfig(t *testing.T) {
 				for of, outcomes := range test.nodes {
 					w.Outcomes(of, outcomes)
 				}
-				status := w.settle()
-				require.Equal(t, test.nodeCount, status.NodeCount)
-				require.Equal(t, test.sliceCount, status.ResourceSliceCount)
-				ready := meta.FindStatusCondition(status.Conditions, conditionReady)
+				shown := w.settle()
+				require.Equal(t, test.nodeCount, shown.NodeCount)
+				require.Equal(t, test.sliceCount, shown.ResourceSliceCount)
+				ready := meta.FindStatusCondition(shown.Conditions, conditionReady)
 				require.Equal(t, test.ready, ready.Status)
 				require.Equal(t, test.reason, ready.Reason)
 				require.Equal(t, test.message, ready.Message)
-				require.Equal(t, test.validated, meta.FindStatusCondition(status.Conditions, conditionValidated).Status)
+				require.Equal(t, test.validated, meta.FindStatusCondition(shown.Conditions, conditionValidated).Status)
 				require.Equal(t, 1, w.applies)
-				require.Equal(t, status, w.settle())
+				require.Equal(t, shown, w.settle())
 				require.Equal(t, 1, w.applies, "it is written only when it changes")
 			})
 		})
@@ -145,11 +145,11 @@ func TestDRAConfigThatIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDRAWorld(t, nil)
 		w.object.Pending, w.object.Templates = errors.New("ConfigMap c: bad"), nil
-		status := w.settle()
-		require.Equal(t, metav1.ConditionFalse, meta.FindStatusCondition(status.Conditions, conditionReady).Status)
-		require.Equal(t, reasonPending, meta.FindStatusCondition(status.Conditions, conditionValidated).Reason)
+		shown := w.settle()
+		require.Equal(t, metav1.ConditionFalse, meta.FindStatusCondition(shown.Conditions, conditionReady).Status)
+		require.Equal(t, "Pending", meta.FindStatusCondition(shown.Conditions, conditionValidated).Reason)
 		w.object.Pending = errors.New("ConfigMap c: worse")
-		require.Equal(t, status, w.settle())
+		require.Equal(t, shown, w.settle())
 		require.Equal(t, 1, w.applies)
 	})
 }
@@ -159,12 +159,12 @@ func TestDRAConfigAfterTheLastNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newDRAWorld(t, nil)
-		w.Outcomes("node n", pools(resourceslice.Outcome{Slices: 1}, resourceslice.Outcome{Slices: 1}))
+		w.Outcomes("node n", outcomesOfPools(resourceslice.Outcome{Slices: 1}, resourceslice.Outcome{Slices: 1}))
 		require.Equal(t, new(int32(2)), w.settle().ResourceSliceCount)
 		w.Outcomes("node n", nil)
-		status := w.settle()
-		require.Equal(t, new(int32(0)), status.NodeCount)
-		require.Equal(t, new(int32(0)), status.ResourceSliceCount)
+		shown := w.settle()
+		require.Equal(t, new(int32(0)), shown.NodeCount)
+		require.Equal(t, new(int32(0)), shown.ResourceSliceCount)
 	})
 }
 
@@ -220,7 +220,7 @@ func TestDRAConfigOfTwoInstallations(t *testing.T) {
 		require.Positive(t, w.applies)
 		w.applies = 0
 		for range 600 {
-			w.object.Source = draConfig(draConfigStatus{NodeCount: new(int32(7))}, nil)
+			w.object.Source = draConfigShowing(draConfigStatus{NodeCount: new(int32(7))}, nil)
 			w.Changed()
 			time.Sleep(time.Second)
 			synctest.Wait()
