@@ -44,7 +44,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 // target is what is synced.
 type target struct {
 	key facts.SlicesKey
-	// node is where events go, and which has a node's own pools. It may be nil.
+	// node is the object of events, and has the pools unless nodes share them. It may be nil.
 	node *corev1.Node
 	// isStandby says that another replica writes.
 	isStandby bool
