@@ -98,8 +98,8 @@ func (m *memory) knownKeys() []facts.SlicesKey {
 }
 
 // leaveSelection notes that the node is not fake, and whether it has slices. It returns for
-// how long slices may still come that only the entry tells from someone else's. Then the
-// node is forgotten, or at once where others have no slices.
+// how long slices may still come that only the entry tells from someone else's. After that it
+// forgets the node, or at once if nobody else can have slices.
 func (e *entry) leaveSelection(isEmpty, mayBeOthers bool) (wait time.Duration) {
 	if !isEmpty {
 		e.emptySince = time.Time{}

@@ -37,19 +37,18 @@ type Publisher struct {
 	loop     *loop.Loop[facts.SlicesKey]
 }
 
-// Options are what a Publisher works with. All but Owner, DriverPods and Outcomes are
-// required.
+// Options configure a Publisher. All but Owner, DriverPods and Outcomes are required.
 type Options struct {
 	Client kubernetes.Interface
 	Config *config.Store
-	// Caches and Owner are run by the caller.
+	// The caller runs Caches and Owner.
 	Caches   *observe.Caches
 	Owner    *shard.Owner
 	Recorder record.EventRecorder
-	// DriverPods are run by the caller. Without them none are known.
+	// DriverPods knows the driver Pods, and is run by the caller. Without it they are unknown.
 	DriverPods devices.Presence
-	// Outcomes gets the state of the templates on a node, or of a pool that
-	// nodes share, each time that it has been looked at.
+	// Outcomes gets the state of the templates after each reconciliation of a node, or of a
+	// pool that nodes share.
 	Outcomes func(of string, templates map[string]Outcome)
 }
 

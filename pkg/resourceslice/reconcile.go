@@ -44,7 +44,7 @@ func (p *Publisher) reconcile(ctx context.Context, key facts.SlicesKey) error {
 // target is what is synced.
 type target struct {
 	key facts.SlicesKey
-	// node is where events go, and which has a node's own pools. It may be nil.
+	// node is the object of events, and has the pools unless nodes share them. It may be nil.
 	node *corev1.Node
 	// isStandby says that another replica writes.
 	isStandby bool
@@ -52,6 +52,7 @@ type target struct {
 	last entry
 }
 
+// reconcileNode plans the pools of a node, and brings its slices to the plan.
 func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key facts.SlicesKey, existing []*facts.Slice) error {
 	var last entry
 	p.memory.updateEntry(key, func(e *entry) { last, e.changedAt = *e, time.Time{} })
@@ -60,8 +61,8 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 	if node == nil {
 		return p.retireNode(ctx, set, t, existing)
 	}
-	for _, t := range set.Shared() {
-		p.enqueueSharedPool(ctx, set, t, key.Node, node)
+	for _, template := range set.Shared() {
+		p.enqueueSharedPool(ctx, set, template, key.Node, node)
 	}
 	view := &plan.View{Set: set, Node: node, Existing: existing, Previous: last.previous, Pods: p.pods.On(node.Name), Now: time.Now()}
 	desired := plan.DesiredPools(ctx, view)
@@ -71,7 +72,7 @@ func (p *Publisher) reconcileNode(ctx context.Context, set *config.Set, key fact
 		if view.Pods, err = p.pods.Live(ctx, set.Templates, node); err != nil {
 			return err
 		}
-		view.IsLive, view.Now = true, time.Now()
+		view.IsLive = true
 		desired = plan.DesiredPools(ctx, view)
 		if desired.Wait == 0 {
 			desired.Wait = lifecycle.WipeDelay // if the Pods are there, the cache lags
@@ -148,6 +149,8 @@ func (p *Publisher) syncPools(ctx context.Context, t target, desired *plan.Desir
 	return all
 }
 
+// syncDriver writes what is missing to what one driver should have: it fits the pools to the
+// API server, plans the writes, and applies them.
 func (p *Publisher) syncDriver(ctx context.Context, t target, name string, driver plan.DriverState) result {
 	as := p.owner.Installation()
 	var other installation.ID

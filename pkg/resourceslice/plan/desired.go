@@ -56,7 +56,7 @@ type Excluded struct {
 
 // Previous is what the last plan for a node found. The zero value is right after a start.
 type Previous struct {
-	// nodeUID tells the node from an earlier one of the same name.
+	// nodeUID distinguishes the node from an earlier one of the same name.
 	nodeUID types.UID
 	// pools are those that should have existed.
 	pools []facts.PoolID
@@ -68,10 +68,11 @@ type Previous struct {
 
 // View is a snapshot of a node and of what its pools depend on.
 type View struct {
-	Set *config.Set
+	Set  *config.Set
+	Node *corev1.Node
 	// Existing are the slices of the node.
-	Node     *corev1.Node
 	Existing []*facts.Slice
+	// Previous is the ForNext of the node's last plan.
 	Previous Previous
 	// Pods lists the driver Pods on the node; nil means that there are none. IsLive says
 	// that they come from the API server, and not from a cache that may lag.
@@ -163,12 +164,12 @@ func DesiredShared(t *devices.Template, required bool, unknown error) Desired {
 	return d
 }
 
-// quietError is why slices stay as they are where that is no problem of a template: it is
-// expected to pass, or is reported elsewhere.
+// quietError is a cause that is not reported as a problem of a template: it is expected to
+// pass, or is reported elsewhere.
 type quietError struct{ error }
 
-// stayUntilSettled is the cause of slices that stay until another problem is solved, which
-// is reported where it is.
+// stayUntilSettled is the cause of slices that stay as they are until another problem, which
+// is reported elsewhere, is solved.
 func stayUntilSettled(problem error) error {
 	return quietError{fmt.Errorf("slices stay as they are until this is settled: %w", problem)}
 }

@@ -134,8 +134,7 @@ func newestOf(existing []*facts.Slice) (int64, map[string]*facts.Slice) {
 	return newest, byName
 }
 
-// maxReadable is where the readable part of a name is cut off, as the API
-// server cuts generateName.
+// maxReadable is the longest readable part of a name, as the API server cuts generateName.
 const maxReadable = 58
 
 // sliceOwner is what slices belong to: a node, or a template's object in the cluster, or
@@ -172,8 +171,8 @@ func (o sliceOwner) isOwnerOf(slice *facts.Slice) bool {
 	})
 }
 
-// isNamesakeOfOwnerOf reports whether a slice belongs to another object of the owner's name.
-func (o sliceOwner) isNamesakeOfOwnerOf(slice *facts.Slice) bool {
+// isOfNamesake reports whether a slice belongs to another object of the owner's name.
+func (o sliceOwner) isOfNamesake(slice *facts.Slice) bool {
 	return o.reference != nil && slices.ContainsFunc(slice.OwnerReferences, func(reference metav1.OwnerReference) bool {
 		return reference.Kind == o.reference.Kind && reference.UID != o.reference.UID
 	})
@@ -259,7 +258,7 @@ type LayoutError struct{ error }
 func copyTaintTimes(devices []resourcev1.Device, owner sliceOwner, existing []*facts.Slice) []resourcev1.Device {
 	known := map[string][]resourcev1.DeviceTaint{}
 	for _, slice := range existing {
-		if owner.isNamesakeOfOwnerOf(slice) {
+		if owner.isOfNamesake(slice) {
 			continue
 		}
 		for device, taints := range slice.Taints {
