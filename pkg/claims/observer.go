@@ -87,7 +87,7 @@ func (o *observer) hasSlices(set *config.Set, node *corev1.Node, driver string) 
 	})
 }
 
-// hasLiveSlices is hasSlices by what the API server has.
+// hasLiveSlices is like hasSlices, but asks the API server.
 func (o *observer) hasLiveSlices(ctx context.Context, set *config.Set, node *corev1.Node, driver string) (bool, error) {
 	for _, name := range []string{node.Name, ""} {
 		selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: name, resourcev1.ResourceSliceSelectorDriver: driver}

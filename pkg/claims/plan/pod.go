@@ -93,7 +93,7 @@ func ForPod(ctx context.Context, v *PodView, now time.Time) (plan PodPlan, err e
 	case ready:
 		plan.Prepared = known
 		plan.Patch = v.healthPatch()
-	case waiting != nil && v.Set.Faithful: // before all else
+	case waiting != nil && v.Set.Faithful: // the Pod shows that it waits before it is prepared
 		return PodPlan{Patch: waiting}, nil
 	default:
 		plan, err = v.planPrepare(ctx, waiting, now)
@@ -114,8 +114,8 @@ func (v *PodView) Fail(failure *Failure, now time.Time) PodPlan {
 	return PodPlan{Failure: failure, Patch: v.waitingPatch(now), Wait: v.Set.RetryInterval}
 }
 
-// planPrepare prepares the claims of a Pod, all or none. Until then a Pod that is not prepared gets the waiting patch, if it
-// is not nil.
+// planPrepare prepares the claims of a Pod, all or none. While prepareWhen and failWhen do not select the Pod, it gets the
+// waiting patch, which may be nil.
 func (v *PodView) planPrepare(ctx context.Context, waiting *Patch, now time.Time) (plan PodPlan, err error) {
 	prepares, object := false, lifecycle.PodObject(v.Pod)
 	fails, err := v.Set.FailWhen.Matches(ctx, object)

@@ -178,15 +178,19 @@ func (d *Driver) Entries(claim *resourcev1.ResourceClaim, pods []*corev1.Pod) (*
 		if !template.ClaimStatus.Ready && report.Data == nil && report.NetworkData == nil {
 			continue
 		}
-		entry := facts.EntryFor(&result)
-		entry.Data, entry.NetworkData = report.Data, report.NetworkData
-		if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
-			entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
-		}
-		want.Devices = append(want.Devices, entry)
+		want.Devices = append(want.Devices, newEntry(&result, template, report))
 		want.NamePods = want.NamePods || template.ClaimStatus.UsesPods
 	}
 	return want, nil
+}
+
+func newEntry(result *resourcev1.DeviceRequestAllocationResult, template *devices.Template, report *devices.Report) resourcev1.AllocatedDeviceStatus {
+	entry := facts.EntryFor(result)
+	entry.Data, entry.NetworkData = report.Data, report.NetworkData
+	if template.ClaimStatus.Ready { // AllocatedDeviceStatus asks for this of a driver that has configured the device
+		entry.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Prepared", Message: "device is prepared"}}
+	}
+	return entry
 }
 
 func templateFailure(claim *resourcev1.ResourceClaim, err error) error {
