@@ -36,14 +36,14 @@ func (c Checkout) EnsureCommand(ctx context.Context, command string, output io.W
 func (c Checkout) ensureBuilt(ctx context.Context, u unit, output io.Writer) (string, error) {
 	u.checkout = c.Dir
 	if c.Changed {
-		if err := removeStamp(u); err != nil {
+		if err := removeBuilt(u); err != nil {
 			return "", err
 		}
 	}
 	return ensureOne(ctx, u, output)
 }
 
-func removeStamp(u unit) error {
+func removeBuilt(u unit) error {
 	cache, err := Cache()
 	if err != nil {
 		return err

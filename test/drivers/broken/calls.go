@@ -29,13 +29,13 @@ func interceptCalls(prepare prepares, unprepare unprepares) grpc.UnaryServerInte
 		case *drav1.NodePrepareResourcesRequest:
 			if prepare != nil {
 				return prepare(r.GetClaims(), func() (*drav1.NodePrepareResourcesResponse, error) {
-					return answerOnce[*drav1.NodePrepareResourcesResponse](handler(ctx, request))
+					return typedAnswer[*drav1.NodePrepareResourcesResponse](handler(ctx, request))
 				})
 			}
 		case *drav1.NodeUnprepareResourcesRequest:
 			if unprepare != nil {
 				return unprepare(r.GetClaims(), func() (*drav1.NodeUnprepareResourcesResponse, error) {
-					return answerOnce[*drav1.NodeUnprepareResourcesResponse](handler(ctx, request))
+					return typedAnswer[*drav1.NodeUnprepareResourcesResponse](handler(ctx, request))
 				})
 			}
 		}
@@ -43,7 +43,7 @@ func interceptCalls(prepare prepares, unprepare unprepares) grpc.UnaryServerInte
 	}
 }
 
-func answerOnce[Response any](response any, err error) (Response, error) {
+func typedAnswer[Response any](response any, err error) (Response, error) {
 	typed, _ := response.(Response)
 	return typed, err
 }
