@@ -19,7 +19,6 @@ import (
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
-	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 // TestExtension gives all that an extension can, and is given what the core has.
@@ -76,7 +75,7 @@ func TestExtension(t *testing.T) {
 		s := newSidecar(o, fake.NewClientset(), nil, store, owner, events)
 		require.Contains(t, s.collectors, gauge)
 		require.Contains(t, s.routes, "/")
-		ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+		ctx, cancel := context.WithCancel(quiet(t))
 		ended := make(chan error)
 		go func() { ended <- s.run(ctx) }()
 		time.Sleep(time.Minute)

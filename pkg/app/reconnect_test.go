@@ -20,8 +20,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 // TestRestoredBackup: an API server that has older versions than it once had says so,
@@ -78,7 +76,7 @@ func TestReconnect(t *testing.T) {
 	for name, code := range map[string]int{"nobody listens": 0, "no etcd behind": http.StatusInternalServerError, "shutting down": http.StatusServiceUnavailable} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+				ctx, cancel := context.WithCancel(quiet(t))
 				o := &outage{over: time.Now().Add(10 * time.Minute), code: code}
 				factory := informers.NewSharedInformerFactory(o.client(t), 0)
 				informer := factory.Core().V1().ConfigMaps().Informer()
@@ -160,7 +158,7 @@ func (r *restored) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestWatchesOfRestoredBackup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+		ctx, cancel := context.WithCancel(quiet(t))
 		server := &restored{version: 1000}
 		client, err := kubernetes.NewForConfigAndClient(&rest.Config{QPS: -1}, &http.Client{Transport: reconnect(server)})
 		require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/page"
 )
@@ -55,7 +54,7 @@ func (p *pipes) dial(t *testing.T, text string) net.Conn {
 // listen serves within a bubble, until the test ends.
 func listen(t *testing.T, handler http.Handler) *pipes {
 	t.Helper()
-	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+	ctx, cancel := context.WithCancel(quiet(t))
 	listener := newPipes()
 	stopped := make(chan struct{})
 	go func() {

@@ -35,6 +35,9 @@ import (
 	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
+// quiet is the context of a test.
+var quiet = runtest.QuietContext
+
 // checker is a cache that syncs when its channel is closed.
 type checker struct {
 	name string
@@ -54,7 +57,7 @@ func servingSite(t *testing.T, site *site, devices http.Handler) func(path strin
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
-	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
 	site.registry, site.routes = registry, map[string]http.Handler{"/": thePage}
 	if devices != nil {
@@ -144,7 +147,7 @@ func TestSecureServing(t *testing.T) {
 	o := &Options{SecureServing: true, Profiling: true}
 	secure, guard, err := o.secure(client)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+	ctx, cancel := context.WithCancel(quiet(t))
 	thePage := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the page at "+r.URL.Path) })
 	s, err := serve(ctx, "127.0.0.1:0", (&site{registry: prometheus.NewRegistry(), routes: map[string]http.Handler{"/": thePage}, guard: guard, profiling: true}).handler(), secure)
 	require.NoError(t, err)
@@ -188,7 +191,7 @@ func TestSecureServing(t *testing.T) {
 // TestServerEndsRequestsThatWait: a request that would wait for ever ends with the server.
 func TestServerEndsRequestsThatWait(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(runtest.QuietContext(t))
+	ctx, cancel := context.WithCancel(quiet(t))
 	entered := make(chan struct{})
 	s, err := serve(ctx, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
@@ -217,7 +220,7 @@ func TestServerEndsRequestsThatWait(t *testing.T) {
 
 func TestServerWithoutAnAddress(t *testing.T) {
 	t.Parallel()
-	s, err := serve(runtest.QuietContext(t), "", http.NotFoundHandler(), nil)
+	s, err := serve(quiet(t), "", http.NotFoundHandler(), nil)
 	require.NoError(t, err)
 	require.Nil(t, s)
 	s.run(t.Context())
@@ -229,7 +232,7 @@ func TestServerOnAPortThatIsTaken(t *testing.T) {
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
-	_, err = serve(runtest.QuietContext(t), listener.Addr().String(), http.NotFoundHandler(), nil)
+	_, err = serve(quiet(t), listener.Addr().String(), http.NotFoundHandler(), nil)
 	require.ErrorContains(t, err, "listen on --server-address: ")
 }
 
@@ -312,7 +315,7 @@ func TestRunWithoutACluster(t *testing.T) {
 	t.Parallel()
 	o := parsed(t, "--config /dev/null --kubeconfig /does/not/exist")
 	require.NoError(t, o.Complete())
-	require.ErrorContains(t, Run(runtest.QuietContext(t), o), "find the API server")
+	require.ErrorContains(t, Run(quiet(t), o), "find the API server")
 }
 
 // TestRunWithoutAFile: the configuration is checked first, also where there is
@@ -321,7 +324,7 @@ func TestRunWithoutAFile(t *testing.T) {
 	t.Parallel()
 	o := parsed(t, "--config /does/not/exist.yaml --kubeconfig /does/not/exist")
 	require.NoError(t, o.Complete())
-	require.ErrorContains(t, Run(runtest.QuietContext(t), o), "open /does/not/exist.yaml")
+	require.ErrorContains(t, Run(quiet(t), o), "open /does/not/exist.yaml")
 }
 
 // TestMetricsOfDevices are served where they are on, and not found where they are off.

@@ -22,6 +22,9 @@ var (
 	mapCarrier = ConfigMapCarrier(mapName)
 )
 
+// quiet is the context of a test.
+var quiet = runtest.QuietContext
+
 // cluster is a ConfigMap that is watched, in a bubble.
 type cluster struct {
 	t        *testing.T
@@ -48,7 +51,7 @@ func (c *cluster) run(configMap *ConfigMap) {
 	t := c.t
 	t.Helper()
 	t.Cleanup(synctest.Wait)
-	runtest.UntilEnd(runtest.QuietContext(t), t, configMap.Run)
+	runtest.UntilEnd(quiet(t), t, configMap.Run)
 	synctest.Wait()
 	require.True(t, cache.IsDone(configMap.carrier), "synced")
 }
@@ -228,7 +231,7 @@ func TestConfigMapBesideCustomResources(t *testing.T) {
 // see takes the ConfigMap that there is, or nil.
 func (c *ConfigMap) see(t *testing.T, configMap *corev1.ConfigMap) {
 	t.Helper()
-	c.store.sync(klog.FromContext(runtest.QuietContext(t)), c.carrier, func() []version { return []version{c.versionOf(configMap)} })
+	c.store.sync(klog.FromContext(quiet(t)), c.carrier, func() []version { return []version{c.versionOf(configMap)} })
 }
 
 // TestConfigMapThatContradictsTheFiles is refused, with an event.

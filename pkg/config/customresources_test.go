@@ -62,7 +62,7 @@ func (d *definitions) run(t *testing.T) *Store {
 	store := NewStore(ObjectsCarrier)
 	watched := NewCustomResources(d.client, d, NewObjects(store, record.NewFakeRecorder(100), func() {}), ownKinds...)
 	t.Cleanup(synctest.Wait)
-	runtest.UntilEnd(runtest.QuietContext(t), t, watched.Run)
+	runtest.UntilEnd(quiet(t), t, watched.Run)
 	time.Sleep(time.Second) // a cache that fills is asked now and then
 	synctest.Wait()
 	return store
