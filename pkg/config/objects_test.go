@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 )
 
 // objectsWorld is a carrier of custom resources, beside others.
@@ -41,7 +39,7 @@ func worldOf(t *testing.T, store *Store) *objectsWorld {
 // begin takes the objects that there are at the start.
 func (w *objectsWorld) begin(objects ...*unstructured.Unstructured) {
 	w.all = objects
-	w.Replace(runtest.QuietContext(w.t), func() []*unstructured.Unstructured { return w.all })
+	w.Replace(quiet(w.t), func() []*unstructured.Unstructured { return w.all })
 }
 
 // see takes a new version of an object.
