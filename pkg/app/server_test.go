@@ -30,14 +30,13 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/config"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/loop"
 	"github.com/kwok-dra/kwok-dra/pkg/version"
 )
 
-func quiet(t *testing.T) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
-}
+// quiet is the context of a test.
+var quiet = runtest.QuietContext
 
 // checker is a cache that syncs when its channel is closed.
 type checker struct {

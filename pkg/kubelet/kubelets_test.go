@@ -19,14 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/configtest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/root"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -73,7 +72,7 @@ func (w *world) start(directory string) {
 	caches := observe.New(w.Server, managed)
 	kubelets := New(Options{Client: w.Server, Config: w.store, Caches: caches, Recorder: w.events, Directory: directory, WipeDelay: WipeDelay})
 	w.kubelets = kubelets
-	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(0)))))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
 	running.Go(func() { kubelets.Run(ctx, 2) })
@@ -115,11 +114,7 @@ func slice(driver string, ours bool) *resourcev1.ResourceSlice {
 	return made
 }
 
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble
 
 // TestFolders: the folder of a fake node belongs to its name. It outlives a Node that is registered once
 // more, and goes when there has been none for a while.

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/observe/facts"
 )
@@ -225,8 +225,4 @@ func (w *world) since(revision string) (*decoded, time.Duration) {
 }
 
 // inBubble runs a test in a bubble of its own.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+var inBubble = runtest.InBubble

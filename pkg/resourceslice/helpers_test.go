@@ -1,14 +1,11 @@
 package resourceslice
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/devices"
 	"github.com/kwok-dra/kwok-dra/pkg/resourceslice/features"
@@ -17,12 +14,6 @@ import (
 )
 
 var fakeNode = slicetest.FakeNode
-
-// quiet is a context that logs to the test.
-func quiet(t testing.TB) context.Context {
-	t.Helper()
-	return klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig))
-}
 
 // sliceOf makes the slice of a node's pool of one device, without a generation.
 func sliceOf(t testing.TB, node *corev1.Node) *resourcev1.ResourceSlice {

@@ -1,8 +1,6 @@
 package live
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/api/v1alpha1"
 	"github.com/kwok-dra/kwok-dra/pkg/config"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/inventory"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -44,13 +41,7 @@ func inBubble(t *testing.T, objects []runtime.Object, test func(t *testing.T, se
 		server := apitest.New(objects...)
 		caches := observe.New(server, managed)
 		source := NewSource(Options{Config: config.NewStore("test"), Caches: caches, Preparer: nothing{}, TaintRules: nothing{}})
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.DefaultConfig)))
-		var running sync.WaitGroup
-		running.Go(func() { caches.Run(ctx) })
-		t.Cleanup(func() {
-			cancel()
-			running.Wait()
-		})
+		runtest.UntilEnd(runtest.QuietContext(t), t, caches.Run)
 		synctest.Wait()
 		test(t, server, source)
 	})

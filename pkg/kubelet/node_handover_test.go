@@ -12,12 +12,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kwok-dra/kwok-dra/pkg/claims/plan"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/apitest"
 	"github.com/kwok-dra/kwok-dra/pkg/internal/claimstest"
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/kubelet/claiminfo"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
@@ -39,7 +38,7 @@ func (w *world) startReplica(host string, mode shard.Mode) *Kubelets {
 	caches := observe.New(w.Server, managed)
 	owner := shard.New(shard.Options{Mode: mode, Client: w.Server, Host: host, Namespace: "default", Name: "l"})
 	k := New(Options{Client: w.Server, Config: w.store, Caches: caches, Owner: owner, Directory: w.directory, WipeDelay: WipeDelay})
-	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(0)))))
+	ctx, cancel := context.WithCancel(runtest.QuietContext(w.t))
 	var running sync.WaitGroup
 	running.Go(func() { caches.Run(ctx) })
 	running.Go(func() { owner.Run(ctx) })

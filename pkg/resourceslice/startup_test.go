@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/kwok-dra/kwok-dra/pkg/internal/runtest"
 	"github.com/kwok-dra/kwok-dra/pkg/lifecycle"
 	"github.com/kwok-dra/kwok-dra/pkg/observe"
 )
@@ -30,7 +31,7 @@ func TestOthersHoldUpForAWhile(t *testing.T) {
 		})
 		caches := observe.New(server, managed)
 		publisher := New(Options{Client: server, Config: storeOf(t, template("t", "d.example.com", plain)), Caches: caches, Recorder: record.NewFakeRecorder(1)})
-		ctx, cancel := context.WithCancel(quiet(t))
+		ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 		var running sync.WaitGroup
 		running.Go(func() { caches.Run(ctx) })
 		running.Go(func() { publisher.Run(ctx, 1) })
@@ -51,7 +52,7 @@ func TestRunThatEndsBeforeTheCachesAreFull(t *testing.T) {
 		require.NoError(t, managed.Complete())
 		server := newServer()
 		publisher := New(Options{Client: server, Config: storeOf(t, ""), Caches: observe.New(server, managed), Recorder: record.NewFakeRecorder(1)})
-		ctx, cancel := context.WithCancel(quiet(t))
+		ctx, cancel := context.WithCancel(runtest.QuietContext(t))
 		cancel()
 		publisher.Run(ctx, 1)
 	})
